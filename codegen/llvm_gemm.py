@@ -1,0 +1,457 @@
+"""Contractions on the CPU: a packed, register-tiled matrix product written as LLVM IR.
+
+``out[m, n] = epilogue(sum_k lhs[m, k] * rhs[k, n])`` after Goto and van de Geijn, *Anatomy of
+High-Performance Matrix Multiplication* (2008). Operands are not arrays but callbacks that emit an
+element's expression, so casts, scales, im2col and transposes are fused into the packing:
+
+    lhs  mb x kb                rhs  kb x nb             sums  mb x nb
+    +---------+  rows or        +--+--+--+  panels       +--+--+--+  mr x nr in registers,
+    |---------|  panels of      |  |  |  |  of nr        |--+--+--|  k innermost: one load of nr,
+    |---------|  mr rows,       |  |  |  |  columns,     |--+--+--|  mr broadcasts, mr*nr fma
+    +---------+  stays in L2    +--+--+--+  one in L1    +--+--+--+
+
+Every sum is one chain of fma over k = 0, 1, ... from zero: when K is cut the running sums wait in
+scratch and go on. So bits depend on no blocking, vector width, edge or thread count. Small operands
+that lie well in memory are read in place. One task is one (mb, nb) block of the output.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
+
+from .gemm_plan import ELEMENT_BITS, Access, GemmPlan
+from .llvm_text import FunctionText
+
+Size = int | str  # an extent or index: known now, or the name of an i64 value
+
+
+class Operand(Protocol):
+    """An element expression of (free, k); its indices always lie inside the extents."""
+
+    access: Access
+
+    def pointer(self, f: FunctionText) -> str:
+        """The address of element (0, 0); asked for only where ``access.stride`` is given."""
+
+    def vector(self, f: FunctionText, row: str, start: str, width: int, mask: str | None) -> str:
+        """``<width x T>``: lanes from ``start`` along ``access.lanes``, ``row`` on the other axis.
+
+        Lanes outside ``mask`` (``<width x i1>``, a prefix) must not be read; their value is free.
+        """
+
+    def scalar(self, f: FunctionText, free: str, k: str) -> str:
+        """One element; asked for only where ``access.lanes`` is None."""
+
+
+# epilogue(f, m, n, sums, width, mask): the finished ``<width x T>`` sums of row m, columns n...
+Epilogue = Callable[[FunctionText, str, str, str, int, "str | None"], None]
+
+
+def emit_task(
+    f: FunctionText,
+    plan: GemmPlan,
+    task: str,
+    extents: tuple[Size, Size, Size],
+    lhs: Operand,
+    rhs: Operand,
+    epilogue: Epilogue,
+    scratch: str,
+) -> None:
+    """Emit one task of ``plan``: block (task // n_blocks, task % n_blocks) of the output.
+
+    ``extents`` are (M, N, K), ``scratch`` points to ``plan.scratch_bytes`` of the thread's own.
+    """
+    M, N, K = extents
+    if plan.swap:
+        M, N, lhs, rhs = N, M, rhs, lhs
+    _Task(f, plan, M, N, K, lhs, rhs, epilogue, scratch).emit(task)
+
+
+def emit_task_count(f: FunctionText, plan: GemmPlan, M: Size, N: Size) -> Size:
+    """The number of tasks: an int when M and N are, else an i64 value emitted into ``f``."""
+    if plan.swap:
+        M, N = N, M
+    return _int(f, "mul", _ceil_div(f, M, plan.mb), _ceil_div(f, N, plan.nb))
+
+
+class _Task:
+    """The code of one task; in its methods m, n are tile axes (after ``plan.swap``)."""
+
+    def __init__(
+        self, f: FunctionText, plan: GemmPlan, M: Size, N: Size, K: Size,
+        lhs: Operand, rhs: Operand, epilogue: Epilogue, scratch: str,
+    ) -> None:
+        self.f, self.plan, self.M, self.N, self.K = f, plan, M, N, K
+        self.lhs, self.rhs, self.epilogue = lhs, rhs, epilogue
+        self.type = plan.element
+        self.vector = f"<{plan.lanes} x {plan.element}>"
+        areas, offset = plan.areas(), 0
+        self.areas = []
+        for size in areas:
+            self.areas.append(self.at(scratch, offset))
+            offset += size
+
+    # -- small pieces
+
+    def at(self, pointer: str, *offsets: Size) -> str:
+        """The address ``offsets`` elements past ``pointer``; constants last, to fold into loads."""
+        for offset in sorted(offsets, key=lambda o: isinstance(o, int)):
+            if offset != 0:
+                pointer = self.f(f"getelementptr {self.type}, ptr {pointer}, i64 {offset}")
+        return pointer
+
+    def load(self, pointer: str, mask: str | None = None) -> str:
+        size = ELEMENT_BITS[self.type] // 8
+        if mask is None:
+            return self.f(f"load {self.vector}, ptr {pointer}, align {size}")
+        width, kind = self.plan.lanes, "f" if self.type in ("float", "double") else "i"
+        return self.f.call(
+            self.vector, f"llvm.masked.load.v{width}{kind}{8 * size}.p0", ("ptr", pointer),
+            ("i32", str(size)), (f"<{width} x i1>", mask), (self.vector, "zeroinitializer"),
+        )
+
+    def store(self, value: str, pointer: str) -> None:
+        size = ELEMENT_BITS[self.type] // 8
+        type_ = self.vector
+        self.f.do(f"store {type_} {value}, ptr {pointer}, align {size}")
+
+    def multiply_add(self, a: str, b: str, c: str) -> str:
+        width, vector = self.plan.lanes, self.vector
+        if self.type in ("float", "double"):
+            name = f"llvm.fma.v{width}f{ELEMENT_BITS[self.type]}"
+            return self.f.call(vector, name, (vector, a), (vector, b), (vector, c))
+        return self.f(f"add {vector} {c}, {self.f(f'mul {vector} {a}, {b}')}")
+
+    def add(self, a: Size, b: Size) -> Size:
+        return _int(self.f, "add", a, b)
+
+    def sub(self, a: Size, b: Size) -> Size:
+        return _int(self.f, "sub", a, b)
+
+    def mul(self, a: Size, b: Size) -> Size:
+        return _int(self.f, "mul", a, b)
+
+    def least(self, a: Size, b: Size) -> Size:
+        return _int(self.f, "smin", a, b)
+
+    # -- the loops over blocks and tiles
+
+    def emit(self, task: str) -> None:
+        f, plan = self.f, self.plan
+        n_blocks = _ceil_div(f, self.N, plan.nb)
+        if plan.swap:  # tasks are numbered row by row of the output, whatever computes them
+            m_blocks = _ceil_div(f, self.M, plan.mb)
+            m_block, n_block = _int(f, "srem", task, m_blocks), _int(f, "sdiv", task, m_blocks)
+        else:
+            m_block, n_block = _int(f, "sdiv", task, n_blocks), _int(f, "srem", task, n_blocks)
+        self.m0, self.n0 = self.mul(m_block, plan.mb), self.mul(n_block, plan.nb)
+        self.rows = self.least(plan.mb, self.sub(self.M, self.m0))
+        self.columns = self.least(plan.nb, self.sub(self.N, self.n0))
+        self.m_tiles = _ceil_div(f, self.rows, plan.mr)
+        self.n_tiles = _ceil_div(f, self.columns, plan.nr)
+        k_blocks = _int(f, "smax", _ceil_div(f, self.K, plan.kb), 1) if plan.cut else 1
+        with _range(f, k_blocks) as k_block:
+            self.k0 = self.mul(k_block, plan.kb)
+            self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
+            self.pack()
+            with _range(f, self.n_tiles) as j, _range(f, self.m_tiles) as i:
+                self.tile(i, j, k_block, k_blocks)
+
+    def pack(self) -> None:
+        plan = self.plan
+        if plan.lhs == "panels":
+            self.pack_panels(self.lhs, self.areas[0], self.m0, self.m_tiles, self.M, plan.mr,
+                             plan.pr, plan.lhs_panel)
+        elif plan.lhs == "rows":
+            tile_rows = self.mul(self.m_tiles, plan.mr)
+            self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M)
+        if plan.rhs == "panels" and self.rhs.access.lanes == "free":
+            self.pack_panels(self.rhs, self.areas[1], self.n0, self.n_tiles, self.N, plan.nr,
+                             plan.nr, plan.rhs_panel)
+        elif plan.rhs == "panels":
+            self.pack_transposed()
+
+    def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
+        """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
+        f, plan = self.f, self.plan
+        m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
+        m_origin, n_origin = m, n
+        a_row, a_k = plan.kb + plan.lanes, 1
+        if plan.lhs == "in place":  # the last tile is moved back inside: its rows exist
+            m_origin = self.inside(m, self.M, plan.mr)
+            stride = self.lhs.access.stride or 0
+            a_row, a_k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
+            a = self.at(self.lhs.pointer(f), self.mul(m_origin, a_row), self.mul(self.k0, a_k))
+        else:
+            if plan.lhs == "panels":
+                a_row, a_k = 1, plan.pr
+            a = self.at(self.areas[0], self.mul(i, plan.lhs_panel))
+        b_k, mask = plan.nr, None
+        if plan.rhs == "in place":
+            b_k = self.rhs.access.stride or 0
+            if isinstance(self.N, int) and plan.nr > self.N:
+                mask = _mask(f, plan.lanes, self.N - plan.nr + plan.lanes)
+            else:
+                n_origin = self.inside(n, self.N, plan.nr)
+            b = self.at(self.rhs.pointer(f), n_origin, self.mul(self.k0, b_k))
+        else:
+            b = self.at(self.areas[1], self.mul(j, plan.rhs_panel))
+        sums = self.areas[2]
+        if plan.cut:
+            slot = self.add(self.mul(j, plan.mb // plan.mr), i)
+            sums = self.at(sums, self.mul(slot, plan.mr * plan.nr))
+        first = f(f"icmp eq i64 {k_block}, 0") if plan.cut else None
+        self.multiply(a, a_row, a_k, b, b_k, mask, sums, first)
+        m_stop = self.least(self.add(m, plan.mr), self.add(self.m0, self.rows))
+        n_stop = self.least(self.add(n, plan.nr), self.add(self.n0, self.columns))
+        last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}") if plan.cut else None
+        with _maybe(f, last):
+            sums = self.at(sums, self.mul(self.sub(m, m_origin), plan.nr), self.sub(n, n_origin))
+            hand_over = self.finish_swapped if plan.swap else self.finish
+            hand_over(sums, m, self.sub(m_stop, m), n, self.sub(n_stop, n))
+
+    def inside(self, start: Size, extent: Size, width: int) -> Size:
+        if isinstance(extent, int) and extent % width == 0:
+            return start
+        return self.least(start, self.sub(extent, width))
+
+    def multiply(
+        self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, sums: str,
+        first: str | None,
+    ) -> None:
+        """The register tile: mr x nv accumulators over ``self.depth`` steps of k."""
+        f, plan, vector = self.f, self.plan, self.vector
+        places = [self.at(sums, v * plan.lanes) for v in range(plan.mr * plan.nv)]
+        start = ["zeroinitializer"] * len(places)
+        if first is not None:
+            loads = [self.load(place) for place in places]
+            start = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
+                     for value in loads]
+        with f.carried_loop("0", str(self.depth), 1, [(vector, zero) for zero in start]) as loop:
+            row = self.at(b, self.mul(loop.index, b_k))
+            column = self.at(a, self.mul(loop.index, a_k))
+            right = [self.load(self.at(row, v * plan.lanes), mask if v == plan.nv - 1 else None)
+                     for v in range(plan.nv)]
+            for r in range(plan.mr):
+                left = self.broadcast(f(f"load {self.type}, ptr {self.at(column, r * a_row)}"))
+                loop.next += [
+                    self.multiply_add(left, right[v], loop.values[r * plan.nv + v])
+                    for v in range(plan.nv)
+                ]
+        for value, place in zip(loop.results, places, strict=True):
+            self.store(value, place)
+
+    # -- packing
+
+    def pack_rows(self, operand: Operand, to: str, first: Size, rows: Size, extent: Size) -> None:
+        """Rows ``first...`` of the free axis, k contiguous; rows past ``extent`` repeat the last."""
+        f, plan = self.f, self.plan
+        with _range(f, rows) as r:
+            free = str(self.least(self.add(first, r), self.sub(extent, 1)))
+            line = self.at(to, self.mul(r, plan.kb + plan.lanes))
+            if operand.access.lanes is None:
+                with _range(f, self.depth) as k:
+                    value = operand.scalar(f, free, str(self.add(self.k0, k)))
+                    f.do(f"store {self.type} {value}, ptr {self.at(line, k)}")
+                return
+            for k, mask in _strips(f, self.depth, plan.lanes):
+                k_start = str(self.add(self.k0, k))
+                value = operand.vector(f, free, k_start, plan.lanes, mask)
+                self.store(self.masked(value, mask), self.at(line, k))
+
+    def pack_panels(
+        self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
+        width: int, size: int,
+    ) -> None:
+        """Panels of ``width`` lanes from each ``step``-th index of the free axis, one for each k."""
+        f, lanes = self.f, self.plan.lanes
+        room = self.sub(self.sub(extent, first), width)
+        whole = _int(f, "smax", self.add(_int(f, "sdiv", room, step), 1), 0)
+        whole = self.least(panels, whole)
+        if isinstance(extent, int) and extent % step == 0 and step == width:
+            whole = panels
+        with _range(f, self.depth) as k:
+            row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
+            with _range(f, whole) as p, _range(f, width // lanes) as v:
+                strip = self.mul(v, lanes)
+                start = self.add(self.add(first, self.mul(p, step)), strip)
+                value = operand.vector(f, row, str(start), lanes, None)
+                self.store(value, self.at(inside, self.mul(p, size), strip))
+            if whole == panels:
+                return
+            with _range(f, self.sub(panels, whole)) as q, _range(f, width // lanes) as v:
+                p, strip = self.add(whole, q), self.mul(v, lanes)
+                start = self.add(self.add(first, self.mul(p, step)), strip)
+                mask = _mask(f, lanes, self.sub(extent, start))
+                value = self.masked(operand.vector(f, row, str(start), lanes, mask), mask)
+                self.store(value, self.at(inside, self.mul(p, size), strip))
+
+    def pack_transposed(self) -> None:
+        """Panels of rhs from rows along k: a vector of columns at a time, through ``spare``."""
+        f, plan, spare = self.f, self.plan, self.areas[3]
+        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
+        with _range(f, self.n_tiles) as p, _range(f, plan.nv) as v:
+            strip = self.mul(v, plan.lanes)
+            first = self.add(self.add(self.n0, self.mul(p, plan.nr)), strip)
+            self.pack_rows(self.rhs, spare, first, plan.lanes, self.N)
+            panel = self.at(self.areas[1], self.mul(p, plan.rhs_panel), strip)
+            with f.loop("0", str(self.depth), group) as k:
+                columns = self.transposed(self.at(spare, k), plan.kb + plan.lanes, plan.lanes,
+                                          group)
+                for c, column in enumerate(columns):
+                    self.store(column, self.at(panel, self.mul(k, plan.nr), c * plan.nr))
+
+    def transposed(self, source: str, stride: int, height: int, group: int) -> list[str]:
+        """``group`` columns of ``height`` rows, as vectors down the rows.
+
+        Loads gather the 128-bit pieces that belong together, so that what is left is a transpose
+        inside 128-bit pieces: log2(group) rounds of cheap interleaving.
+        """
+        lanes = self.plan.lanes
+        rows = []
+        for r in range(group):
+            pieces = [
+                self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
+                       f"align {ELEMENT_BITS[self.type] // 8}")
+                if r + q < height else "zeroinitializer"
+                for q in range(0, lanes, group)
+            ]
+            width = group
+            while width < lanes:
+                pieces = [self.shuffle(low, high, width, range(2 * width))
+                          for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
+                width *= 2
+            rows.append(pieces[0])
+        run, half = 1, group // 2
+        while run < group:
+            rows = [
+                self.shuffle(rows[c], rows[c + run], lanes, [
+                    base + high + at + other + e
+                    for base in range(0, lanes, group)
+                    for at in range(0, half, run)
+                    for other in (0, lanes)
+                    for e in range(run)
+                ])
+                for c in range(group) if not c & run for high in (0, half)
+            ]
+            run *= 2
+        return rows
+
+    def shuffle(self, low: str, high: str, width: int, order: Sequence[int]) -> str:
+        type_ = f"<{width} x {self.type}>"
+        spelled = ", ".join(f"i32 {index}" for index in order)
+        return self.f(f"shufflevector {type_} {low}, {type_} {high}, <{len(order)} x i32> "
+                      f"<{spelled}>")
+
+    def masked(self, value: str, mask: str | None) -> str:
+        """Zero outside ``mask``, so that no stray denormal or NaN slows the arithmetic."""
+        if mask is None:
+            return value
+        return self.f(f"select <{self.plan.lanes} x i1> {mask}, {self.vector} {value}, "
+                      f"{self.vector} zeroinitializer")
+
+    def broadcast(self, value: str) -> str:
+        f, vector, width = self.f, self.vector, self.plan.lanes
+        one = f(f"insertelement {vector} poison, {self.type} {value}, i64 0")
+        return f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")
+
+    # -- the finished sums
+
+    def finish(self, sums: str, m: Size, rows: Size, n: Size, columns: Size) -> None:
+        """Row by row, so that a heavy epilogue is written once and not for each register."""
+        f, plan = self.f, self.plan
+        even = isinstance(self.N, int) and self.N % plan.lanes == 0
+        with _range(f, rows) as r:
+            line, row = self.at(sums, self.mul(r, plan.nr)), str(self.add(m, r))
+            for c, mask in _strips(f, columns, plan.lanes, even):
+                value = self.load(self.at(line, c))
+                self.epilogue(f, row, str(self.add(n, c)), value, plan.lanes, mask)
+
+    def finish_swapped(self, sums: str, m: Size, rows: Size, n: Size, columns: Size) -> None:
+        """The tile is the output's transpose: turn it, then hand over row by row."""
+        f, plan, spare = self.f, self.plan, self.areas[3]
+        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
+        with f.loop("0", str(columns), group) as c:
+            turned = self.transposed(self.at(sums, c), plan.nr, plan.mr, group)
+            for offset, column in enumerate(turned):
+                self.store(column, self.at(spare, self.mul(c, plan.lanes), offset * plan.lanes))
+        mask = None if rows == plan.lanes else _mask(f, plan.lanes, rows)
+        with _range(f, columns) as c:
+            value = self.load(self.at(spare, self.mul(c, plan.lanes)))
+            self.epilogue(f, str(self.add(n, c)), str(m), value, plan.lanes, mask)
+
+
+# ------------------------------------------------------------------- integers, loops and masks
+
+_FOLD: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+    "sdiv": operator.floordiv, "srem": operator.mod, "smin": min, "smax": max,
+}
+_NEUTRAL = {("add", 0), ("sub", 0), ("mul", 1), ("sdiv", 1)}
+
+
+def _int(f: FunctionText, name: str, a: Size, b: Size) -> Size:
+    """``a name b`` on i64, folded where it is known: static extents cost no text."""
+    if isinstance(a, int) and isinstance(b, int):
+        return _FOLD[name](a, b)
+    if (name, b) in _NEUTRAL:
+        return a
+    if (name, a) in (("add", 0), ("mul", 1)):
+        return b
+    if name in ("mul", "srem") and (0 in (a, b) or (name, b) == ("srem", 1)):
+        return 0
+    if name in ("smin", "smax"):
+        return f.call("i64", f"llvm.{name}.i64", ("i64", str(a)), ("i64", str(b)))
+    wrap = "" if name in ("sdiv", "srem") else " nsw"
+    return f(f"{name}{wrap} i64 {a}, {b}")
+
+
+def _ceil_div(f: FunctionText, extent: Size, step: int) -> Size:
+    return _int(f, "sdiv", _int(f, "add", extent, step - 1), step)
+
+
+@contextmanager
+def _range(f: FunctionText, count: Size) -> Iterator[Size]:
+    """``for index in range(count)``; no loop is written where count is known to be one."""
+    if count == 1:
+        yield 0
+        return
+    with f.loop("0", str(count)) as index:
+        yield index
+
+
+def _maybe(f: FunctionText, condition: str | None) -> AbstractContextManager[None]:
+    return nullcontext() if condition is None else f.when(condition)
+
+
+def _strips(
+    f: FunctionText, count: Size, width: int, even: bool = False
+) -> Iterator[tuple[Size, str | None]]:
+    """Vectors over ``range(count)`` as (offset, mask): the caller's body is written at most twice,
+    for whole vectors (mask None) and for the rest; ``even``: there is no rest."""
+    rest = 0 if even else _int(f, "srem", count, width)
+    whole = _int(f, "sub", count, rest)
+    if whole == width:
+        yield 0, None
+    elif whole != 0:
+        with f.loop("0", str(whole), width) as offset:
+            yield offset, None
+    if rest != 0:
+        with _maybe(f, None if isinstance(rest, int) else f(f"icmp ne i64 {rest}, 0")):
+            yield whole, _mask(f, width, rest)
+
+
+def _mask(f: FunctionText, width: int, count: Size) -> str:
+    """``<width x i1>``: the first ``count`` lanes (none where it is negative)."""
+    if isinstance(count, int):
+        return "<" + ", ".join(f"i1 {int(lane < count)}" for lane in range(width)) + ">"
+    vector = f"<{width} x i32>"
+    near = f.call("i64", "llvm.smin.i64", ("i64", count), ("i64", str(width)))
+    near = f.call("i64", "llvm.smax.i64", ("i64", near), ("i64", "0"))
+    one = f(f"insertelement {vector} poison, i32 {f(f'trunc i64 {near} to i32')}, i64 0")
+    many = f(f"shufflevector {vector} {one}, {vector} poison, {vector} zeroinitializer")
+    iota = "<" + ", ".join(f"i32 {lane}" for lane in range(width)) + ">"
+    return f(f"icmp slt {vector} {iota}, {many}")

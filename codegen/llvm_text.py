@@ -1,0 +1,174 @@
+"""LLVM IR as text: fresh names, labels and counted loops, nothing more.
+
+Text is as quick to parse as objects are to build, and what is written here is what
+``weft dump --stage llvm`` shows. A ``FunctionText`` collects the lines of one function:
+
+    f = FunctionText("void", "scale", [("ptr", "x"), ("i64", "n")])
+    with f.loop("0", "%n", 1) as i:
+        p = f(f"getelementptr float, ptr %x, i64 {i}")
+        v = f(f"load float, ptr {p}")
+        f.do(f"store float {f(f'fmul float {v}, 2.0')}, ptr {p}")
+    f.ret()
+    print(f)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Carried:
+    """A counted loop being written: its index, its loop-carried values and their results."""
+
+    index: str
+    values: list[str]
+    next: list[str] = field(default_factory=list)  # set by the body, one for each value
+    results: list[str] = field(default_factory=list)  # valid after the loop
+
+
+class FunctionText:
+    """The text of one LLVM function; calling it emits an instruction and names its result."""
+
+    def __init__(
+        self,
+        result: str,
+        name: str,
+        params: Sequence[tuple[str, str]],
+        *,
+        linkage: str = "",
+        attributes: str = "",
+    ) -> None:
+        spelled = ", ".join(f"{type_} %{param}" for type_, param in params)
+        self.header = f"define {linkage} {result} @{name}({spelled}) {attributes}".replace("  ", " ")
+        self.name = name
+        self.declarations: set[str] = set()
+        self._entry: list[str] = []
+        self._lines: list[str] = []
+        self._fresh = 0
+        self.block = "entry"
+
+    def fresh(self, stem: str = "t") -> str:
+        """A name not used before in this function, without its sigil."""
+        self._fresh += 1
+        return f"{stem}{self._fresh}"
+
+    def __call__(self, instruction: str) -> str:
+        """Emit ``instruction`` and return the name of its value."""
+        name = f"%{self.fresh()}"
+        self._lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        """Emit an instruction without a value."""
+        self._lines.append(f"  {instruction}")
+
+    def declare(self, declaration: str) -> None:
+        """Ask for ``declare ...`` (an intrinsic or an external function) in the module."""
+        self.declarations.add(declaration)
+
+    def call(self, result: str, name: str, *args: tuple[str, str]) -> str:
+        """Call ``@name`` on (type, value) pairs, declaring it; return its value's name."""
+        types = ", ".join(type_ for type_, _ in args)
+        self.declare(f"declare {result} @{name}({types})")
+        spelled = ", ".join(f"{type_} {value}" for type_, value in args)
+        if result == "void":
+            self.do(f"call void @{name}({spelled})")
+            return ""
+        return self(f"call {result} @{name}({spelled})")
+
+    def alloca(self, type_: str, count: int = 1, align: int = 64) -> str:
+        """Reserve stack memory in the entry block, so that loops do not grow the stack."""
+        name = f"%{self.fresh('slot')}"
+        self._entry.append(f"  {name} = alloca {type_}, i64 {count}, align {align}")
+        return name
+
+    def place(self, label: str) -> None:
+        """Begin the block ``label``; the block before it must have ended in a branch."""
+        self._lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, then: str, other: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{other}")
+
+    def ret(self, value: str = "void") -> None:
+        """Return ``value``, spelled with its type (``"i32 0"``)."""
+        self.do(f"ret {value}")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Run the body only if the i1 ``condition`` holds; the body yields no values."""
+        then, done = self.fresh("then"), self.fresh("done")
+        self.branch(condition, then, done)
+        self.place(then)
+        yield
+        self.jump(done)
+        self.place(done)
+
+    @contextmanager
+    def carried_loop(
+        self, start: str, stop: str, step: int | str, carry: Sequence[tuple[str, str]]
+    ) -> Iterator[Carried]:
+        """``for index in range(start, stop, step)`` (i64) with loop-carried (type, init) values.
+
+        The body sets ``loop.next``; after the ``with`` block, ``loop.results`` holds the final
+        values (the initial ones when the loop does not run).
+        """
+        before, head = self.block, self.fresh("loop")
+        body, latch, done = self.fresh("body"), self.fresh("latch"), self.fresh("end")
+        index, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
+        values = [f"%{self.fresh('c')}" for _ in carry]
+        self.jump(head)
+        self.place(head)
+        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
+        slots = []
+        for name, (type_, init) in zip(values, carry, strict=True):
+            slots.append(len(self._lines))
+            self.do(f"{name} = phi {type_} [ {init}, %{before} ], ")
+        inside = self(f"icmp slt i64 {index}, {stop}")
+        self.branch(inside, body, done)
+        self.place(body)
+        loop = Carried(index, values)
+        yield loop
+        if len(loop.next) != len(values):
+            raise AssertionError(f"{self.name}: a loop carries {len(values)} values, "
+                                 f"its body gave {len(loop.next)}")
+        self.jump(latch)
+        self.place(latch)
+        self.do(f"{following} = add nsw i64 {index}, {step}")
+        self.jump(head)
+        for slot, value in zip(slots, loop.next, strict=True):
+            self._lines[slot] += f"[ {value}, %{latch} ]"
+        self.place(done)
+        loop.results = values
+
+    @contextmanager
+    def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:
+        """``for index in range(start, stop, step)`` over i64, without carried values."""
+        with self.carried_loop(start, stop, step, ()) as loop:
+            yield loop.index
+
+    def __str__(self) -> str:
+        return "\n".join([self.header + " {", "entry:", *self._entry, *self._lines, "}"])
+
+
+def module_text(
+    functions: Sequence[FunctionText], globals_: Sequence[str] = (), prelude: str = ""
+) -> str:
+    """One LLVM module: globals, functions, and each declaration once unless defined here."""
+    defined = {function.name for function in functions}
+    declarations = sorted(
+        {
+            text
+            for function in functions
+            for text in function.declarations
+            if text.split("@", 1)[1].split("(", 1)[0] not in defined
+        }
+    )
+    parts = [prelude, *globals_, *map(str, functions), *declarations]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,146 @@
+"""Errors for the person who wrote the model.
+
+An error has a code, one sentence, the user's own line with a caret, the operand types and one
+suggested fix. It is also the exception NumPy users expect (a shape mismatch is a ValueError), so
+existing ``except`` clauses keep working.
+
+    W103: shapes f32[3,4] and f32[5] do not broadcast
+      --> model.py:12 in dense
+       |     return x + b
+       |            ^^^^^
+      operands: f32[3,4], f32[5]
+      fix: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from .types import Loc, TensorType
+
+
+class Error(Exception):
+    """Base of every error that Weft raises about a user's program; ``code`` names its kind."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        locs: Sequence[Loc] = (),
+        types: Sequence[TensorType] = (),
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint = code, message, hint
+        self.locs, self.types = tuple(locs), tuple(types)
+
+    def __str__(self) -> str:
+        lines = [f"{self.code}: {self.message}"]
+        for loc in self.locs[:2]:
+            lines += _place(loc)
+        if self.types:
+            lines.append("  operands: " + ", ".join(map(str, self.types)))
+        if self.hint:
+            lines.append(f"  fix: {self.hint}")
+        return "\n".join(lines)
+
+
+def _place(loc: Loc) -> list[str]:
+    where = f" in {loc.function}" if loc.function else ""
+    lines = [f"  --> {loc.file}:{loc.line}{where}"]
+    source = loc.source
+    if source.strip():
+        margin = len(source) - len(source.lstrip())
+        lines.append(f"   |   {source.strip()}")
+        if loc.columns:
+            first, last = (max(c - margin, 0) for c in loc.columns)
+            lines.append("   |   " + " " * first + "^" * max(last - first, 1))
+    return lines
+
+
+class ShapeError(Error, ValueError):
+    """Operand shapes do not fit the op."""
+
+
+class DTypeError(Error, TypeError):
+    """Operand dtypes do not fit the op, or a Python type cannot be traced."""
+
+
+class OutOfRange(Error, IndexError):
+    """An axis, index or slice outside its array."""
+
+
+class FeedError(Error, KeyError):
+    """A name that is not in the graph, or a placeholder without a value."""
+
+    __str__ = Error.__str__  # KeyError would print the repr
+
+
+class TracerError(Error, TypeError):
+    """A traced value used where Python needs a number now (``if``, ``int()``), or after its trace."""
+
+
+class TextError(Error, ValueError):
+    """Text that is not the IR it should be."""
+
+
+class VerifyError(Error, AssertionError):
+    """An IR that breaks one of its own rules: a defect in Weft, not in the user's program."""
+
+
+_CLASSES = MappingProxyType({
+    "W10": ShapeError,   # shapes
+    "W11": DTypeError,   # dtypes and types of arguments
+    "W12": OutOfRange,   # axes and indices
+    "W20": TracerError,  # tracing
+    "W30": FeedError,    # sessions, feeds, fetches
+    "W40": Error,        # devices, targets, artifacts
+    "W50": TextError,    # text
+    "W60": VerifyError,  # broken IR
+})
+
+# Every code, once, with what it means; the documentation and the error tests are made from it.
+CODES = MappingProxyType({
+    "W101": "operands do not broadcast",
+    "W102": "operand has the wrong rank or shape for the op",
+    "W103": "reshape changes the number of elements",
+    "W104": "contraction dims do not match",
+    "W105": "a symbolic dim does not fit the argument it is bound to",
+    "W111": "the op does not take operands of this dtype",
+    "W112": "an argument has a type that cannot be traced",
+    "W113": "the NumPy function or option is not supported",
+    "W114": "the function that is differentiated must return one floating-point scalar",
+    "W121": "axis out of range",
+    "W122": "index out of range",
+    "W123": "index kind not supported",
+    "W124": "index out of range at run time",
+    "W201": "a traced value has no truth value or number while tracing",
+    "W202": "a traced value was used after its trace ended",
+    "W203": "an argument array was mutated in traced code",
+    "W204": "a traced value belongs to another graph",
+    "W301": "no value of that name in the graph",
+    "W302": "a placeholder that the fetches need was not fed",
+    "W303": "a fed value does not fit its placeholder",
+    "W304": "a variable does not fit the value assigned to it",
+    "W401": "not a device, or no such device",
+    "W402": "target CPU not supported",
+    "W403": "artifact cannot be loaded",
+    "W404": "the linker or an extra package is missing",
+    "W405": "functions recompiled although on_recompile='error'",
+    "W501": "IR text does not parse",
+    "W601": "the IR breaks one of its rules",
+})
+
+
+def error(
+    code: str,
+    message: str,
+    *,
+    locs: Sequence[Loc] = (),
+    types: Sequence[TensorType] = (),
+    hint: str = "",
+) -> Error:
+    """The error of class and code ``code``, to be raised by the caller."""
+    return _CLASSES[code[:3]](code, message, locs=locs, types=types, hint=hint)

@@ -1,0 +1,252 @@
+"""The graph: a flat list of typed SSA nodes in execution order, and the Builder that writes one.
+
+Every node has a unique human name (``layer1/relu``) and every value the name ``node:port``; any of
+them can be fed or fetched. Passes never edit a graph: they rebuild it in one forward walk through
+a ``Builder``, which infers types, folds constants and shares equal nodes. Nothing here recurses
+over a graph, so a chain of any length works.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .diagnose import Error, error
+from .index import Dim
+from .op import Effect, Kind, OpDef
+from .types import BOOL, Device, DType, Loc, TensorType
+
+
+class Value:
+    """One result of a node, or a parameter of a graph (``node`` is None)."""
+
+    __slots__ = ("index", "name", "node", "type")
+
+    def __init__(self, type_: TensorType, name: str, node: Node | None = None, index: int = 0):
+        self.type, self.name, self.node, self.index = type_, name, node, index
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.type}>"
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One operation. ``after`` lists nodes that must run before it although it reads no value."""
+
+    op: OpDef
+    inputs: tuple[Value, ...]
+    attrs: dict[str, Any]
+    name: str
+    results: tuple[Value, ...] = ()
+    device: Device | None = None
+    locs: tuple[Loc, ...] = ()
+    after: tuple[Node, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.name} = {self.op.name}>"
+
+
+@dataclass(eq=False)
+class Graph:
+    """Parameters, nodes in execution order, results, and the variables they read and write."""
+
+    name: str
+    params: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    results: list[Value] = field(default_factory=list)
+    variables: dict[str, TensorType] = field(default_factory=dict)
+    _names: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def unique_name(self, stem: str) -> str:
+        """``stem``, or ``stem_1``, ``stem_2``, ... when it is taken, as in TensorFlow."""
+        if stem not in self._names:
+            self._names[stem] = 0
+            return stem
+        while True:
+            self._names[stem] += 1
+            name = f"{stem}_{self._names[stem]}"
+            if name not in self._names:
+                self._names[name] = 0
+                return name
+
+    def add_param(self, type_: TensorType, name: str) -> Value:
+        """Append a parameter; its value is named ``name:0``."""
+        value = Value(type_, f"{self.unique_name(name)}:0")
+        self.params.append(value)
+        return value
+
+    def values(self) -> Iterator[Value]:
+        """Parameters and node results, in order of definition."""
+        yield from self.params
+        for node in self.nodes:
+            yield from node.results
+
+
+def freeze(attr: Any) -> Any:
+    """An attribute as a hashable key: floats by their bits, graphs by identity."""
+    if isinstance(attr, float):
+        return struct.pack("<d", attr)
+    if isinstance(attr, tuple):
+        return tuple(freeze(item) for item in attr)
+    return (type(attr), attr) if isinstance(attr, (bool, int)) else attr
+
+
+class Builder:
+    """Appends nodes to a graph; every op is a method: ``b.tanh(x)``, ``b.sum(x, axes=(0,))``.
+
+    Python numbers among the operands become constants of the first operand's type. ``share``
+    gives equal effect-free nodes one value (source locations are merged); ``fold`` computes
+    nodes whose operands are all constant. Tracing uses neither, so every node keeps its name.
+    """
+
+    def __init__(
+        self, graph: Graph, ops: Mapping[str, OpDef], *, share: bool = True, fold: bool = True
+    ) -> None:
+        self.graph, self.ops = graph, ops
+        self._share, self._fold = share, fold
+        self._known: dict[Any, Node] = {}
+        self.locs: tuple[Loc, ...] = ()
+        self.device: Device | None = None
+        self.after: tuple[Node, ...] = ()
+        self.stem: str | None = None
+
+    @contextmanager
+    def like(self, node: Node, suffix: str = "") -> Iterator[None]:
+        """Give new nodes the source location, device and (suffixed) name of ``node``."""
+        saved = self.locs, self.device, self.stem
+        self.locs, self.device = node.locs, node.device
+        self.stem = f"{node.name}{suffix}" if suffix else None
+        try:
+            yield
+        finally:
+            self.locs, self.device, self.stem = saved
+
+    def infer(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any]
+    ) -> tuple[TensorType, ...]:
+        """Result types; errors of the row get the locations and operand types of the call."""
+        types = [value.type for value in inputs]
+        try:
+            if op.arity is not None and len(inputs) != op.arity:
+                raise error("W102", f"{op.name} takes {op.arity} operands, got {len(inputs)}")
+            return op.infer(*types, **attrs)
+        except Error as problem:
+            raise error(problem.code, problem.message, locs=problem.locs or self.locs,
+                        types=problem.types or types, hint=problem.hint) from None
+
+    def emit(
+        self,
+        op: OpDef,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        locs: tuple[Loc, ...] | None = None,
+    ) -> Node:
+        """Append one node (or return an equal one) and give its results."""
+        attrs = dict(attrs or {})
+        locs = self.locs if locs is None else locs
+        types = self.infer(op, inputs, attrs)
+        pure = op.effect is None
+        if self._fold and pure:
+            constant = self._constant(op, inputs, attrs, types)
+            if constant is not None and not (op.name == "full" and constant == attrs["value"]):
+                return self.emit(self.ops["full"], (), {
+                    "value": constant, "dtype": types[0].dtype, "shape": types[0].shape,
+                }, name=name, locs=locs)
+        key: Any = None
+        if self._share and pure and not self.after:
+            key = (op.name, tuple(map(id, inputs)), self.device,
+                   tuple((k, freeze(v)) for k, v in sorted(attrs.items())))
+            known = self._known.get(key)
+            if known is not None:
+                # The merged node keeps every line it came from, for errors and profiles.
+                known.locs += tuple(loc for loc in locs if loc not in known.locs)[:8]
+                return known
+        node = Node(op, tuple(inputs), attrs, self.graph.unique_name(name or self.stem or op.name),
+                    device=self.device, locs=locs, after=self.after)
+        node.results = tuple(Value(type_, f"{node.name}:{at}", node, at)
+                             for at, type_ in enumerate(types))
+        self.graph.nodes.append(node)
+        if key is not None:
+            self._known[key] = node
+        return node
+
+    def _constant(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any],
+        types: tuple[TensorType, ...],
+    ) -> bool | int | float | None:
+        """The one value of all elements of the result, if the operands are constants."""
+        if op.kind not in (Kind.MAP, Kind.VIEW) or not inputs or len(types) != 1:
+            return None
+        constants = [constant_of(value) for value in inputs]
+        if any(constant is None for constant in constants):
+            return None
+        if op.kind is Kind.VIEW:
+            fills = {repr(constant) for constant in constants}
+            if "value" in attrs:
+                fills.add(repr(attrs["value"]))
+            return constants[0] if len(fills) == 1 else None
+        if op.ref is None or types[0].dtype.kind == "c":
+            return None
+        scalars = [np.array(constant, value.dtype.numpy)
+                   for constant, value in zip(constants, inputs, strict=True)]
+        with np.errstate(all="ignore"):
+            result = np.asarray(op.ref(*scalars, **attrs))
+        item: bool | int | float = result.astype(types[0].dtype.numpy).item()
+        return item
+
+    def full(self, value: bool | int | float, type_: TensorType) -> Value:
+        """A constant tensor whose elements are all ``value``."""
+        python = {"b": bool, "i": int, "u": int}.get(type_.dtype.kind, float)
+        attrs = {"value": python(value), "dtype": type_.dtype, "shape": type_.shape}
+        return self.emit(self.ops["full"], (), attrs).results[0]
+
+    def lift(self, operands: Iterable[Value | bool | int | float]) -> list[Value]:
+        """Operands with Python numbers made constants like the first (non-bool) tensor."""
+        given = list(operands)
+        tensors = [x for x in given if isinstance(x, Value)]
+        if len(tensors) == len(given):
+            return tensors
+        like = next((x for x in tensors if x.dtype != BOOL), tensors[0])
+        return [x if isinstance(x, Value) else self.full(x, like.type) for x in given]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = self.ops.get(name)
+        if op is None:
+            raise AttributeError(f"no op named {name!r}")
+
+        def call(*operands: Value | bool | int | float, **attrs: Any) -> Any:
+            inputs = self.lift(operands)
+            if op.expand is not None:
+                return op.expand(self, *inputs, **attrs)
+            node = self.emit(op, inputs, attrs)
+            return node.results[0] if len(node.results) == 1 else node.results
+
+        return call
+
+
+def constant_of(value: Value) -> bool | int | float | None:
+    """The element of a constant tensor (``full``), or None."""
+    if value.node is not None and value.node.op.name == "full":
+        constant: bool | int | float = value.node.attrs["value"]
+        return constant
+    return None
+
+
+def writes(node: Node) -> bool:
+    """True if the node changes a variable, so that it is never merged or dropped as dead."""
+    return node.op.effect is Effect.WRITES

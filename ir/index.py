@@ -1,0 +1,364 @@
+"""Integer index expressions: sizes of symbolic dims and addresses of kernel loads.
+
+An ``Expr`` is a polynomial with int coefficients over atoms, kept in one canonical order, so that
+equal expressions compare equal and print the same. An atom is a symbol (a dim ``b``, a loop axis
+``i``, a kernel value ``%3``), a floor quotient or a floor remainder. A constant is always a plain
+int, never an ``Expr``.
+
+A symbol may know its size (``0 <= i < size``), which is what lets views cancel:
+
+    reshape (4, 8) -> (32,) -> (4, 8):   (8*i + j)//8 = i      (8*i + j)%8 = j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Union
+
+Dim = Union[int, "Expr"]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A named integer; ``size`` (exclusive upper bound, if known) takes no part in equality."""
+
+    name: str
+    size: Dim | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """``numerator // denominator``, rounded towards minus infinity as in Python."""
+
+    numerator: Dim
+    denominator: Dim
+
+    def __str__(self) -> str:
+        return f"{_grouped(self.numerator)}//{_grouped(self.denominator)}"
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """``numerator % denominator`` with the sign of the denominator, as in Python."""
+
+    numerator: Dim
+    denominator: Dim
+
+    def __str__(self) -> str:
+        return f"{_grouped(self.numerator)} mod {_grouped(self.denominator)}"
+
+
+Atom = Symbol | Quotient | Remainder
+Monomial = tuple[Atom, ...]
+
+
+def _grouped(dim: Dim) -> str:
+    text = str(dim)
+    return text if text.isidentifier() or text.isdigit() or text[0] == "%" else f"({text})"
+
+
+def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
+    # The constant comes last, products before their factors: 8*i + j + 1.
+    return (-len(monomial), tuple(str(atom) for atom in monomial))
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A polynomial: ((monomial, coefficient), ...) in canonical order, never a constant."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Dim) -> Dim:
+        return _sum((self, other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return _sum((self, other * -1))
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return _sum((other, self * -1))
+
+    def __mul__(self, other: Dim) -> Dim:
+        table: dict[Monomial, int] = {}
+        for left, p in self.terms:
+            for right, q in terms_of(other):
+                product = tuple(sorted(left + right, key=str))
+                table[product] = table.get(product, 0) + p * q
+        return _canonical(table)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return divide(self, other)[0]
+
+    def __mod__(self, other: Dim) -> Dim:
+        return divide(self, other)[1]
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return divide(other, self)[0]
+
+    def __rmod__(self, other: int) -> Dim:
+        return divide(other, self)[1]
+
+    @cached_property
+    def text(self) -> str:
+        parts = []
+        for monomial, coefficient in self.terms:
+            factors = [str(atom) if isinstance(atom, Symbol) or (len(monomial) == 1
+                       and coefficient == 1) else f"({atom})" for atom in monomial]
+            if coefficient != 1 or not factors:
+                factors.insert(0, str(coefficient))
+            parts.append("*".join(factors))
+        return " + ".join(parts).replace("+ -", "- ")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Expr({self.text})"
+
+
+def symbol(name: str, size: Dim | None = None) -> Expr:
+    """The expression that is just the symbol ``name``."""
+    return Expr((((Symbol(name, size),), 1),))
+
+
+def terms_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    """The terms of a dim; an int has one term with the empty monomial (none when zero)."""
+    if isinstance(dim, Expr):
+        return dim.terms
+    return (((), int(dim)),) if dim else ()
+
+
+def _canonical(table: Mapping[Monomial, int]) -> Dim:
+    terms = tuple(sorted(((m, c) for m, c in table.items() if c), key=lambda t: _order(t[0])))
+    if not terms:
+        return 0
+    if terms[0][0] == ():
+        return terms[0][1]
+    return Expr(terms)
+
+
+def _sum(dims: Iterable[Dim]) -> Dim:
+    table: dict[Monomial, int] = {}
+    for dim in dims:
+        for monomial, coefficient in terms_of(dim):
+            table[monomial] = table.get(monomial, 0) + coefficient
+    # q*(a//q) + a%q = a: the two halves of a reshape meet again.
+    for monomial in list(table):
+        for atom in monomial:
+            if isinstance(atom, Remainder) and (scale := table.get(monomial, 0)):
+                rest = tuple(a for a in monomial if a is not atom)
+                whole = (Expr((((Quotient(atom.numerator, atom.denominator),), 1),))
+                         * atom.denominator * (Expr(((rest, 1),)) if rest else 1))
+                parts = dict(terms_of(whole))
+                if all(table.get(m) == scale * c for m, c in parts.items()):
+                    table[monomial] = 0
+                    for m in parts:
+                        table[m] = 0
+                    joined = atom.numerator * (Expr(((rest, 1),)) if rest else 1) * scale
+                    return _sum([_canonical(table), joined])
+    return _canonical(table)
+
+
+def _divide_monomial(monomial: Monomial, coefficient: int, divisor: Dim) -> Dim | None:
+    """The exact quotient of one term by ``divisor``, or None."""
+    terms = terms_of(divisor)
+    if len(terms) != 1 or coefficient % terms[0][1]:
+        return None
+    rest = list(monomial)
+    for atom in terms[0][0]:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return _canonical({tuple(rest): coefficient // terms[0][1]})
+
+
+def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
+    """``divmod`` over expressions, with the denominator taken to be positive."""
+    if denominator == 1:
+        return numerator, 0
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return divmod(numerator, denominator)
+    whole: list[Dim] = []
+    left: list[Dim] = []
+    for monomial, coefficient in terms_of(numerator):
+        exact = _divide_monomial(monomial, coefficient, denominator)
+        if exact is not None:
+            whole.append(exact)
+        elif not monomial and isinstance(denominator, int):
+            high, low = divmod(coefficient, denominator)
+            whole.append(high)
+            left.append(low)
+        else:
+            left.append(_canonical({monomial: coefficient}))
+    rest = _sum(left)
+    if _within(rest, denominator):
+        return _sum(whole), rest
+    quotient, remainder = Quotient(rest, denominator), Remainder(rest, denominator)
+    nested = rest.terms[0][0] if isinstance(rest, Expr) and len(rest.terms) == 1 else ()
+    if len(nested) == 1 and isinstance(rest, Expr) and rest.terms[0][1] == 1:
+        inner = nested[0]
+        if isinstance(inner, Quotient):  # (a//p)//q = a//(p*q)
+            quotient = Quotient(inner.numerator, inner.denominator * denominator)
+    return (_sum([*whole, Expr((((quotient,), 1),))]), Expr((((remainder,), 1),)))
+
+
+def _within(dim: Dim, limit: Dim) -> bool:
+    """True if surely ``0 <= dim < limit``."""
+    if isinstance(dim, int):
+        return (isinstance(limit, int) and 0 <= dim < limit) or dim == 0
+    low, high = bounds(dim)
+    if isinstance(limit, int):
+        return low is not None and high is not None and low >= 0 and high < limit
+    if len(dim.terms) == 1 and dim.terms[0][1] == 1 and len(dim.terms[0][0]) == 1:
+        atom = dim.terms[0][0][0]
+        size = atom.size if isinstance(atom, Symbol) else (
+            atom.denominator if isinstance(atom, Remainder) else None)
+        return size == limit
+    return False
+
+
+def bounds(dim: Dim) -> tuple[int | None, int | None]:
+    """Inclusive (low, high) of an expression; None where nothing is known."""
+    low: int | None = 0
+    high: int | None = 0
+    for monomial, coefficient in terms_of(dim):
+        first: int | None = 1
+        last: int | None = 1
+        for atom in monomial:
+            a, z = _atom_bounds(atom)
+            # Factors are sizes and indices: never negative, or nothing is known.
+            first = None if first is None or a is None or a < 0 else first * a
+            last = None if last is None or z is None or first is None else last * z
+        if coefficient < 0:
+            first, last = last, first
+        low = None if low is None or first is None else low + first * coefficient
+        high = None if high is None or last is None else high + last * coefficient
+    return low, high
+
+
+def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
+    if isinstance(atom, Symbol):
+        if atom.name.startswith("%"):
+            return None, None
+        return 0, (atom.size - 1 if isinstance(atom.size, int) else None)
+    if isinstance(atom, Remainder):
+        limit = atom.denominator
+        return 0, (limit - 1 if isinstance(limit, int) else None)
+    low, high = bounds(atom.numerator)
+    if not isinstance(atom.denominator, int):
+        return (0 if low is not None and low >= 0 else None), None
+    return (None if low is None else low // atom.denominator,
+            None if high is None else high // atom.denominator)
+
+
+def symbols_of(dim: Dim) -> frozenset[str]:
+    """The names of all symbols in an expression."""
+    names: set[str] = set()
+    pending: list[Dim] = [dim]
+    while pending:
+        for monomial, _ in terms_of(pending.pop()):
+            for atom in monomial:
+                if isinstance(atom, Symbol):
+                    names.add(atom.name)
+                else:
+                    pending += (atom.numerator, atom.denominator)
+    return frozenset(names)
+
+
+def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
+    """Replace symbols by name and simplify again."""
+    if not isinstance(dim, Expr) or symbols_of(dim).isdisjoint(values):
+        return dim
+
+    def atom_value(atom: Atom) -> Dim:
+        if isinstance(atom, Symbol):
+            return values.get(atom.name, Expr((((atom,), 1),)))
+        numerator = substitute(atom.numerator, values)
+        denominator = substitute(atom.denominator, values)
+        return divide(numerator, denominator)[isinstance(atom, Remainder)]
+
+    total: list[Dim] = []
+    for monomial, coefficient in dim.terms:
+        product: Dim = coefficient
+        for atom in monomial:
+            product = product * atom_value(atom)
+        total.append(product)
+    return _sum(total)
+
+
+def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
+    """Split ``dim`` as ``a*name + rest`` and return (a, rest); None if it is not affine in name."""
+    slope: list[Dim] = []
+    rest: list[Dim] = []
+    for monomial, scale in terms_of(dim):
+        plain = [a for a in monomial if isinstance(a, Symbol) and a.name == name]
+        others = tuple(a for a in monomial if not (isinstance(a, Symbol) and a.name == name))
+        if any(name in symbols_of(Expr((((a,), 1),))) for a in others) or len(plain) > 1:
+            return None
+        (slope if plain else rest).append(_canonical({others: scale}))
+    return _sum(slope), _sum(rest)
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The int value of an expression; raises KeyError naming a symbol without a value."""
+    result = substitute(dim, values)
+    if isinstance(result, int):
+        return result
+    raise KeyError(min(symbols_of(result)))
+
+
+def fold(
+    dim: Dim,
+    constant: Callable[[int], object],
+    leaf: Callable[[Symbol], object],
+    binary: Callable[[str, object, object], object],
+) -> object:
+    """Interpret an expression with handlers: emitters print it, interpreters compute it."""
+
+    def atom_value(atom: Atom) -> object:
+        if isinstance(atom, Symbol):
+            return leaf(atom)
+        sign = "//" if isinstance(atom, Quotient) else "%"
+        return binary(sign, fold(atom.numerator, constant, leaf, binary),
+                      fold(atom.denominator, constant, leaf, binary))
+
+    total: object = None
+    for monomial, scale in terms_of(dim):
+        product: object = None if scale == 1 and monomial else constant(scale)
+        for atom in monomial:
+            value = atom_value(atom)
+            product = value if product is None else binary("*", product, value)
+        total = product if total is None else binary("+", total, product)
+    return constant(0) if total is None else total
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of dims: the number of elements of a shape."""
+    result: Dim = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def row_major(indices: Iterable[Dim], shape: Iterable[Dim]) -> Dim:
+    """The linear offset, in elements, of an index into a dense row-major array."""
+    offset: Dim = 0
+    for index, extent in zip(indices, shape, strict=True):
+        offset = offset * extent + index
+    return offset
+
+
+def ceil_div(dim: Dim, block: int) -> Dim:
+    """How many blocks cover an extent."""
+    return dim if block == 1 else divide(dim + (block - 1), block)[0]

@@ -1,0 +1,343 @@
+"""The tile-level loop language shared by both back ends.
+
+A kernel is a header of axes and ONE flat list of SSA statements over tiles. A value's shape is the
+set of blocked axes it depends on; loops are not written down but follow from it: a statement that
+depends on a ``seq`` axis runs inside that axis's loop, a reduction ends the loop, and what depends
+on the reduction comes after. So fused producers and consumers are just more lines in the list.
+
+    kernel @softmax(x: f32[64,1024], y: mut f32[64,1024]) {
+      par i in 64 by 1, lane j in 1024 {
+        %0: f32 = x[i, j]
+        %1: f32 = reduce max %0 over j
+        %2: f32 = sub %0, %1
+        %3: f32 = exp %2
+        %4: f32 = reduce add %3 over j
+        %5: f32 = div %3, %4
+        y[i, j] = %5
+      }
+    }
+
+Axis kinds: ``par`` blocks are independent tasks (a task of the CPU pool, a Triton program),
+``seq`` blocks run in order inside a task, ``lane`` is one block that covers the axis. Accesses are
+dense row-major; indices are expressions over axes, dims and integer values (``x[%3, j]``).
+Masks follow from ``extent % block`` and are never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .index import Dim, symbols_of
+from .scalar import PRIMITIVES, result_dtype
+from .types import BOOL, F32, F64, I64, DType, Loc, TensorType, as_dtype
+
+AxisKind = Literal["par", "seq", "lane"]
+# Combiners of reductions and what a masked-off lane contributes.
+COMBINERS = ("add", "mul", "max", "min", "and_", "or_")
+
+
+@dataclass(frozen=True)
+class Param:
+    """A buffer: dense row-major memory of ``type``; ``mutable`` ones are stored to."""
+
+    name: str
+    type: TensorType
+    mutable: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """``kind name in extent by block``; a lane axis has block 0: the block is the extent."""
+
+    name: str
+    extent: Dim
+    kind: AxisKind
+    block: int = 1
+
+    def __str__(self) -> str:
+        by = "" if self.kind == "lane" else f" by {self.block}"
+        return f"{self.kind} {self.name} in {self.extent}{by}"
+
+
+@dataclass(frozen=True, eq=False)
+class Stmt:
+    """Base of the statements; ``dtype`` is the element type of the value they define."""
+
+    name: str    # "%3"; "" for statements without a value
+    dtype: DType
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the values read, guards and index values included."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Stmt):
+    """A scalar constant."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Index(Stmt):
+    """An index expression as a value."""
+
+    expr: Dim
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return _values(self.expr)
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Stmt):
+    """``param[indices]``, or zero where ``guard`` is false (nothing is read there)."""
+
+    param: str
+    indices: tuple[Dim, ...]
+    guard: str = ""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return _values(*self.indices) + ((self.guard,) if self.guard else ())
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Stmt):
+    """A scalar primitive on tiles."""
+
+    prim: str
+    args: tuple[str, ...]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Stmt):
+    """Combine a value over one axis; float sums have one order, fixed by the axis alone."""
+
+    combine: str
+    value: str
+    axis: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, eq=False)
+class Contract(Stmt):
+    """Sum over ``axis`` of lhs * rhs, as one chain of fused multiply-adds in index order."""
+
+    lhs: str
+    rhs: str
+    axis: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.lhs, self.rhs)
+
+
+@dataclass(frozen=True, eq=False)
+class Store(Stmt):
+    """``param[indices] = value`` (or ``+=``) where ``guard`` holds."""
+
+    param: str
+    indices: tuple[Dim, ...]
+    value: str
+    accumulate: bool = False
+    guard: str = ""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        guard = (self.guard,) if self.guard else ()
+        return (self.value, *_values(*self.indices), *guard)
+
+
+@dataclass(frozen=True, eq=False)
+class Check(Stmt):
+    """The step fails with check number ``site`` if ``value`` is false anywhere."""
+
+    value: str
+    site: int
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value,)
+
+
+def _values(*dims: Dim) -> tuple[str, ...]:
+    return tuple(sorted(n for dim in dims for n in symbols_of(dim) if n.startswith("%")))
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """Axes and statements; ``locs`` are the user lines that were fused into it."""
+
+    name: str
+    params: tuple[Param, ...]
+    axes: tuple[Axis, ...]
+    body: tuple[Stmt, ...]
+    locs: tuple[Loc, ...] = ()
+
+    def axis(self, name: str) -> Axis:
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def param(self, name: str) -> Param:
+        return next(param for param in self.params if param.name == name)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the symbolic dims that extents, shapes or indices mention, sorted."""
+        names: set[str] = set()
+        for axis in self.axes:
+            names |= symbols_of(axis.extent)
+        for param in self.params:
+            for dim in param.type.shape:
+                names |= symbols_of(dim)
+        for stmt in self.body:
+            for dim in index_exprs(stmt):
+                names |= symbols_of(dim)
+        return tuple(sorted(n for n in names - {a.name for a in self.axes} if n[0] != "%"))
+
+
+def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
+    """The index expressions a statement holds."""
+    if isinstance(stmt, (Load, Store)):
+        return stmt.indices
+    return (stmt.expr,) if isinstance(stmt, Index) else ()
+
+
+def axes_of(kernel: Kernel) -> dict[str, frozenset[str]]:
+    """For each value, the axes it depends on: reductions and contractions take theirs away."""
+    names = frozenset(axis.name for axis in kernel.axes)
+    result: dict[str, frozenset[str]] = {}
+    for stmt in kernel.body:
+        if stmt.name:
+            result[stmt.name] = _depends(stmt, result, names)
+    return result
+
+
+def store_axes(kernel: Kernel) -> dict[int, frozenset[str]]:
+    """For each statement without a value (by position), the axes it runs over."""
+    names = frozenset(axis.name for axis in kernel.axes)
+    values = axes_of(kernel)
+    return {at: _depends(stmt, values, names)
+            for at, stmt in enumerate(kernel.body) if not stmt.name}
+
+
+def _depends(
+    stmt: Stmt, values: Mapping[str, frozenset[str]], names: frozenset[str]
+) -> frozenset[str]:
+    axes = frozenset[str]().union(*(values[operand] for operand in stmt.operands))
+    for expr in index_exprs(stmt):
+        axes |= symbols_of(expr) & names
+    if isinstance(stmt, (Reduce, Contract)):
+        axes -= {stmt.axis}
+    return axes
+
+
+@dataclass
+class KernelBuilder:
+    """Writes statements, giving one value to equal ones; the ``s`` that op bodies are called with.
+
+    Every primitive is a method: ``s.tanh(x)``, ``s.select(c, a, b)``; operands are ``Scalar``s.
+    """
+
+    body: list[Stmt] = field(default_factory=list)
+    _known: dict[tuple[Any, ...], Scalar] = field(default_factory=dict)
+
+    def _define(self, make: type[Stmt], dtype: DType, *parts: Any) -> Scalar:
+        key = (make, dtype, *((type(p), repr(p)) if isinstance(p, (int, float)) else p
+                              for p in parts))
+        known = self._known.get(key)
+        if known is None:
+            name = f"%{len(self._known)}"
+            self.body.append(make(name, dtype, *parts))
+            known = self._known[key] = Scalar(name, dtype)
+        return known
+
+    def const(self, value: bool | int | float, dtype: DType | str) -> Scalar:
+        dtype = as_dtype(dtype)
+        python = {"b": bool, "i": int, "u": int}.get(dtype.kind, float)
+        return self._define(Const, dtype, python(value))
+
+    def index(self, expr: Dim, dtype: DType = I64) -> Scalar:
+        """An index expression as an i64 value, cast to ``dtype``."""
+        if isinstance(expr, int):
+            return self.const(expr, dtype)
+        return self.cast(self._define(Index, I64, expr), dtype)
+
+    def load(
+        self, param: str, dtype: DType, indices: tuple[Dim, ...], guard: Scalar | None = None
+    ) -> Scalar:
+        return self._define(Load, dtype, param, indices, guard.name if guard else "")
+
+    def reduce(self, combine: str, value: Scalar, axis: str) -> Scalar:
+        return self._define(Reduce, value.dtype, combine, value.name, axis)
+
+    def contract(self, lhs: Scalar, rhs: Scalar, axis: str) -> Scalar:
+        return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axis)
+
+    def store(
+        self, param: str, indices: tuple[Dim, ...], value: Scalar, *,
+        accumulate: bool = False, guard: Scalar | None = None,
+    ) -> None:
+        self.body.append(Store("", value.dtype, param, indices, value.name, accumulate,
+                               guard.name if guard else ""))
+
+    def check(self, value: Scalar, site: int) -> None:
+        if (Check, value.name, site) not in self._known:
+            self._known[Check, value.name, site] = value
+            self.body.append(Check("", BOOL, value.name, site))
+
+    def cast(self, value: Scalar, dtype: DType | str) -> Scalar:
+        dtype = as_dtype(dtype)
+        if value.dtype == dtype:
+            return value
+        return self._define(Apply, dtype, "cast", (value.name,))
+
+    def bitcast(self, value: Scalar, dtype: DType | str) -> Scalar:
+        return self._define(Apply, as_dtype(dtype), "bitcast", (value.name,))
+
+    def apply(self, prim: str, *args: Scalar) -> Scalar:
+        dtype = result_dtype(prim, tuple(arg.dtype for arg in args))
+        return self._define(Apply, dtype, prim, tuple(arg.name for arg in args))
+
+    def __getattr__(self, name: str) -> Callable[..., Scalar]:
+        if name not in PRIMITIVES:
+            raise AttributeError(name)
+        return lambda *args: self.apply(name, *args)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A value of a kernel being built."""
+
+    name: str
+    dtype: DType
+
+
+def identity(combine: str, dtype: DType) -> bool | int | float:
+    """The value that leaves the other operand of a combiner as it is."""
+    if combine in ("add", "or_"):
+        return False if dtype == BOOL else (0.0 if dtype.is_float else 0)
+    if combine in ("mul", "and_"):
+        return True if dtype == BOOL else (1.0 if dtype.is_float else 1)
+    if dtype.is_float:
+        return float("-inf") if combine == "max" else float("inf")
+    if dtype == BOOL:
+        return combine == "min"
+    low = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
+    high = (1 << (dtype.bits if dtype.kind == "u" else dtype.bits - 1)) - 1
+    return low if combine == "max" else high
+
+
+def is_vector_float(dtype: DType) -> bool:
+    """True for the floats that arithmetic runs in; narrower ones compute in f32."""
+    return dtype in (F32, F64)

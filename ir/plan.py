@@ -1,0 +1,99 @@
+"""The linear executable plan: what one native program does, step by step.
+
+A plan owns nothing: inputs and results are buffers of the caller, temporaries are windows of one
+arena whose offsets were decided by the memory pass. Variables appear as slots with a ``var``: a
+parameter that is read, a result that is written; the runtime commits results only after the
+program has succeeded, so a failed step leaves every variable as it was.
+
+    plan @mlp(%x: f32[b,784], %w: f32[784,10] var "w") -> (%y: f32[b,10]) arena = 40*b {
+      alloc %t: f32[b,10] at 0
+      launch @contract_0(%x, %w, %t) on cpu:0
+      copy %t to %y
+    }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .index import Dim, ceil_div, product
+from .kernel import Kernel
+from .types import CPU0, Device, Loc, TensorType
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A buffer of the caller; ``var`` names the variable it is read from or committed to."""
+
+    name: str
+    type: TensorType
+    var: str = ""
+
+
+@dataclass(frozen=True)
+class Alloc:
+    """A temporary at a byte offset of the arena."""
+
+    name: str
+    type: TensorType
+    offset: Dim
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Run a kernel on buffers, in the order of its parameters."""
+
+    kernel: str
+    args: tuple[str, ...]
+    device: Device = CPU0
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy a whole buffer."""
+
+    source: str
+    target: str
+
+
+Step = Alloc | Launch | Copy
+
+
+@dataclass(frozen=True)
+class CheckSite:
+    """What a failed run-time check means, and the user's line it stands for."""
+
+    code: str
+    message: str
+    locs: tuple[Loc, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Parameters, results, steps and the kernels they launch; check numbers start at 1."""
+
+    name: str
+    params: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+    steps: tuple[Step, ...]
+    arena: Dim
+    kernels: dict[str, Kernel]
+    checks: tuple[CheckSite, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """How many kernels one step launches."""
+        return sum(isinstance(step, Launch) for step in self.steps)
+
+    def types(self) -> dict[str, TensorType]:
+        """The type of every buffer by name."""
+        table = {slot.name: slot.type for slot in (*self.params, *self.results)}
+        table.update({step.name: step.type for step in self.steps if isinstance(step, Alloc)})
+        return table
+
+
+def tasks_of(kernel: Kernel) -> Dim:
+    """The number of independent tasks of a kernel: its par blocks."""
+    return product(ceil_div(axis.extent, axis.block) for axis in kernel.axes if axis.kind == "par")

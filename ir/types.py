@@ -1,0 +1,279 @@
+"""Types of values: DType, TensorType, Device; and Loc, where in the user's code a value was made.
+
+Promotion follows NumPy 2 (NEP 50): it is asked of NumPy itself, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from dataclasses import dataclass, field
+from types import CodeType, MappingProxyType
+from typing import Literal
+
+import ml_dtypes
+import numpy as np
+
+from .index import Dim, Expr, product, symbol
+
+DTypeKind = Literal["b", "i", "u", "f", "c"]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type: its short name (``f32``), kind, width in bits and NumPy twin."""
+
+    name: str
+    kind: DTypeKind
+    bits: int
+    numpy: np.dtype = field(compare=False, repr=False)  # type: ignore[type-arg]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory."""
+        return self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_int(self) -> bool:
+        return self.kind in "iu"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _dtype(name: str, kind: DTypeKind, bits: int, numpy: object) -> tuple[str, DType]:
+    return name, DType(name, kind, bits, np.dtype(numpy))  # type: ignore[call-overload]
+
+
+DTYPES = MappingProxyType(dict((
+    _dtype("bool", "b", 1, np.bool_),
+    _dtype("i8", "i", 8, np.int8), _dtype("i16", "i", 16, np.int16),
+    _dtype("i32", "i", 32, np.int32), _dtype("i64", "i", 64, np.int64),
+    _dtype("u8", "u", 8, np.uint8), _dtype("u16", "u", 16, np.uint16),
+    _dtype("u32", "u", 32, np.uint32), _dtype("u64", "u", 64, np.uint64),
+    _dtype("f8e4m3", "f", 8, ml_dtypes.float8_e4m3fn),
+    _dtype("f8e5m2", "f", 8, ml_dtypes.float8_e5m2),
+    _dtype("f16", "f", 16, np.float16), _dtype("bf16", "f", 16, ml_dtypes.bfloat16),
+    _dtype("f32", "f", 32, np.float32), _dtype("f64", "f", 64, np.float64),
+    _dtype("c64", "c", 64, np.complex64), _dtype("c128", "c", 128, np.complex128),
+)))
+
+_BY_NUMPY = MappingProxyType({dtype.numpy: dtype for dtype in DTYPES.values()})
+BOOL, I32, I64, U32, U64 = (DTYPES[n] for n in ("bool", "i32", "i64", "u32", "u64"))
+F32, F64 = DTYPES["f32"], DTYPES["f64"]
+
+# The dtypes that every op, both emitters and the tests handle today; the others are declared,
+# so that text and files can name them.
+COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL)
+
+
+def as_dtype(spec: object) -> DType:
+    """The DType of a short name, a NumPy dtype or scalar type, or a DType.
+
+    Raises TypeError for anything without a Weft dtype (strings, objects, dates).
+
+    >>> as_dtype(np.float32), as_dtype("i64"), as_dtype(bool)
+    (f32, i64, bool)
+    """
+    if isinstance(spec, DType):
+        return spec
+    if isinstance(spec, str) and spec in DTYPES:
+        return DTYPES[spec]
+    numpy = np.dtype(spec)  # type: ignore[call-overload]
+    found = _BY_NUMPY.get(numpy.newbyteorder("="))
+    if found is None:
+        raise TypeError(f"no Weft dtype for {spec!r}")
+    return found
+
+
+def promote(*dtypes: DType) -> DType:
+    """The NumPy 2 result type of operands that are all arrays."""
+    return as_dtype(np.result_type(*(dtype.numpy for dtype in dtypes)))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """dtype and shape; a dim is an int or a symbolic expression. Text: ``f32[b,784]``."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Dim:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def nbytes(self) -> Dim:
+        """Bytes of a dense array of this type."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_static(self) -> bool:
+        """True if no dim is symbolic."""
+        return all(isinstance(dim, int) for dim in self.shape)
+
+    def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def parse_dim(text: str) -> Dim:
+    """A dim from text: ints, names, ``+ - * // mod`` and brackets (``2*b``, ``s - 1``).
+
+    >>> parse_dim("2*b + 1")
+    Expr(2*b + 1)
+    """
+    tokens = re.findall(r"%?\w[\w.]*|//|[-+*()]", text)
+    if "".join(tokens) != text.replace(" ", ""):
+        raise ValueError(f"not a dim: {text!r}")
+    position = 0
+
+    def peek() -> str:
+        return tokens[position] if position < len(tokens) else ""
+
+    def take() -> str:
+        nonlocal position
+        position += 1
+        return tokens[position - 1]
+
+    def atom() -> Dim:
+        token = take() if peek() else ""
+        if token == "(":
+            inner = sums()
+            if not peek() or take() != ")":
+                raise ValueError(f"not a dim: {text!r}")
+            return inner
+        if token == "-":
+            return atom() * -1
+        if token.isdigit():
+            return int(token)
+        if re.fullmatch(r"%?\w[\w.]*", token):
+            return symbol(token)
+        raise ValueError(f"not a dim: {text!r}")
+
+    def products() -> Dim:
+        value = atom()
+        while peek() in ("*", "//", "mod"):
+            sign = take()
+            right = atom()
+            value = value * right if sign == "*" else (
+                value // right if sign == "//" else value % right)
+        return value
+
+    def sums() -> Dim:
+        value = products()
+        while peek() in ("+", "-"):
+            sign = take()
+            value = value + products() * (1 if sign == "+" else -1)
+        return value
+
+    result = sums()
+    if peek():
+        raise ValueError(f"not a dim: {text!r}")
+    return result
+
+
+def parse_type(text: str) -> TensorType:
+    """A TensorType from its text, ``f32[b,784]``; ``f32[]`` is a scalar.
+
+    >>> parse_type("f32[2*b,784]")
+    f32[2*b,784]
+    """
+    match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
+    if not match or match[1] not in DTYPES:
+        raise ValueError(f"not a type: {text!r} (expected such as 'f32[128,784]')")
+    dims = tuple(parse_dim(part) for part in match[2].split(",")) if match[2].strip() else ()
+    return TensorType(DTYPES[match[1]], dims)
+
+
+def is_symbolic(dim: Dim) -> bool:
+    return isinstance(dim, Expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in the user's code. Columns are found only when an error is rendered."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: CodeType | None = field(default=None, compare=False, repr=False)
+    instruction: int = field(default=-1, compare=False, repr=False)
+
+    @property
+    def source(self) -> str:
+        """The source line, without its newline; empty when the file cannot be read."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    @property
+    def columns(self) -> tuple[int, int] | None:
+        """The 0-based, half-open column range of the expression, in bytes, if known."""
+        if self.code is None or self.instruction < 0:
+            return None
+        for at, (line, last, first_column, last_column) in enumerate(self.code.co_positions()):
+            if at * 2 == self.instruction and first_column is not None:
+                if line == last and last_column is not None:
+                    return first_column, last_column
+                return first_column, first_column + 1
+        return None
+
+    def __str__(self) -> str:
+        return f"{self.file.rsplit('/', 1)[-1]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device name or a partial one: ``/job:worker/task:1/gpu:0``, ``gpu:0``, ``cpu``."""
+
+    kind: str | None = None
+    index: int | None = None
+    job: str | None = None
+    task: int | None = None
+
+    @staticmethod
+    def parse(text: str) -> Device:
+        """Read a full or partial device name; raises ValueError with the expected form."""
+        found: dict[str, str] = {}
+        for part in filter(None, text.replace("device:", "").strip("/").split("/")):
+            key, _, value = part.partition(":")
+            found[key.lower()] = value
+        kinds = [key for key in found if key in ("cpu", "gpu")]
+        numbers = [found.get("task", "")] + [found[key] for key in kinds]
+        if (set(found) - {"job", "task", "cpu", "gpu"} or len(kinds) > 1
+                or any(n and not n.isdigit() for n in numbers)):
+            raise ValueError(f"not a device: {text!r} (expected such as 'gpu:0')")
+        kind = kinds[0] if kinds else None
+        index = int(found[kind]) if kind and found[kind] else None
+        task = int(found["task"]) if found.get("task") else None
+        return Device(kind, index, found.get("job") or None, task)
+
+    def __str__(self) -> str:
+        parts = [f"job:{self.job}" if self.job is not None else "",
+                 f"task:{self.task}" if self.task is not None else ""]
+        if self.kind is not None:
+            parts.append(self.kind if self.index is None else f"{self.kind}:{self.index}")
+        kept = [part for part in parts if part]
+        return kept[0] if len(kept) == 1 and self.kind else "/" + "/".join(kept)
+
+
+CPU0 = Device("cpu", 0)

@@ -1,0 +1,483 @@
+"""The worker pool: every index exactly once, never a hang, quiet when idle, alive after fork.
+
+Bodies are small LLVM functions. What needs a fresh process (no workers yet, or forks) is a
+``scenario_*`` function, which a test runs in a child interpreter under a time limit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from weft.codegen.llvm_text import FunctionText, module_text
+from weft.codegen.llvm_threads import pool_module, pool_parts
+
+TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end")]
+INNER = 37  # tasks of a nested launch
+PAUSE = 2000  # rounds of the slow body, about a microsecond
+
+Counts = NDArray[np.int32]
+
+
+def _count(name: str, amount: int, rounds: int = 0) -> FunctionText:
+    """``context[i] += amount`` for each index, after so many rounds of doing nothing."""
+    f = FunctionText("void", name, BODY)
+    waste = f.alloca("i64", align=8)
+    with f.loop("%begin", "%end") as i:
+        with f.loop("0", str(rounds)) as k:
+            f.do(f"store volatile i64 {k}, ptr {waste}")
+        p = f(f"getelementptr i32, ptr %context, i64 {i}")
+        f(f"atomicrmw add ptr {p}, i32 {amount} monotonic")
+    f.ret()
+    return f
+
+
+def _nested() -> FunctionText:
+    """Launch ``count`` on row i of ``context`` for each index, on as many threads as there are."""
+    f = FunctionText("void", "nested", BODY)
+    with f.loop("%begin", "%end") as i:
+        row = f(f"getelementptr [{INNER} x i32], ptr %context, i64 {i}")
+        f.do(f"call void @weft_parallel_for(ptr @count, ptr {row}, i64 {INNER}, i64 4)")
+    f.ret()
+    return f
+
+
+def _who() -> FunctionText:
+    """``context[i]`` = the thread that ran index i, slowly, so that others get their turn."""
+    f = FunctionText("void", "who", BODY)
+    waste = f.alloca("i64", align=8)
+    with f.loop("%begin", "%end") as i:
+        with f.loop("0", str(10 * PAUSE)) as k:
+            f.do(f"store volatile i64 {k}, ptr {waste}")
+        p = f(f"getelementptr i32, ptr %context, i64 {i}")
+        f.do(f"store i32 {f.call('i32', 'gettid')}, ptr {p}")
+    f.ret()
+    return f
+
+
+def _halve() -> FunctionText:
+    """``context[i] /= 2`` in float32: zero for a subnormal result where results are flushed."""
+    f = FunctionText("void", "halve", BODY)
+    with f.loop("%begin", "%end") as i:
+        p = f(f"getelementptr float, ptr %context, i64 {i}")
+        x = f(f"load volatile float, ptr {p}")
+        f.do(f"store float {f(f'fmul float {x}, 0.5')}, ptr {p}")
+    f.ret()
+    return f
+
+
+def _repeat() -> FunctionText:
+    """Launch over and over without Python in between."""
+    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads")]
+    f = FunctionText("void", "repeat", [*params, ("i64", "launches")])
+    with f.loop("0", "%launches"):
+        f.do(
+            "call void @weft_parallel_for("
+            "ptr %body, ptr %context, i64 %tasks, i64 %threads)"
+        )
+    f.ret()
+    return f
+
+
+def _alternate() -> FunctionText:
+    """Launches that differ from the one before in body, context, size and threads."""
+    params = [("ptr", "ups"), ("i64", "n"), ("ptr", "downs"), ("i64", "m"), ("i64", "launches")]
+    f = FunctionText("void", "alternate", params)
+    with f.loop("0", "%launches"):
+        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 %n, i64 4)")
+        f.do("call void @weft_parallel_for(ptr @count_down, ptr %downs, i64 %m, i64 2)")
+        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 2, i64 3)")
+    f.ret()
+    return f
+
+
+def _flushed() -> FunctionText:
+    """``parallel_for`` with subnormal results flushed in the calling thread."""
+    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads")]
+    f = FunctionText("void", "flushed", params)
+    launch = "call void @weft_parallel_for(ptr %body, ptr %context, i64 %tasks, i64 %threads)"
+    if platform.machine() == "x86_64":
+        old, new = f.alloca("i32", align=4), f.alloca("i32", align=4)
+        f.call("void", "llvm.x86.sse.stmxcsr", ("ptr", old))
+        mode = f(f"or i32 {f(f'load i32, ptr {old}')}, {1 << 15}")
+        f.do(f"store i32 {mode}, ptr {new}")
+        f.call("void", "llvm.x86.sse.ldmxcsr", ("ptr", new))
+        f.do(launch)
+        f.call("void", "llvm.x86.sse.ldmxcsr", ("ptr", old))
+    else:
+        mode = f.call("i64", "llvm.aarch64.get.fpcr")
+        f.call("void", "llvm.aarch64.set.fpcr", ("i64", f(f"or i64 {mode}, {1 << 24}")))
+        f.do(launch)
+        f.call("void", "llvm.aarch64.set.fpcr", ("i64", mode))
+    f.ret()
+    return f
+
+
+class Pool:
+    """The pool and the functions above, compiled; one for the life of the process."""
+
+    def __init__(self, *, wiped: bool = True) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        triple = llvm.get_process_triple()
+        pool = pool_module(triple)
+        if not wiped:  # a kernel that knows no MADV_WIPEONFORK
+            assert "i32 18)" in pool
+            pool = pool.replace("i32 18)", "i32 -1)")
+        bodies = [
+            FunctionText("void", "empty", BODY),
+            _count("count", 1),
+            _count("count_down", -1),
+            _count("slow", 1, PAUSE),
+            _nested(),
+            _who(),
+            _halve(),
+            _repeat(),
+            _alternate(),
+            _flushed(),
+        ]
+        bodies[0].ret()
+        declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64)"
+        jit = llvm.create_lljit_compiler(llvm.Target.from_triple(triple).create_target_machine())
+        builder = llvm.JITLibraryBuilder()
+        builder.add_ir(pool).add_ir(module_text(bodies, [declared])).add_current_process()
+        for name in ("weft_parallel_for", *(body.name for body in bodies)):
+            builder.export_symbol(name)
+        self.address = builder.link(jit, "pool")
+        for kept in (jit, self.address):  # workers run this code until the process ends
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+    def call(self, name: str, *args: NDArray[np.generic] | int | str) -> None:
+        """Call ``name`` on arrays, integers and names of functions; the GIL is released."""
+        spelled: list[ctypes.c_void_p | ctypes.c_int64] = []
+        for arg in args:
+            if isinstance(arg, np.ndarray):
+                spelled.append(ctypes.c_void_p(arg.ctypes.data))
+            elif isinstance(arg, str):
+                spelled.append(ctypes.c_void_p(self.address[arg]))
+            else:
+                spelled.append(ctypes.c_int64(arg))
+        types = [type(value) for value in spelled]
+        ctypes.CFUNCTYPE(None, *types)(self.address[name])(*spelled)
+
+    def launch(self, body: str, context: NDArray[np.generic], tasks: int, threads: int) -> None:
+        self.call("weft_parallel_for", body, context, tasks, threads)
+
+    def check(self, tasks: int, threads: int, launches: int = 1, body: str = "count") -> None:
+        """Launch, and expect every index to have been counted once a launch, and no other."""
+        counts = np.zeros(tasks + 2, np.int32)
+        self.call("repeat", body, counts[1:], tasks, threads, launches)
+        expected = np.full(tasks + 2, launches, np.int32)
+        expected[[0, -1]] = 0
+        np.testing.assert_array_equal(counts, expected)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    return Pool()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_every_index_once(pool: Pool, threads: int) -> None:
+    for tasks in (0, 1, 2, 3, 5, 8, 15, 17, 64, 101, 1000):
+        pool.check(tasks, threads, launches=200)
+    pool.check(10**6, threads)
+
+
+def test_odd_arguments(pool: Pool) -> None:
+    counts = np.zeros(1, np.int32)
+    for tasks, threads in ((-1, 4), (0, 0), (-(2**63), 2), (-5, -5)):
+        pool.launch("count", counts, tasks, threads)
+    assert counts[0] == 0
+    for threads in (-(2**63), -1, 0, 2**63 - 1):
+        pool.check(9, threads)
+
+
+def test_many_more_threads_than_cores(pool: Pool) -> None:
+    for tasks in (40, 63, 64, 65, 300, 1000):
+        pool.check(tasks, 64, launches=3)
+
+
+def test_slow_bodies(pool: Pool) -> None:
+    for threads in (2, 3, 4):
+        pool.check(40, threads, launches=100, body="slow")
+
+
+def test_launches_that_differ(pool: Pool) -> None:
+    ups, downs = np.zeros(101, np.int32), np.zeros(7, np.int32)
+    pool.call("alternate", ups, 100, downs, 6, 3000)
+    assert (ups[:2] == 6000).all() and (ups[2:100] == 3000).all() and ups[100] == 0
+    assert (downs[:6] == -3000).all() and downs[6] == 0
+
+
+def test_launches_after_sleep(pool: Pool) -> None:
+    for _ in range(50):
+        time.sleep(0.002)  # enough for every worker to fall asleep
+        pool.check(100, 4)
+    for microseconds in range(0, 120, 2):  # around the moment when they do
+        time.sleep(microseconds / 1e6)
+        pool.check(100, 3)
+
+
+def test_nested_launch(pool: Pool) -> None:
+    for outer in (2, 5, 50):
+        counts = np.zeros((outer, INNER), np.int32)
+        for _ in range(50):
+            pool.launch("nested", counts, outer, 4)
+        assert (counts == 50).all()
+
+
+def _in_threads(functions: Sequence[Callable[[], None]]) -> None:
+    """Run all at once, and raise what the first of them raised."""
+    errors: list[BaseException] = []
+
+    def guarded(function: Callable[[], None]) -> None:
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_concurrent_launches(pool: Pool) -> None:
+    def launches(seed: int) -> None:
+        for round_ in range(40):
+            pool.check(1 + 97 * seed + round_, 2 + (seed + round_) % 3, launches=50)
+
+    _in_threads([lambda seed=seed: launches(seed) for seed in range(4)])  # type: ignore[misc]
+
+
+def test_no_more_threads_than_asked(pool: Pool) -> None:
+    pool.check(100, 8)  # more workers than the launches below may use
+    for threads in (1, 2, 3):
+        met = 0
+        for _ in range(20):
+            ids = np.zeros(24, np.int32)
+            pool.launch("who", ids, len(ids), threads)
+            met = max(met, len(np.unique(ids)))
+            assert met <= threads
+    deadline = time.monotonic() + 5
+    while met < 2 and time.monotonic() < deadline:  # on a busy machine the caller may be quicker
+        pool.launch("who", ids, len(ids), 3)
+        met = len(np.unique(ids))
+    assert met > 1
+
+
+def test_rounding_of_the_caller(pool: Pool) -> None:
+    tiny = np.finfo(np.float32).tiny
+    for launch, expected in (("flushed", 0), ("weft_parallel_for", tiny / 2)) * 10:
+        values = np.full(100_000, tiny, np.float32)
+        pool.call(launch, "halve", values, len(values), 4)
+        assert (values == expected).all()
+
+
+def _fresh(scenario: str, *, wiped: bool = True, seconds: float = 60) -> None:
+    """Run ``scenario_<scenario>`` in a new process; a hang or an error there is a failure."""
+    command = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+        f"import test_llvm_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command], timeout=seconds, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _tasks() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
+
+
+def scenario_growth(pool: Pool) -> None:
+    before = _tasks()
+    for tasks in (0, 1, 2, 1000):
+        pool.check(tasks, 1)
+    pool.check(1, 4)
+    assert _tasks() == before
+    for threads, workers in ((2, 1), (4, 3), (2, 3), (64, 63), (1000, 63)):
+        pool.check(1000, threads, launches=3)
+        assert len(_tasks() - before) == workers
+
+
+def test_workers_are_made_when_asked_for() -> None:
+    _fresh("growth")
+
+
+def scenario_idle(pool: Pool) -> None:
+    before = _tasks()
+    pool.check(100, 4, launches=100)
+    workers = _tasks() - before
+
+    def used() -> list[list[str]]:
+        paths = [Path(f"/proc/self/task/{worker}/stat") for worker in sorted(workers)]
+        return [path.read_text().rsplit(")", 1)[1].split()[11:13] for path in paths]
+
+    time.sleep(0.05)
+    first = used()
+    time.sleep(0.2)
+    assert len(first) == 3 and used() == first
+
+
+def test_idle_workers_use_no_time() -> None:
+    _fresh("idle")
+
+
+def scenario_signals(pool: Pool) -> None:
+    mine = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    before = _tasks()
+    pool.check(100, 3)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == mine
+    for worker in _tasks() - before:
+        lines = Path(f"/proc/self/task/{worker}/status").read_text().splitlines()
+        blocked = int(next(line for line in lines if line.startswith("SigBlk")).split()[1], 16)
+        for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGCHLD", "SIGPROF", "SIGRTMAX"):
+            assert blocked >> (getattr(signal, name) - 1) & 1, name
+        for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL"):
+            assert not blocked >> (getattr(signal, name) - 1) & 1, name
+
+
+def test_workers_block_signals() -> None:
+    _fresh("signals")
+
+
+def scenario_no_more_threads(pool: Pool) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    before = _tasks()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**20, limit[1]))  # no room for a stack
+    pool.check(100, 3, launches=3)
+    resource.setrlimit(resource.RLIMIT_AS, limit)
+    assert _tasks() == before
+    pool.check(100, 3, launches=3)
+    assert len(_tasks() - before) == 2
+
+
+def test_threads_that_cannot_be_made() -> None:
+    _fresh("no_more_threads")
+
+
+def _fork(child: Callable[[], None], seconds: float = 20) -> None:
+    """Run ``child`` in a forked process and expect it to return before the time is over."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is the point
+        process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            child()
+            status = 0
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            assert status == 0, f"the child ended with status {status}"
+            return
+        time.sleep(0.0005)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    raise AssertionError("the child hangs")
+
+
+def scenario_fork(pool: Pool) -> None:
+    def launches() -> None:
+        alone = len(_tasks())
+        pool.check(100, 3, launches=100)
+        assert len(_tasks()) == alone + 2
+
+    def child() -> None:
+        launches()
+        _fork(launches)
+        pool.check(100, 3, launches=100)
+
+    pool.check(100, 3, launches=100)
+    for _ in range(5):
+        _fork(child)
+        _fork(lambda: _fork(launches))  # a child that never launches itself
+        pool.check(100, 4, launches=100)
+
+
+@pytest.mark.parametrize("wiped", [True, False], ids=["wiped page", "kept page"])
+def test_launch_in_a_forked_child(wiped: bool) -> None:
+    _fresh("fork", wiped=wiped)
+
+
+def scenario_fork_while_launching(pool: Pool) -> None:
+    over = threading.Event()
+
+    def forks() -> None:
+        try:
+            for _ in range(30):
+                _fork(lambda: pool.check(50, 4, launches=20))
+                time.sleep(0.001)
+        finally:
+            over.set()
+
+    def launches() -> None:
+        while not over.is_set():
+            pool.check(60, 3, launches=50, body="slow")
+
+    _in_threads([forks, launches, launches])
+    pool.check(100, 4, launches=100)
+
+
+@pytest.mark.parametrize("wiped", [True, False], ids=["wiped page", "kept page"])
+def test_fork_while_others_launch(wiped: bool) -> None:
+    _fresh("fork_while_launching", wiped=wiped)
+
+
+@pytest.mark.parametrize("triple", TRIPLES)
+def test_text_compiles_for(triple: str) -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(pool_module(triple))
+    module.verify()
+    machine = llvm.Target.from_triple(triple).create_target_machine()
+    assert machine.emit_object(module)[:4] == b"\x7fELF"
+
+
+def test_a_part_of_another_module() -> None:
+    functions, globals_ = pool_parts(TRIPLES[0], prefix="model", linkage="internal")
+    run = FunctionText("void", "run", BODY)
+    run.call("void", "model_parallel_for", *((type_, f"%{name}") for type_, name in BODY[:1]),
+             ("ptr", "null"), ("i64", "1"), ("i64", "1"))
+    run.ret()
+    module = llvm.parse_assembly(module_text([run, *functions], globals_))
+    module.verify()
+    own = {f.name: f.linkage.name for f in module.functions if not f.is_declaration}
+    assert own.pop("run") == "external"
+    assert all(name.startswith("model_") for name in own)
+    assert set(own.values()) == {"internal"}
+    assert {g.linkage.name for g in module.global_variables} == {"internal"}
+    libc = {f.name for f in module.functions if f.is_declaration and "llvm." not in f.name}
+    assert libc == {
+        "getpid", "madvise", "mmap", "munmap", "pthread_create", "pthread_detach",
+        "pthread_sigmask", "syscall",
+    }  # fmt: skip
+
+
+def test_unknown_architecture() -> None:
+    with pytest.raises(ValueError, match="riscv64"):
+        pool_module("riscv64-unknown-linux-gnu")
