@@ -159,7 +159,7 @@ def _register_tile(
         for mr in range(1, min(registers, most_rows) + 1):
             if mr * nv + nv + (nv > 1 or registers < 32) > registers:
                 break
-            step = max(mr * nv / 2, (mr + nv) / 2, 4.0)
+            step = max(mr * nv / 2, (mr + nv) / 2, 4.0) + 0.1 * (nv + mr / lanes)
             tiles = -(-m // mr) * -(-n // (nv * lanes))
             best = min(best, (tiles * (depth * step + 4 * mr * nv + 20), -mr * nv, mr))
     cycles, area, mr = best

@@ -117,8 +117,8 @@ def emit_entry(spec: EntrySpec) -> Emitted:
         table.call(release, "void", "free", ("ptr", spare))
     release.ret()
     words = [f"{key}={value}" for key, value in LAYOUT.items()]
-    dtypes = {item.dtype for item in (*spec.inputs, *spec.outputs)} & TYPE_NUMBERS.keys()
-    words += [f"{dtype}={TYPE_NUMBERS[dtype][0]}" for dtype in sorted(dtypes)]
+    dtypes = {item.dtype for item in spec.inputs} | {item.dtype for item in spec.outputs}
+    words += [f"{dtype}={TYPE_NUMBERS[dtype][0]}" for dtype in sorted(dtypes & TYPE_NUMBERS.keys())]
     exports = (f"{spec.name}_call", table.name, release.name)
     return Emitted((*functions, release), (*globals_, *table.globals_(words)), exports)
 

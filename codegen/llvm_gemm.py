@@ -247,7 +247,7 @@ class _Task:
     # -- packing
 
     def pack_rows(self, operand: Operand, to: str, first: Size, rows: Size, extent: Size) -> None:
-        """Rows ``first...`` of the free axis, k contiguous; rows past ``extent`` repeat the last."""
+        """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
         f, plan = self.f, self.plan
         with _range(f, rows) as r:
             free = str(self.least(self.add(first, r), self.sub(extent, 1)))
@@ -266,10 +266,10 @@ class _Task:
         self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
         width: int, size: int,
     ) -> None:
-        """Panels of ``width`` lanes from each ``step``-th index of the free axis, one for each k."""
+        """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
         f, lanes = self.f, self.plan.lanes
         room = self.sub(self.sub(extent, first), width)
-        whole = _int(f, "smax", self.add(_int(f, "sdiv", room, step), 1), 0)
+        whole = _int(f, "smax", _int(f, "sdiv", self.add(room, step), step), 0)
         whole = self.least(panels, whole)
         if isinstance(extent, int) and extent % step == 0 and step == width:
             whole = panels

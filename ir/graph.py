@@ -68,6 +68,10 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     results: list[Value] = field(default_factory=list)
     variables: dict[str, TensorType] = field(default_factory=dict)
+    # Set when state has been made explicit: the parameter that holds a variable's value on entry,
+    # and the position in ``results`` of the value it takes when the step succeeds.
+    var_params: dict[str, Value] = field(default_factory=dict)
+    var_results: dict[str, int] = field(default_factory=dict)
     _names: dict[str, int] = field(default_factory=dict, repr=False)
 
     def unique_name(self, stem: str) -> str:

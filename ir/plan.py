@@ -71,6 +71,19 @@ class CheckSite:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelCall:
+    """A kernel with the graph values (by name) that are its parameters: input of the memory pass.
+
+    ``updates`` pairs a result value with the value whose contents it must hold when the kernel
+    starts (the base of a scatter): the same memory if that value dies here, else a copy.
+    """
+
+    kernel: Kernel
+    args: tuple[str, ...]
+    updates: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Parameters, results, steps and the kernels they launch; check numbers start at 1."""
 
