@@ -45,12 +45,15 @@ class ImportTable:
         self.name = name
         self.imports: list[str] = []
 
-    def load(self, f: FunctionText, name: str, type_: str = "ptr") -> str:
-        """The content of the slot that the runtime fills for ``name``."""
+    def offset(self, name: str) -> int:
+        """Where in the table the runtime puts what ``name`` says, in bytes."""
         if name not in self.imports:
             self.imports.append(name)
-        offset = 8 * (1 + self.imports.index(name))
-        return f(f"load {type_}, ptr getelementptr (i8, ptr @{self.name}, i64 {offset})")
+        return 8 * (1 + self.imports.index(name))
+
+    def load(self, f: FunctionText, name: str) -> str:
+        """The content of the slot for ``name``."""
+        return f(f"load ptr, ptr getelementptr (i8, ptr @{self.name}, i64 {self.offset(name)})")
 
     def call(self, f: FunctionText, result: str, name: str, *args: tuple[str, str]) -> str:
         """Call the imported function ``name`` on (type, value) pairs."""
@@ -61,7 +64,7 @@ class ImportTable:
             return ""
         return f(f"call {result} {function}({spelled})")
 
-    def globals_(self, assumed: Iterable[str] = ()) -> tuple[str, str]:
+    def globals_(self, assumed: Iterable[str]) -> tuple[str, str]:
         """The manifest and the table; to be asked for when all code is written."""
         manifest = " ".join((*assumed, *self.imports))
         slots = ", ".join([f"ptr @{self.name}_manifest", *["ptr null"] * len(self.imports)])
@@ -72,9 +75,14 @@ class ImportTable:
         )
 
 
-def emit_block(name: str, table: ImportTable) -> FunctionText:
-    """``ptr @name(i64 size)``: a block of at least ``size`` bytes after its header, or null."""
-    f = FunctionText("ptr", name, [("i64", "size")], linkage="internal", attributes="nounwind")
+def emit_blocks(table: ImportTable) -> tuple[FunctionText, ...]:
+    """``ptr @weft_block(i64 size)``, and ``@weft_take``, ``@weft_give`` for a program's arena."""
+    return _block(table), _take(table), _give(table)
+
+
+def _block(table: ImportTable) -> FunctionText:
+    """A block of at least ``size`` bytes after its header, or null."""
+    f = FunctionText("ptr", "weft_block", [("i64", "size")], linkage="internal")
     total = f(f"and i64 {f('add i64 %size, 127')}, -64")
     block = table.call(f, "ptr", "aligned_alloc", ("i64", "64"), ("i64", total))
     f.branch(f(f"icmp eq ptr {block}, null"), "none", "made")
@@ -96,14 +104,57 @@ def emit_block(name: str, table: ImportTable) -> FunctionText:
     return f
 
 
-def emit_pool() -> Emitted:
+def _take(table: ImportTable) -> FunctionText:
+    """The program's spare block if it is there and large enough, else a new one, or null.
+
+    Whoever finds the spare gone, because a concurrent call has it, makes its own: one atomic
+    exchange, no waiting.
+    """
+    f = FunctionText(
+        "ptr", "weft_take", [("i64", "size"), ("ptr", "spare")], linkage="internal"
+    )
+    block = f("atomicrmw xchg ptr %spare, ptr null acquire")
+    f.branch(f(f"icmp eq ptr {block}, null"), "fresh", "sized")
+    f.place("sized")
+    f.branch(f(f"icmp uge i64 {f(f'load i64, ptr {block}')}, %size"), "keep", "drop")
+    f.place("keep")
+    f.ret(f"ptr {block}")
+    f.place("drop")
+    table.call(f, "void", "free", ("ptr", block))
+    f.jump("fresh")
+    f.place("fresh")
+    f.ret(f"ptr {f('call ptr @weft_block(i64 %size)')}")
+    return f
+
+
+def _give(table: ImportTable) -> FunctionText:
+    """Make ``block`` the spare one, or keep the larger of two."""
+    f = FunctionText(
+        "void", "weft_give", [("ptr", "block"), ("ptr", "spare")], linkage="internal"
+    )
+    size = f("load i64, ptr %block")  # before the exchange: then it may be another call's
+    other = f("atomicrmw xchg ptr %spare, ptr %block acq_rel")
+    f.branch(f(f"icmp eq ptr {other}, null"), "done", "both")
+    f.place("both")
+    f.branch(f(f"icmp ugt i64 {f(f'load i64, ptr {other}')}, {size}"), "swap", "drop")
+    f.place("swap")
+    smaller = f(f"atomicrmw xchg ptr %spare, ptr {other} acq_rel")
+    table.call(f, "void", "free", ("ptr", smaller))
+    f.ret()
+    f.place("drop")
+    table.call(f, "void", "free", ("ptr", other))
+    f.ret()
+    f.place("done")
+    f.ret()
+    return f
+
+
+def emit_pool(table: ImportTable) -> Emitted:
     """The handler's functions ``@weft_pool_{malloc,calloc,realloc,free}`` and ``_trim``.
 
-    One such module serves a process and must never be unloaded: arrays outlive programs.
+    They call ``@weft_block`` (``emit_blocks``), which belongs into the same module.
     """
-    table = ImportTable("weft_pool_table")
     functions = (
-        emit_block("weft_pool_block", table),
         _remove(table),
         _malloc(),
         _calloc(table),
@@ -113,7 +164,7 @@ def emit_pool() -> Emitted:
     )
     state = f"@weft_pool = global [{len(_STATE) + _BLOCKS} x i64] zeroinitializer"
     public = tuple(f.name for f in functions if "internal" not in f.header)
-    return Emitted(functions, (state, *table.globals_()), (*public, table.name, "weft_pool"))
+    return Emitted(functions, (state,), (*public, "weft_pool"))
 
 
 def _at(offset: int) -> str:
@@ -184,7 +235,7 @@ def _malloc() -> FunctionText:
     _unlock(f)
     f.jump("fresh")
     f.place("fresh")
-    made = f("call ptr @weft_pool_block(i64 %size)")
+    made = f("call ptr @weft_block(i64 %size)")
     f.branch(f(f"icmp eq ptr {made}, null"), "none", "made")
     f.place("made")
     f.ret(f"ptr {f(f'getelementptr i8, ptr {made}, i64 64')}")

@@ -31,12 +31,14 @@ _WAKE_FAN = 4
 
 # The page: offsets in bytes. What different threads write is two cache lines apart, since cores
 # fetch lines in pairs: the owner's own words; the launch word; the fields of the launch, fixed
-# while it runs; ``pending``; the bells, one i32 a worker, 1 while it sleeps.
+# while it runs; ``pending``; the bells, one i32 a thread, 1 while it sleeps; the core a thread
+# was last seen on, counted from 1.
 _LOCK, _HOME, _KEPT, _WORKERS = 0, 4, 8, 16
 _WORD = 128
 _BODY, _CONTEXT, _CHUNKS, _EACH, _EXTRA, _CONTROL = 256, 264, 272, 280, 288, 296
 _PENDING = 384
 _BELLS = 512
+_CORES = 768
 _PAGE = 4096
 
 _CALLER_SLEEPS = 1 << 31  # in ``pending``; one word, so that going to sleep cannot miss the end
@@ -44,6 +46,8 @@ _CALLER_SLEEPS = 1 << 31  # in ``pending``; one word, so that going to sleep can
 # Bit n - 1 is signal n. Workers block all but SIGILL, SIGTRAP, SIGBUS, SIGFPE and SIGSEGV: those
 # are about the thread that raises them, and a fault handler must be able to report it.
 _BLOCKED = -1 & ~sum(1 << (number - 1) for number in (4, 5, 7, 8, 11))
+
+_CORE_SET = 1024  # bits of libc's cpu_set_t
 
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE
 _MAP_PRIVATE_ANONYMOUS = 0x22
@@ -103,8 +107,13 @@ _DECLARATIONS = (
     "declare i32 @pthread_create(ptr, ptr, ptr, ptr)",
     "declare i32 @pthread_detach(i64)",
     "declare i32 @pthread_sigmask(i32, ptr, ptr)",
+    "declare i32 @memcmp(ptr, ptr, i64)",
+    "declare i32 @sched_getcpu()",
+    "declare i32 @sched_getaffinity(i32, i64, ptr)",
+    "declare i32 @sched_setaffinity(i32, i64, ptr)",
     "declare i64 @llvm.umin.i64(i64, i64)",
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+    "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     *(text for machine in _MACHINES.values() for text in machine.declarations),
 )
 
@@ -147,6 +156,8 @@ def pool_parts(
         _run_chunk(prefix),
         _wait(machine, prefix),
         _worker(machine, prefix),
+        _spread(prefix),
+        _seen(prefix),
     ]
     blocked = ", ".join([f"i64 {_BLOCKED}"] + ["i64 -1"] * 15)
     globals_ = [
@@ -313,10 +324,10 @@ def _enter(prefix: str) -> FunctionText:
       reset:
         {_at("word", _WORD)}
         {_at("workers", _WORKERS)}
-        {_at("bells", _BELLS)}
+        {_at("bells", _BELLS)}  ; and the cores, which follow them
         store atomic i64 0, ptr %word monotonic, align 8
         store i64 0, ptr %workers
-        call void @llvm.memset.p0.i64(ptr align 64 %bells, i8 0, i64 {4 * MAX_THREADS}, i1 false)
+        call void @llvm.memset.p0.i64(ptr align 64 %bells, i8 0, i64 {8 * MAX_THREADS}, i1 false)
         store i32 %mark, ptr %at.home
         br label %done
       done:
@@ -376,6 +387,7 @@ def _grow(prefix: str) -> FunctionText:
         %missing = icmp ult i64 %first, %asked
         br i1 %missing, label %block, label %done
       block:
+        call void @{prefix}_pool_seen(ptr %pool, i64 0)
         ; A new thread inherits the mask, so it never runs with another one.
         %blocked = call i32 @pthread_sigmask(i32 2, ptr @{prefix}_pool_signals, ptr %mask)
         br label %create
@@ -423,6 +435,7 @@ def _wake(machine: _Machine, prefix: str) -> FunctionText:
         %sleeps = icmp eq i32 %state, 1
         br i1 %sleeps, label %ring, label %next
       ring:
+        call void @{prefix}_pool_seen(ptr %pool, i64 %index)
         %was = atomicrmw xchg ptr %bell, i32 0 seq_cst
         %mine = icmp eq i32 %was, 1
         br i1 %mine, label %call, label %next
@@ -550,6 +563,9 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
         {_at("at.word", _WORD)}
         {_at("bells", _BELLS)}
         %bell = getelementptr i32, ptr %bells, i64 %index
+        %allowed = alloca [{_CORE_SET // 64} x i64], align 8
+        %chosen = alloca [{_CORE_SET // 64} x i64], align 8
+        call void @llvm.memset.p0.i64(ptr %chosen, i8 0, i64 {_CORE_SET // 8}, i1 false)
         br label %poll
       poll:
         %spins = phi i64 [ 0, %entry ], [ %spun, %relax ],
@@ -567,6 +583,8 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
         %again = icmp ult i64 %spun, {machine.spins}
         br i1 %again, label %poll, label %doze
       doze:
+        call void @{prefix}_pool_spread(
+          ptr %pool, i64 %index, ptr %allowed, ptr %chosen)
         store atomic i32 1, ptr %bell seq_cst, align 4
         br label %look
       look:
@@ -582,3 +600,84 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
         %unrung = icmp eq i32 %state, 1
         br i1 %unrung, label %look, label %poll"""
     return _function("ptr", f"{prefix}_pool_worker", [("ptr", "argument")], text)
+
+
+def _spread(prefix: str) -> FunctionText:
+    """Keep this worker off the cores of the threads before it, as far as others are free.
+
+    Some kernels, most of all in virtual machines, wake a thread on its waker's core while halted
+    cores idle. Launches are too short for their load balancing to see that, and the two threads
+    would share one core for ever. ``chosen`` is what this function set last: any other affinity
+    was set from outside, and is what the worker is ``allowed``.
+    """
+    size = f"i64 {_CORE_SET // 8}"
+    text = f"""
+        %now = alloca [{_CORE_SET // 64} x i64], align 8
+        %free = alloca [{_CORE_SET // 64} x i64], align 8
+        {_at("cores", _CORES)}
+        %unknown = call i32 @sched_getaffinity(i32 0, {size}, ptr %now)
+        %known = icmp eq i32 %unknown, 0
+        br i1 %known, label %compare, label %done
+      compare:
+        %changed = call i32 @memcmp(ptr %now, ptr %chosen, {size})
+        %ours = icmp eq i32 %changed, 0
+        br i1 %ours, label %begin, label %learn
+      learn:
+        call void @llvm.memcpy.p0.p0.i64(ptr %allowed, ptr %now, {size}, i1 false)
+        br label %begin
+      begin:
+        call void @llvm.memcpy.p0.p0.i64(ptr %free, ptr %allowed, {size}, i1 false)
+        br label %head
+      head:
+        %at = phi i64 [ 0, %begin ], [ %at.1, %next ]
+        %at.1 = add i64 %at, 1
+        %slot = getelementptr i32, ptr %cores, i64 %at
+        %core.1 = load atomic i32, ptr %slot monotonic, align 4
+        %core = sub i32 %core.1, 1
+        %valid = icmp ult i32 %core, {_CORE_SET}
+        br i1 %valid, label %strike, label %next
+      strike:
+        %number = lshr i32 %core, 6
+        %word = getelementptr i64, ptr %free, i32 %number
+        %wide = zext i32 %core to i64
+        %low = and i64 %wide, 63
+        %bit = shl i64 1, %low
+        %others = xor i64 %bit, -1
+        %old = load i64, ptr %word
+        %left = and i64 %old, %others
+        store i64 %left, ptr %word
+        br label %next
+      next:
+        %more = icmp ult i64 %at.1, %index
+        br i1 %more, label %head, label %set
+      set:
+        %differs = call i32 @memcmp(ptr %free, ptr %now, {size})
+        %same = icmp eq i32 %differs, 0
+        br i1 %same, label %publish, label %move
+      move:
+        ; An error means that no core is free: then the worker stays as it is.
+        %error = call i32 @sched_setaffinity(i32 0, {size}, ptr %free)
+        %moved = icmp eq i32 %error, 0
+        br i1 %moved, label %keep, label %publish
+      keep:
+        call void @llvm.memcpy.p0.p0.i64(ptr %chosen, ptr %free, {size}, i1 false)
+        br label %publish
+      publish:
+        call void @{prefix}_pool_seen(ptr %pool, i64 %index)
+        br label %done
+      done:
+        ret void"""
+    params = [("ptr", "pool"), ("i64", "index"), ("ptr", "allowed"), ("ptr", "chosen")]
+    return _function("void", f"{prefix}_pool_spread", params, text)
+
+
+def _seen(prefix: str) -> FunctionText:
+    """Note the core that thread ``index`` is on."""
+    text = f"""
+        {_at("cores", _CORES)}
+        %core = call i32 @sched_getcpu()
+        %core.1 = add i32 %core, 1
+        %own = getelementptr i32, ptr %cores, i64 %index
+        store atomic i32 %core.1, ptr %own monotonic, align 4
+        ret void"""
+    return _function("void", f"{prefix}_pool_seen", [("ptr", "pool"), ("i64", "index")], text)

@@ -1,10 +1,10 @@
 """Makes Python callables of compiled programs: the emitted entry point, or ctypes instead.
 
-A compiled program ``f`` comes with ``f_call``, a CPython function, and ``f_python``, the table
-of what that function needs of this process. Here the table's manifest is read, its assumptions
-about the layout of CPython's and NumPy's objects are held against arrays whose fields are
-known, its slots are filled, and the function becomes a builtin. Where that cannot be
-(``WEFT_NATIVE_CALL=0``, a layout we do not know, a free-threaded build, an artifact without
+A compiled program ``f`` comes with ``f_call``, a CPython function, and ``f_python``, a table of
+what it needs of this process; the code that all of them share (``Support``) has a table, too.
+Here the tables' manifests are read, what they assume of the layout of CPython's and NumPy's
+objects is held against arrays whose fields are known, and the slots are filled. Where that
+cannot be (``WEFT_NATIVE_CALL=0``, another layout, a free-threaded build, an artifact without
 ``f_call``) a Python function makes the same checks and calls the program through ctypes.
 
 Both answer ``NotImplemented``, before anything has happened, to arguments they do not expect,
@@ -148,20 +148,12 @@ def _samples() -> list[Array]:
 
 @cache
 def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
-    """Whether the offsets and type numbers that some code assumes are those of this process.
+    """Whether the offsets that some code assumes are those of this process.
 
     The pointer to the dims is followed only when all other fields are where they should be.
     """
     offset = dict(facts)
-    numbers = {name: offset.pop(name) for name in DTYPES if name in offset}
-    if any(DTYPES[name].num not in _twins(number) for name, number in numbers.items()):
-        return False
     return offset.keys() == _FIELDS and all(_fields_hold(a, offset) for a in _samples())
-
-
-def _twins(number: int) -> tuple[int, ...]:
-    """Type numbers of one dtype: on 64-bit Unix C's long and long long are the same."""
-    return {7: (7, 9), 8: (8, 10)}.get(number, (number,))
 
 
 def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
@@ -184,54 +176,38 @@ def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
     )
 
 
-@cache
-def _numpy_table() -> int:
-    """The address of NumPy's C function table."""
+def _numpy_function(slot: int) -> int:
+    """The address in one slot of NumPy's table of C functions."""
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
-    return int(get(umath._ARRAY_API, None))
+    return _word(get(umath._ARRAY_API, None) + 8 * slot)
 
 
-def _import(name: str, dtypes: Mapping[str, np.dtype[Any]], values: Mapping[str, int]) -> int:
-    """The content of the slot ``name``: a number, or an address that never changes."""
-    kind, _, rest = name.partition(".")
-    if name in values:
-        return values[name]
-    if kind == "dtype":
-        return id(dtypes[rest])
-    if kind == "number":
-        return dtypes[rest].num
+def _process_address(name: str) -> int:
+    """The address of an object or function of CPython, NumPy or libc; it never changes."""
     if name in _OBJECTS:
         return id(_OBJECTS[name])
     if name in _NUMPY_SLOTS:
-        return _word(_numpy_table() + 8 * _NUMPY_SLOTS[name])
+        return _numpy_function(_NUMPY_SLOTS[name])
     if name == "madvise" and sys.platform != "linux":
-        return 0
+        return 0  # its advice on huge pages is Linux's own
     library = ctypes.CDLL(None) if name in _LIBC else ctypes.pythonapi
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
 
-def bind(
-    table: int, dtypes: Mapping[str, np.dtype[Any]] = DTYPES, **values: int
-) -> Mapping[str, int] | None:
-    """Fill the import table at address ``table``; give each slot's address by name.
-
-    None, and nothing is filled, if the code assumes what does not hold here.
-    """
+def _manifest(table: int) -> tuple[dict[str, int], list[str]]:
+    """The facts that the code of an import table relies on, and the names of its slots."""
     words = ctypes.string_at(_word(table)).decode().split()
     facts = [word.partition("=") for word in words if "=" in word]
-    imports = [word for word in words if "=" not in word]
-    if facts and not layout_holds(frozenset((name, int(value)) for name, _, value in facts)):
-        return None
-    try:
-        contents = [_import(name, dtypes, values) for name in imports]
-    except (AttributeError, KeyError):  # a later version's code may ask for what we lack
-        return None
-    slots = {name: table + 8 * (1 + index) for index, name in enumerate(imports)}
-    for name, content in zip(imports, contents, strict=True):
-        ctypes.c_uint64.from_address(slots[name]).value = content
-    return slots
+    return {name: int(value) for name, _, value in facts}, [w for w in words if "=" not in w]
+
+
+def _fill(table: int, names: Iterable[str], values: Mapping[str, int]) -> None:
+    """Write the slots, which come after the pointer to the manifest."""
+    for index, name in enumerate(names, 1):
+        value = values[name] if name in values else _process_address(name)
+        ctypes.c_uint64.from_address(table + 8 * index).value = value
 
 
 @dataclass(frozen=True)
@@ -244,46 +220,56 @@ class PoolState:
     misses: int
 
 
-class Pool:
-    """The process's recycled memory of large results, over the emitted ``weft_pool`` module.
+class Support:
+    """The code that all entries of the process share, and its pool for large results.
 
-    Arrays may die at any time, so the code (``keep``) and the handler are never let go.
+    Arrays from the pool may die at any time, so what the code lives in (``keep``) is never let
+    go. Raises RuntimeError where the code does not fit this process.
     """
 
     def __init__(self, lookup: Lookup, keep: object) -> None:
-        if bind(lookup("weft_pool_table")) is None:
-            raise RuntimeError("the pool asks for a function that this process does not have")
+        table = lookup("weft_support_python")
+        facts, names = _manifest(table)
+        self.format = facts.pop("entry")
+        if not native_calls_enabled() or not layout_holds(frozenset(facts.items())):
+            raise RuntimeError("emitted entries are switched off or do not fit this interpreter")
+        self.entry = lookup("weft_entry")
+        self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(lookup("weft_release"))
+        self._state = lookup("weft_pool")
+        self._trim = ctypes.PYFUNCTYPE(None)(lookup("weft_pool_trim"))
         functions = {
             name: lookup(f"weft_pool_{name}") for name in ("malloc", "calloc", "realloc", "free")
         }
         self._handler = _DataHandler(name=b"weft", version=1, **functions)
-        new = ctypes.PYFUNCTYPE(
-            ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
-        )(("PyCapsule_New", ctypes.pythonapi))
         self._label = ctypes.create_string_buffer(b"mem_handler")
-        self.capsule = new(
-            ctypes.addressof(self._handler), ctypes.cast(self._label, ctypes.c_char_p), None
-        )
-        self._state = lookup("weft_pool")
-        self._trim = ctypes.PYFUNCTYPE(None)(lookup("weft_pool_trim"))
+        new = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )(("PyCapsule_New", ctypes.pythonapi))
+        where = ctypes.addressof(self._handler), ctypes.addressof(self._label)
+        self._capsule = new(*where, None)
         self._keep = keep
+        _fill(table, names, {"pool": id(self._capsule)})
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
-    def state(self) -> PoolState:
+    def pool_state(self) -> PoolState:
         return PoolState(*(_word(self._state + 8 * index) for index in range(1, 5)))
 
-    def trim(self) -> None:
+    def trim_pool(self) -> None:
         """Give the kept blocks back to the system."""
         self._trim()
 
 
 class _Owner:
-    """The builtin's ``self``: what its code lives in, and its definition, die after it."""
+    """The builtin's ``self``: its definition, and what its code lives in, die after it."""
 
-    def __init__(self, name: str, function: int, release: int, keep: object) -> None:
+    def __init__(self, name: str, function: int, table: int, held: tuple[Support, object]) -> None:
         self.definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
-        self.release = ctypes.PYFUNCTYPE(None)(release)
-        self.keep = keep
+        self.table = table
+        self.held = held
+        self.free = held[0].release
+
+    def release(self) -> None:
+        self.free(self.table)
 
     def __del__(self) -> None:
         self.release()
@@ -295,7 +281,7 @@ class NativeCall:
     def __init__(self, call: Callable[..., Any], threads: int, owner: _Owner) -> None:
         self.call = call
         self._threads = ctypes.c_int64.from_address(threads)
-        self._owner = owner  # the slot above lies in its code
+        self._owner = owner  # the number above lies in its code
 
     @property
     def threads(self) -> int:
@@ -314,36 +300,38 @@ class NativeCall:
 def native_call(
     name: str,
     lookup: Lookup,
+    support: Support | None,
     *,
     keep: object,
     threads: int = 1,
-    pool: Pool | None = None,
     dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
     ``keep`` is what the code lives in (a JIT library). Each program may be bound once.
     """
-    if not native_calls_enabled():
+    if support is None or not native_calls_enabled():
         return None
     try:
         function, table = lookup(f"{name}_call"), lookup(f"{name}_python")
-        release = lookup(f"{name}_release")
     except KeyError:
         return None
-    capsule = 0 if pool is None else id(pool.capsule)
-    slots = bind(table, dtypes, threads=threads, pool=capsule)
-    if slots is None:
+    facts, names = _manifest(table)
+    if facts != {"entry": support.format}:
         return None
-    owner = _Owner(name, function, release, (keep, dtypes))
+    values = {"weft_entry": support.entry, "threads": threads, "spare": 0}
+    values |= {f"dtype.{dtype}": id(value) for dtype, value in dtypes.items()}
+    _fill(table, names, values)
+    owner = _Owner(name, function, table, (support, (keep, dtypes)))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
-    return NativeCall(new(ctypes.addressof(owner.definition), owner, None), slots["threads"], owner)
+    call = new(ctypes.addressof(owner.definition), owner, None)
+    return NativeCall(call, table + 8 * (1 + names.index("threads")), owner)
 
 
 class CtypesCall:
-    """The same behaviour in Python; ``call`` costs some microseconds."""
+    """The same behaviour in Python; a call costs some microseconds."""
 
     def __init__(
         self,
@@ -358,7 +346,11 @@ class CtypesCall:
         self._signature = signature
         self._dtypes = dtypes
         self._keep = keep
-        self._given = tuple(output for output in signature.outputs if output.given)
+        self._given = [
+            Argument("array", output.dtype, output.shape)
+            for output in signature.outputs
+            if output.given
+        ]
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
         prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
         pointers = [ctypes.c_void_p] * 3
@@ -367,27 +359,21 @@ class CtypesCall:
             size = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
             self._arena_bytes = size(lookup(f"{signature.name}_arena"))
 
-    def call(self, *args: object) -> Any:
+    def call(self, *args: Any) -> Any:
         signature, bound = self._signature, dict[str, int]()
         count = len(signature.inputs)
         if len(args) != count + len(self._given):
             return NotImplemented
-        held = [self._argument(*pair, bound) for pair in zip(signature.inputs, args, strict=False)]
-        late = list(zip(signature.inputs, args, strict=False))
-        if any(item is None for item in held) or not self._shapes_hold(late, bound):
+        held = self._check(signature.inputs, args[:count], bound)
+        if held is None:
             return NotImplemented
-        given = list(args[count:])
-        for output, array in zip(self._given, given, strict=True):
-            wanted = Argument("array", output.dtype, output.shape)
-            data = self._argument(wanted, array, bound)
-            if data is None or not self._shapes_hold([(wanted, array)], bound):
-                return NotImplemented
-            if not data.flags.writeable:
-                return NotImplemented
+        given = self._check(self._given, args[count:], bound)
+        if given is None or not all(array.flags.writeable for array in given):
+            return NotImplemented
         if self._overlap([item for item in held if isinstance(item, np.ndarray)], given):
             return NotImplemented
         shapes = [_sizes(output.shape, bound) for output in signature.outputs]
-        if any(dim < 0 for shape in shapes for dim in shape):
+        if any(size < 0 for shape in shapes for size in shape):
             return NotImplemented
         results: list[Any] = []
         for output, shape in zip(signature.outputs, shapes, strict=True):
@@ -403,38 +389,35 @@ class CtypesCall:
         """Free the scratch memory kept for the next call."""
         self._spare.clear()
 
-    def _argument(self, wanted: Argument, value: object, bound: dict[str, int]) -> Any:
-        """What holds the argument's data, or None for a miss; binds symbols it is first to show."""
-        if wanted.kind != "array":
-            type_, slot = _SCALARS[wanted.kind]
-            if type(value) is not type_:
+    def _check(
+        self, wanted: Sequence[Argument], args: Sequence[Any], bound: dict[str, int]
+    ) -> list[Any] | None:
+        """What holds the data of each argument, or None for a miss; binds symbols."""
+        held = []
+        for argument, value in zip(wanted, args, strict=True):
+            if argument.kind != "array":
+                held.append(_scalar(argument.kind, value))
+            elif self._admits(argument, value, bound):
+                held.append(value)
+            else:
                 return None
-            if type_ is int and not -(2**63) <= value < 2**63:  # type: ignore[operator]
-                return None
-            return slot(value)
-        if type(value) is not np.ndarray or value.dtype != self._dtypes[wanted.dtype]:
-            return None
-        if not (value.flags.c_contiguous and value.flags.aligned):
-            return None
-        if value.ndim != len(wanted.shape):
-            return None
-        for dim, size in zip(wanted.shape, value.shape, strict=True):
+        return None if any(item is None for item in held) else held
+
+    def _admits(self, wanted: Argument, array: Any, bound: dict[str, int]) -> bool:
+        if type(array) is not np.ndarray or array.dtype != self._dtypes[wanted.dtype]:
+            return False
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            return False
+        if array.ndim != len(wanted.shape):
+            return False
+        for dim, size in zip(wanted.shape, array.shape, strict=True):
             if isinstance(dim, str):
                 bound.setdefault(dim, size)
-        return value
+        return bool(array.shape == _sizes(wanted.shape, bound))
 
-    def _shapes_hold(
-        self, pairs: Iterable[tuple[Argument, object]], bound: Mapping[str, int]
-    ) -> bool:
-        return all(
-            value.shape == _sizes(wanted.shape, bound)
-            for wanted, value in pairs
-            if isinstance(value, np.ndarray)
-        )
-
-    def _overlap(self, inputs: Sequence[Array], given: Sequence[Any]) -> bool:
+    def _overlap(self, inputs: list[Array], given: Iterable[Array]) -> bool:
         """Whether a destination shares memory with an earlier one or (else allowed) an input."""
-        others = [] if self._signature.may_alias else list(inputs)
+        others = [] if self._signature.may_alias else inputs
         for array in given:
             if any(np.may_share_memory(array, other) for other in others):
                 return True
@@ -461,6 +444,13 @@ class CtypesCall:
         return status
 
 
+def _scalar(kind: str, value: Any) -> Any:
+    """A slot that holds the scalar, or None for a miss."""
+    type_, slot = _SCALARS[kind]
+    fits = type(value) is type_ and (type_ is not int or -(2**63) <= value < 2**63)
+    return slot(value) if fits else None
+
+
 def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(
         bound[dim] if isinstance(dim, str) else dim if isinstance(dim, int) else dim(bound)
@@ -469,6 +459,4 @@ def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _address(held: Any) -> int:
-    if isinstance(held, np.ndarray):
-        return held.ctypes.data
-    return ctypes.addressof(held)
+    return int(held.ctypes.data) if isinstance(held, np.ndarray) else ctypes.addressof(held)

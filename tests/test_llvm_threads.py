@@ -7,6 +7,7 @@ Bodies are small LLVM functions. What needs a fresh process (no workers yet, or 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import platform
 import resource
@@ -15,13 +16,15 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal  # now: a lazy import could be held at a fork
 from numpy.typing import NDArray
 from weft.codegen.llvm_text import FunctionText, module_text
 from weft.codegen.llvm_threads import pool_module, pool_parts
@@ -29,7 +32,7 @@ from weft.codegen.llvm_threads import pool_module, pool_parts
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end")]
 INNER = 37  # tasks of a nested launch
-PAUSE = 2000  # rounds of the slow body, about a microsecond
+PAUSE = 2000  # rounds of a slow body, about a microsecond
 
 Counts = NDArray[np.int32]
 
@@ -144,6 +147,7 @@ class Pool:
             _count("count", 1),
             _count("count_down", -1),
             _count("slow", 1, PAUSE),
+            _count("late", 1, 200 * PAUSE),
             _nested(),
             _who(),
             _halve(),
@@ -184,7 +188,7 @@ class Pool:
         self.call("repeat", body, counts[1:], tasks, threads, launches)
         expected = np.full(tasks + 2, launches, np.int32)
         expected[[0, -1]] = 0
-        np.testing.assert_array_equal(counts, expected)
+        assert_array_equal(counts, expected)
 
 
 @pytest.fixture(scope="module")
@@ -192,11 +196,19 @@ def pool() -> Pool:
     return Pool()
 
 
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    """A launch that hangs in native code cannot be interrupted: end the run, with its stacks."""
+    faulthandler.dump_traceback_later(120, exit=True, file=2)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_every_index_once(pool: Pool, threads: int) -> None:
     for tasks in (0, 1, 2, 3, 5, 8, 15, 17, 64, 101, 1000):
-        pool.check(tasks, threads, launches=200)
-    pool.check(10**6, threads)
+        pool.check(tasks, threads, launches=500)
+    pool.check(10**6, threads, launches=3)
 
 
 def test_odd_arguments(pool: Pool) -> None:
@@ -216,6 +228,7 @@ def test_many_more_threads_than_cores(pool: Pool) -> None:
 def test_slow_bodies(pool: Pool) -> None:
     for threads in (2, 3, 4):
         pool.check(40, threads, launches=100, body="slow")
+        pool.check(3, threads, launches=50, body="late")  # the caller falls asleep
 
 
 def test_launches_that_differ(pool: Pool) -> None:
@@ -273,6 +286,7 @@ def test_no_more_threads_than_asked(pool: Pool) -> None:
     pool.check(100, 8)  # more workers than the launches below may use
     for threads in (1, 2, 3):
         met = 0
+        time.sleep(0.005)  # from sleep at first, from spinning then
         for _ in range(20):
             ids = np.zeros(24, np.int32)
             pool.launch("who", ids, len(ids), threads)
@@ -343,6 +357,33 @@ def test_idle_workers_use_no_time() -> None:
     _fresh("idle")
 
 
+def scenario_affinity(pool: Pool) -> None:
+    before, allowed = _tasks(), os.sched_getaffinity(0)
+
+    def sleep_after_launch() -> set[int]:
+        for _ in range(10):
+            pool.check(1000, 2)
+            time.sleep(0.002)
+        return os.sched_getaffinity(worker)
+
+    pool.check(1000, 2)
+    worker = int(*(_tasks() - before))
+    assert os.sched_getaffinity(0) == allowed
+    assert len(sleep_after_launch()) == max(len(allowed) - 1, 1)
+    for core in allowed:  # what is set from outside is kept
+        os.sched_setaffinity(worker, {core})
+        assert sleep_after_launch() == {core}
+    os.sched_setaffinity(worker, allowed)
+    assert sleep_after_launch() < allowed or len(allowed) == 1
+    pool.check(1000, 64)  # more threads than cores: they share
+    time.sleep(0.01)
+    assert all(os.sched_getaffinity(int(task)) <= allowed for task in _tasks() - before)
+
+
+def test_workers_leave_the_caller_its_core() -> None:
+    _fresh("affinity")
+
+
 def scenario_signals(pool: Pool) -> None:
     mine = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     before = _tasks()
@@ -387,7 +428,10 @@ def _fork(child: Callable[[], None], seconds: float = 20) -> None:
         try:
             child()
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(status)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -473,8 +517,8 @@ def test_a_part_of_another_module() -> None:
     assert {g.linkage.name for g in module.global_variables} == {"internal"}
     libc = {f.name for f in module.functions if f.is_declaration and "llvm." not in f.name}
     assert libc == {
-        "getpid", "madvise", "mmap", "munmap", "pthread_create", "pthread_detach",
-        "pthread_sigmask", "syscall",
+        "getpid", "madvise", "memcmp", "mmap", "munmap", "pthread_create", "pthread_detach",
+        "pthread_sigmask", "sched_getaffinity", "sched_getcpu", "sched_setaffinity", "syscall",
     }  # fmt: skip
 
 

@@ -1,0 +1,27 @@
+"""What schedules and emitters need to know of the machine they generate code for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU or GPU to compile for; hashed into the cache key.
+
+    ``features`` are LLVM's (``+avx2,+fma``). Widths, registers and caches steer tile sizes only:
+    the bits of a CPU result do not depend on them.
+    """
+
+    kind: Literal["cpu", "gpu"]
+    name: str
+    triple: str = ""
+    features: str = ""
+    vector_bits: int = 256
+    registers: int = 16
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+
+
+GPU = Target("gpu", "sm_90")

@@ -1,0 +1,451 @@
+"""Fusion: a partition of the graph into regions, each of which becomes one kernel.
+
+Regions grow around anchors (CONTRACT, REDUCE, SCATTER; a region without one is a map) in one
+forward walk. A node joins the region of an operand when it reads that operand at the very index at
+which the region computes it; views in between are index maps and belong to no region, they are
+repeated in each. Regions over one iteration space merge, so softmax and layer norm are one region:
+
+    max = reduce x     region r: reduce over (64,1024) axes (1,)
+    d   = x - max      joins r: reads max at (i,), where r has it
+    s   = sum exp(d)   joins r: same space, same axes;   y = exp(d) / s   joins r
+
+A join must keep the regions acyclic: no path may leave a region and come back. Each region has
+its ancestors as one bit set, so the test is an ``and``. Afterwards producers with one consumer
+region are absorbed through their views (prologues) when recomputing them costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.graph import Builder, Graph, Node, Value
+from ..ir.index import Dim, product, substitute, symbol
+from ..ir.op import Kind
+from ..ir.ops import OPS
+
+Index = tuple[Dim, ...]
+
+LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
+# Cheap enough to be computed again for each element of a packed panel or a repeated row.
+_CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "cast", "select", "maximum", "minimum",
+                    "lt", "le", "gt", "ge", "eq", "ne"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """A value that an operand reaches through views, and the index at which it is read."""
+
+    value: Value
+    index: Index
+    exact: bool  # False: under a condition (pad, concatenate) or at a computed index
+
+
+@dataclass(eq=False)
+class Region:
+    """Nodes that will be one kernel; ``index`` says where each value lives in its space."""
+
+    id: int
+    anchor: str
+    shape: Index
+    axes: tuple[int, ...] = ()
+    nodes: list[Node] = field(default_factory=list)
+    index: dict[int, Index] = field(default_factory=dict)
+    ancestors: int = 0
+    descendants: int = 0
+
+    def place(self, shape: Index) -> Index | None:
+        """The index of a value of ``shape`` in this region's space, or None if it has none."""
+        if shape == self.shape:
+            return natural(shape)
+        if self.anchor != "reduce":
+            return None
+        kept = [(symbol(f"@{at}", dim), dim) for at, dim in enumerate(self.shape)
+                if at not in self.axes and dim != 1]
+        if [dim for dim in shape if dim != 1] != [dim for _, dim in kept]:
+            return None
+        wide = iter(kept)
+        return tuple(0 if dim == 1 else next(wide)[0] for dim in shape)
+
+
+def natural(shape: Index) -> Index:
+    """The index of a value in its own space: one symbol for each dim."""
+    return tuple(symbol(f"@{at}", dim) for at, dim in enumerate(shape))
+
+
+def is_transparent(node: Node) -> bool:
+    """Views and constants: repeated in every region that reads them."""
+    return node.op.kind is Kind.VIEW or (node.op.kind is Kind.MAP and not node.inputs)
+
+
+def sources(value: Value, index: Index) -> Iterator[Use]:
+    """The values that ``value`` at ``index`` reads, seen through views; constants have none."""
+    pending = [(value, index, True)]
+    while pending:
+        value, index, exact = pending.pop()
+        node = value.node
+        if node is None or not is_transparent(node):
+            yield Use(value, index, exact)
+        elif node.op.view is not None:
+            types = tuple(operand.type for operand in node.inputs)
+            pieces = node.op.view(index, types, value.type, **node.attrs)
+            for piece in pieces:
+                pending.append((node.inputs[piece.operand], piece.indices,
+                                exact and len(pieces) == 1 and not piece.conditions))
+
+
+def operand_uses(node: Node) -> list[Use]:
+    """What a node reads, at its own natural index."""
+    if node.op.kind is Kind.MAP:
+        index = natural(node.results[0].shape)
+        return [use for operand in node.inputs for use in sources(operand, index)]
+    if node.op.kind is Kind.REDUCE:
+        return list(sources(node.inputs[0], natural(node.inputs[0].shape)))
+    uses = [use for operand in node.inputs for use in sources(operand, natural(operand.shape))]
+    return [Use(use.value, use.index, False) for use in uses]
+
+
+class Partition:
+    """The regions while they grow, and which region each node is in."""
+
+    def __init__(self, graph: Graph, limit: int) -> None:
+        self.graph, self.limit = graph, limit
+        self.regions: dict[int, Region] = {}
+        self.home: dict[int, Region] = {}
+        self.uses: dict[int, list[Use]] = {}
+        self._made = 0
+
+    def new_region(self, anchor: str, shape: Index, axes: tuple[int, ...] = ()) -> Region:
+        region = self.regions[self._made] = Region(self._made, anchor, shape, axes)
+        self._made += 1
+        return region
+
+    def producers(self, node: Node) -> list[Region]:
+        """Regions that ``node`` reads from, latest first."""
+        found = {self.home[id(use.value.node)].id for use in self.uses[id(node)]
+                 if use.value.node is not None}
+        return [self.regions[at] for at in sorted(found, reverse=True)]
+
+    def reads_in_place(self, node: Node, place: Index, region: Region, moved: Index) -> bool:
+        """True if ``node``, computed at ``place``, reads ``region`` where that computes.
+
+        ``moved`` is the region's natural index in the space that ``place`` belongs to.
+        """
+        own = {f"@{at}": dim for at, dim in enumerate(place)}
+        into = {f"@{at}": dim for at, dim in enumerate(moved)}
+        for use in self.uses[id(node)]:
+            if use.value.node is None or self.home[id(use.value.node)] is not region:
+                continue
+            here = tuple(substitute(dim, own) for dim in use.index)
+            if not use.exact or here != tuple(
+                    substitute(dim, into) for dim in region.index[id(use.value)]):
+                return False
+        return True
+
+    def acyclic(self, region: Region, others: Sequence[Region]) -> bool:
+        """True if ``region`` plus a reader of ``others`` does not depend on itself."""
+        return not any(other.ancestors >> region.id & 1 for other in others)
+
+    def depend(self, region: Region, on: Region) -> None:
+        """Record that ``region`` reads ``on``, for all that come after the one and before both."""
+        if region is on or region.ancestors >> on.id & 1:
+            return
+        above = on.ancestors | 1 << on.id
+        below = region.descendants | 1 << region.id
+        for at in _bits(below):
+            self.regions[at].ancestors |= above
+        for at in _bits(above):
+            self.regions[at].descendants |= below
+
+    def add(self, node: Node, region: Region, place: Index) -> None:
+        """Put ``node`` into ``region``; its results are computed at ``place``."""
+        region.nodes.append(node)
+        self.home[id(node)] = region
+        for value in node.results:
+            region.index[id(value)] = place
+        for other in self.producers(node):
+            self.depend(region, other)
+
+    def merge(self, node: Node, place: Index, region: Region, other: Region) -> bool:
+        """Join ``other`` to the ``region`` of ``node`` if they share a space and stay acyclic."""
+        space = _common_space(region, other)
+        if (space is None or len(region.nodes) + len(other.nodes) > self.limit
+                or region.descendants & other.ancestors or other.descendants & region.ancestors):
+            return False
+        wide, here, there = space
+        names = {f"@{at}": dim for at, dim in enumerate(here)}
+        moved = tuple(substitute(dim, names) for dim in place)
+        if not self.reads_in_place(node, moved, other, there):
+            return False
+        anchor, shape, axes = wide.anchor, wide.shape, wide.axes
+        _rename(region, here)
+        _rename(other, there)
+        region.anchor, region.shape, region.axes = anchor, shape, axes
+        region.index.update(other.index)
+        self.take(region, other)
+        return True
+
+    def take(self, region: Region, gone: Region) -> None:
+        """Move the nodes of ``gone`` into ``region`` and close the graph of regions over it."""
+        for node in gone.nodes:
+            self.home[id(node)] = region
+        region.nodes += gone.nodes
+        own, drop = 1 << region.id, ~(1 << gone.id)
+        region.ancestors = (region.ancestors | gone.ancestors) & drop & ~own
+        region.descendants = (region.descendants | gone.descendants) & drop & ~own
+        for at in _bits(region.ancestors):
+            above = self.regions[at]
+            above.descendants = (above.descendants | own | region.descendants) & drop
+        for at in _bits(region.descendants):
+            below = self.regions[at]
+            below.ancestors = (below.ancestors | own | region.ancestors) & drop
+        del self.regions[gone.id]
+
+
+def _common_space(a: Region, b: Region) -> tuple[Region, Index, Index] | None:
+    """The region whose space can hold both, and the natural index of each in that space."""
+    if "scatter" in (a.anchor, b.anchor):
+        return None
+    if b.anchor == "map" and (place := a.place(b.shape)) is not None:
+        return a, natural(a.shape), place
+    if a.anchor == "map" and (place := b.place(a.shape)) is not None:
+        return b, place, natural(b.shape)
+    if a.anchor == b.anchor == "reduce" and (a.shape, a.axes) == (b.shape, b.axes):
+        return a, natural(a.shape), natural(b.shape)
+    return None
+
+
+def _rename(region: Region, place: Index) -> None:
+    """Express the indices of a region's values in a space where its natural index is ``place``."""
+    if place != natural(region.shape):
+        names = {f"@{at}": dim for at, dim in enumerate(place)}
+        region.index = {key: tuple(substitute(dim, names) for dim in index)
+                        for key, index in region.index.items()}
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _grow(partition: Partition, node: Node) -> None:
+    """Put one node into the region of an operand, or into a new one, then join the others."""
+    partition.uses[id(node)] = operand_uses(node)
+    kind = node.op.kind
+    reduces = kind is Kind.REDUCE
+    shape = node.inputs[0].shape if reduces else node.results[0].shape
+    candidates = partition.producers(node) if kind in (Kind.MAP, Kind.REDUCE) else []
+    home: Region | None = None
+    for region in candidates:
+        space = _space_for(node, region)
+        others = [other for other in candidates if other is not region]
+        if (space is not None and len(region.nodes) < partition.limit
+                and partition.reads_in_place(node, space, region, natural(region.shape))
+                and partition.acyclic(region, others)):
+            home = region
+            break
+    if home is None:
+        anchor = kind.value if kind in (Kind.REDUCE, Kind.CONTRACT, Kind.SCATTER) else "map"
+        home = partition.new_region(anchor, shape)
+    if reduces:
+        home.anchor, home.axes = "reduce", node.attrs["axes"]
+    result = natural(shape) if not reduces or not home.axes else home.place(node.results[0].shape)
+    reading = natural(shape) if reduces else home.place(shape)
+    assert result is not None and reading is not None
+    partition.add(node, home, reading if not reduces else result)
+    for region in candidates:
+        if region is not home and region.id in partition.regions:
+            if reduces and region.shape != shape:
+                continue
+            partition.merge(node, reading, home, region)
+            # A merge may have moved the node into a wider space.
+            reading = natural(shape) if reduces else home.index[id(node.results[0])]
+
+
+def _space_for(node: Node, region: Region) -> Index | None:
+    """The index at which ``node`` would read in the space of ``region``; None if it cannot join."""
+    if node.op.kind is Kind.REDUCE:
+        fits = region.shape == node.inputs[0].shape and (
+            region.anchor == "map"
+            or (region.anchor == "reduce" and region.axes == node.attrs["axes"]))
+        return natural(region.shape) if fits else None
+    return None if region.anchor == "scatter" else region.place(node.results[0].shape)
+
+
+def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
+    """Pull map regions into their only consumer, through views, when that saves memory traffic."""
+    readers: dict[int, set[int]] = {}
+    reads: dict[tuple[int, int], set[Index]] = {}
+    for region in partition.regions.values():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                if use.value.node is not None:
+                    producer = partition.home[id(use.value.node)]
+                    if producer is not region:
+                        readers.setdefault(producer.id, set()).add(region.id)
+                        reads.setdefault((producer.id, id(use.value)), set()).add(use.index)
+    for region in sorted(partition.regions.values(), key=lambda r: -r.id):
+        only = readers.get(region.id, set())
+        if len(only) != 1 or region.anchor != "map":
+            continue
+        target = partition.regions[only.pop()]
+        if not _absorbable(partition, region, target, reads, roots):
+            continue
+        for key in [key for key in readers if region.id in readers[key]]:
+            readers[key] = {target.id if at == region.id else at for at in readers[key]}
+        partition.take(target, region)
+
+
+def _absorbable(
+    partition: Partition, region: Region, target: Region,
+    reads: dict[tuple[int, int], set[Index]], roots: set[int],
+) -> bool:
+    if any(id(value) in roots for node in region.nodes for value in node.results):
+        return False
+    if len(region.nodes) + len(target.nodes) > partition.limit or target.anchor == "scatter":
+        return False
+    if any(node.op.kind is Kind.GATHER for node in target.nodes):
+        return False
+    cheap = (len(region.nodes) <= 6
+             and all(node.op.name in _CHEAP for node in region.nodes))
+    if target.anchor == "contract":
+        return cheap
+    times = sum(len(indices) for (at, _), indices in reads.items() if at == region.id)
+    grows = product(region.shape) != product(target.shape)
+    return cheap or (times == 1 and not grows)
+
+
+def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
+    """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
+    partition = Partition(graph, limit)
+    roots = {id(value) for value in graph.results}
+    for node in graph.nodes:
+        if node.op.kind is Kind.SCATTER:
+            roots.add(id(node.inputs[0]))  # the base must be memory of its own
+    for node in graph.nodes:
+        if not is_transparent(node):
+            _grow(partition, node)
+        elif any(id(value) in roots for value in node.results):
+            _grow_root(partition, node)
+    _absorb_prologues(partition, roots)
+    return _rebuild(graph, partition, roots)
+
+
+def _grow_root(partition: Partition, node: Node) -> None:
+    """A view or constant that must be memory: a region of its own."""
+    shape = node.results[0].shape
+    partition.uses[id(node)] = list(sources(node.results[0], natural(shape)))
+    partition.add(node, partition.new_region("map", shape), natural(shape))
+
+
+def _rebuild(graph: Graph, partition: Partition, roots: set[int]) -> Graph:
+    """Regions as ``fused`` nodes, in an order that respects their dependencies."""
+    position = {id(node): at for at, node in enumerate(graph.nodes)}
+    result = Graph(graph.name)
+    builder = Builder(result, OPS, share=False, fold=False)
+    moved: dict[int, Value] = {}
+    for param in graph.params:
+        moved[id(param)] = result.add_param(param.type, param.name.rpartition(":")[0])
+    needed = _outside_uses(partition, roots)
+    for region in _ordered(partition, position):
+        region.nodes.sort(key=lambda node: position[id(node)])
+        outputs = [value for node in region.nodes for value in node.results if id(value) in needed]
+        if not outputs:
+            continue
+        body, inputs = _body(region, outputs, partition, roots)
+        last = outputs[-1].node
+        assert last is not None
+        locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
+        builder.device = last.device
+        fused = builder.emit(OPS["fused"], [moved[id(value)] for value in inputs],
+                             {"body": body, "anchor": region.anchor}, name=last.name, locs=locs)
+        moved.update(zip(map(id, outputs), fused.results, strict=True))
+    result.results = [moved[id(value)] for value in graph.results]
+    result.variables = dict(graph.variables)
+    result.var_params = {var: moved[id(value)] for var, value in graph.var_params.items()}
+    result.var_results = dict(graph.var_results)
+    return result
+
+
+def _outside_uses(partition: Partition, roots: set[int]) -> set[int]:
+    """Values that must be stored: results, bases of scatters, and what other regions read."""
+    needed = set(roots)
+    for region in partition.regions.values():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                producer = use.value.node
+                if producer is not None and partition.home[id(producer)] is not region:
+                    needed.add(id(use.value))
+    return needed
+
+
+def _ordered(partition: Partition, position: dict[int, int]) -> list[Region]:
+    """Regions in topological order, the one with the earliest node first among the ready."""
+    import heapq
+
+    regions = partition.regions
+    first = {at: min(position[id(node)] for node in region.nodes)
+             for at, region in regions.items()}
+    waits: dict[int, set[int]] = {at: set() for at in regions}
+    feeds: dict[int, list[int]] = {at: [] for at in regions}
+    for at, region in regions.items():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                if use.value.node is not None:
+                    other = partition.home[id(use.value.node)].id
+                    if other != at and other not in waits[at]:
+                        waits[at].add(other)
+                        feeds[other].append(at)
+    ready = [(first[at], at) for at, before in waits.items() if not before]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, at = heapq.heappop(ready)
+        order.append(regions[at])
+        for after in feeds[at]:
+            waits[after].discard(at)
+            if not waits[after]:
+                heapq.heappush(ready, (first[after], after))
+    if len(order) != len(regions):
+        raise AssertionError("fusion made a cycle of regions")
+    return order
+
+
+def _body(
+    region: Region, outputs: list[Value], partition: Partition, roots: set[int]
+) -> tuple[Graph, list[Value]]:
+    """The region as a graph: its nodes, the views and constants it sees through, its inputs."""
+    own = {id(node) for node in region.nodes}
+    body = Graph("body")
+    builder = Builder(body, OPS, share=True, fold=False)
+    inputs: list[Value] = []
+    moved: dict[int, Value] = {}
+    for node in region.nodes:
+        pending = [(node, False)]
+        while pending:
+            current, expanded = pending.pop()
+            if all(id(value) in moved for value in current.results):
+                continue
+            if not expanded:
+                pending.append((current, True))
+                for operand in current.inputs:
+                    if id(operand) in moved:
+                        continue
+                    maker = operand.node
+                    inline = maker is not None and (id(maker) in own or (
+                        is_transparent(maker) and id(operand) not in roots))
+                    if inline:
+                        assert maker is not None
+                        pending.append((maker, False))
+                    else:
+                        inputs.append(operand)
+                        moved[id(operand)] = body.add_param(operand.type, f"p{len(inputs) - 1}")
+                continue
+            with builder.like(current):
+                made = builder.emit(current.op, [moved[id(v)] for v in current.inputs],
+                                    current.attrs, name=current.name)
+            moved.update(zip(map(id, current.results), made.results, strict=True))
+    body.results = [moved[id(value)] for value in outputs]
+    return body, inputs
