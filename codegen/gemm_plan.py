@@ -1,14 +1,17 @@
-"""How a contraction is cut into tasks, blocks and register tiles: pure functions of its shape.
+"""How a contraction is cut into tasks, blocks and register tiles: a pure function of its shape.
 
-    task (mb x nb of the output)      one step of k in registers (mr x nr)
-    +------+------+------+            a[0] |b b b b b b b b|   nv vectors of b,
-    |      |  nb  |      |            a[1] |...............|   mr broadcasts of a,
-    |      |mb    |      |            a[2] |...............|   mr * nv fma
-    +------+------+------+
-    |      |      |      |            kb steps of k, then the next block of k goes on
-    +------+------+------+
+    the output, in tasks of mb x nb       a register tile: mr x nv vectors of sums
+    +------+------+------+                         b[k]  |########|########|
+    |  nb  |      |      |                a[0, k] #      |        |        |
+    |mb    |      |      |                a[1, k] #      |  += a[i, k] * b[k, j...]
+    +------+------+------+                a[2, k] #      |        |        |
+    |      |      |      |
+    +------+------+------+                kb steps of k, then on to the next block of k
 
-The choice knows shapes, element, target and access patterns, never the number of threads.
+The tile feeds both multiply-add units from registers; nr columns of b for kb steps stay in L1, mb
+rows of a for kb steps in L2. The choice never asks for the number of threads: there are tasks for
+eight when the work is worth it. Cycles are those of one core with two vector fma and two loads a
+cycle; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -17,6 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 ELEMENT_BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
+
+_NOMINAL = 240  # stands in for an extent that is known at run time only
+_TASK_CYCLES = 20_000  # work below which a task is not worth a thread
+_MOST_TASKS = 8
+_TASK_COST = 200.0  # cycles to start a task
+_SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
+_LONGEST_LINE = 1 << 16  # elements; a row longer than this is not copied whole
 
 
 @dataclass(frozen=True)
@@ -29,9 +39,9 @@ class GemmTarget:
     l2: int = 1 << 20
 
 
-AVX512 = GemmTarget(512, 32, 48 << 10, 1 << 20)
+AVX512 = GemmTarget(512, 32, 48 << 10)
 AVX2 = GemmTarget(256, 16)
-NEON = GemmTarget(128, 32, 64 << 10, 512 << 10)
+NEON = GemmTarget(128, 32, 64 << 10)
 
 
 @dataclass(frozen=True)
@@ -44,23 +54,25 @@ class Access:
 
 @dataclass(frozen=True)
 class GemmPlan:
-    """The blocking of one contraction: a pure function of shape, element, target and access."""
+    """The blocking of one contraction. With ``swap``, m and lhs change places with n and rhs."""
 
     element: str
     lanes: int  # elements in a vector register
     mr: int  # rows of a register tile
-    nv: int  # vectors in a row of it
+    nv: int  # vectors in each of them
     mb: int  # rows, columns and depth of a block: multiples of mr, nr and lanes
     nb: int
     kb: int
-    cut: bool  # K may exceed kb
+    cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
     lhs: Literal["in place", "rows", "panels"]
     rhs: Literal["in place", "panels"]
-    swap: bool = False  # computes the transposed product: lhs and rhs change places
+    line: int  # elements between packed lhs rows; in place: > 0 if M may be less than a tile
+    swap: bool = False  # the transposed product is computed
     cost: float = 0.0  # estimated cycles of one core for the whole product
 
     @property
     def nr(self) -> int:
+        """Columns of a register tile."""
         return self.nv * self.lanes
 
     @property
@@ -69,26 +81,20 @@ class GemmPlan:
         return _round_up(self.mr, self.lanes)
 
     @property
-    def lhs_panel(self) -> int:
-        """Elements of a packed lhs row block; one vector more than needed, so that panels do not
-        all start in the same cache set."""
-        if self.lhs == "rows":
-            return self.mr * (self.kb + self.lanes)
-        return self.pr * self.kb + self.lanes
-
-    @property
-    def rhs_panel(self) -> int:
-        return self.nr * self.kb + self.lanes
+    def tile_elements(self) -> int:
+        """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, so
+        that panels do not all begin in the same cache set."""
+        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.line
 
     def areas(self) -> tuple[int, int, int, int]:
-        """Elements of scratch for lhs, rhs, the sums, and rows on their way to be transposed."""
+        """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
         m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
-        lhs = 0 if self.lhs == "in place" else m_tiles * self.lhs_panel
-        rhs = 0 if self.rhs == "in place" else n_tiles * self.rhs_panel
+        lhs = self.tile_elements * (1 if self.lhs == "in place" else m_tiles)
+        rhs = 0 if self.rhs == "in place" else self.nr * self.kb
         sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
-        line = 64 * 8 // ELEMENT_BITS[self.element]
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
-        return (_round_up(lhs, line), _round_up(rhs, line), _round_up(sums, line), spare)
+        line = 64 * 8 // ELEMENT_BITS[self.element]
+        return _round_up(lhs, line), _round_up(rhs, line), _round_up(sums, line), spare
 
     @property
     def scratch_bytes(self) -> int:
@@ -97,19 +103,8 @@ class GemmPlan:
 
     def grid(self, M: int, N: int) -> tuple[int, int]:
         """Blocks along m and n for known extents; their product is the number of tasks."""
-        if self.swap:
-            M, N = N, M
-        return -(-M // self.mb), -(-N // self.nb)
-
-
-def _round_up(value: int, step: int) -> int:
-    return -(-value // step) * step
-
-
-_NOMINAL = 240  # stands in for an extent that is not known
-_TASK_CYCLES = 20_000  # work below which a task is not worth a thread
-_MOST_TASKS = 8
-_DEPTH = {32: 384, 64: 256}  # most k in a block, by element bits: a panel of nr columns fits L1
+        mb, nb = (self.nb, self.mb) if self.swap else (self.mb, self.nb)
+        return -(-M // mb), -(-N // nb)
 
 
 def plan_gemm(
@@ -123,7 +118,7 @@ def plan_gemm(
 ) -> GemmPlan:
     """Choose tiles and blocks for extents (None: known at run time only) and access patterns."""
     plans = [_plan(M, N, K, element, target, lhs, rhs, False)]
-    if N is not None:  # a narrow output wastes lanes unless it is computed as its transpose
+    if N is not None:  # a narrow output wastes lanes unless its transpose is computed
         plans.append(_plan(N, M, K, element, target, rhs, lhs, True))
     return min(plans, key=lambda plan: plan.cost)
 
@@ -132,76 +127,91 @@ def _plan(
     M: int | None, N: int | None, K: int | None, element: str, target: GemmTarget,
     lhs: Access, rhs: Access, swap: bool,
 ) -> GemmPlan:
-    bits = ELEMENT_BITS[element]
-    lanes = target.vector_bits // bits
+    size = ELEMENT_BITS[element] // 8
+    lanes = target.vector_bits // 8 // size
     depth = max(1, _NOMINAL if K is None else K)
-    m, n = max(1, M or _NOMINAL), max(1, N or _NOMINAL)
-    most_rows = lanes if swap else 8 if M is None else m
-    mr, nv, compute = _register_tile(m, n, depth, lanes, target.registers, most_rows)
-    blocks = -(-depth // _DEPTH[bits])
-    kb = _DEPTH[bits] if K is None else _round_up(-(-depth // blocks), lanes)
-    plan = GemmPlan(element, lanes, mr, nv, mr, nv * lanes, kb, K is None or kb < K,
-                    "panels" if lhs.lanes == "free" else "rows", "panels", swap)
-    if lhs.stride is not None and M is not None and _lhs_in_place(m, n, depth, plan, lhs.stride):
-        plan = replace(plan, lhs="in place")
-    if (rhs.stride is not None and rhs.lanes == "free" and N is not None
-            and _rhs_in_place(m, n, depth, plan, rhs.stride)):
+    # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
+    most_rows = lanes if swap else 8 if M is None else max(1, M)
+    mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
+    if swap:
+        compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
+    nr = nv * lanes
+    most_depth = max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
+    kb = most_depth
+    if K is not None:  # blocks of equal depth
+        kb = _round_up(-(-depth // -(-depth // most_depth)), lanes)
+    packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
+    plan = GemmPlan(element, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
+                    packed, "panels", kb + lanes, swap)
+    if _in_place(lhs, size, N, 8 * nr) and (M is not None or lhs.lanes == "k"):
+        plan = replace(plan, lhs="in place", line=0 if M is not None else lhs.stride or 0)
+    if rhs.lanes == "free" and N is not None and _in_place(rhs, size, M, 8 * mr):
         plan = replace(plan, rhs="in place")
-    return _blocks(plan, m, n, depth, compute, target, lhs, rhs)
+    return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
+
+
+def _in_place(access: Access, size: int, uses: int | None, few: int) -> bool:
+    """Whether a plain array is read where it lies, except much used rows in one cache set."""
+    if access.stride is None or access.stride > _LONGEST_LINE:
+        return False
+    return access.stride * size % _SAME_SET != 0 or (uses is not None and uses <= few)
 
 
 def _register_tile(
-    m: int, n: int, depth: int, lanes: int, registers: int, most_rows: int
+    M: int | None, N: int | None, depth: int, lanes: int, registers: int, most_rows: int
 ) -> tuple[int, int, float]:
-    """The tile (mr, nv) of least estimated cycles: two fma and two loads a cycle, latency four."""
+    """The tile (mr, nv) of least estimated cycles for the whole product, and these cycles."""
     best = (float("inf"), 0, 0)
-    for nv in range(1, min(8, -(-n // lanes)) + 1):
+    for nv in range(1, 17):
         for mr in range(1, min(registers, most_rows) + 1):
-            if mr * nv + nv + (nv > 1 or registers < 32) > registers:
+            # Sums stay in registers, and so does what a step of k uses more than once.
+            if mr * nv + (nv if mr > 1 else 1) + (nv > 1 or registers < 32) > registers:
                 break
+            m_tiles = _NOMINAL / mr if M is None else -(-max(1, M) // mr)
+            n_tiles = _NOMINAL / (nv * lanes) if N is None else -(-max(1, N) // (nv * lanes))
+            # Two fma or loads a cycle, a latency of four; and data that comes from beyond L1.
             step = max(mr * nv / 2, (mr + nv) / 2, 4.0) + 0.1 * (nv + mr / lanes)
-            tiles = -(-m // mr) * -(-n // (nv * lanes))
-            best = min(best, (tiles * (depth * step + 4 * mr * nv + 20), -mr * nv, mr))
-    cycles, area, mr = best
-    return mr, -area // mr, cycles
-
-
-def _lhs_in_place(m: int, n: int, depth: int, plan: GemmPlan, stride: int) -> bool:
-    return n <= 4 * plan.nr or m * depth * ELEMENT_BITS[plan.element] <= 8 * (32 << 10)
-
-
-def _rhs_in_place(m: int, n: int, depth: int, plan: GemmPlan, stride: int) -> bool:
-    return m <= 4 * plan.mr or n * depth * ELEMENT_BITS[plan.element] <= 8 * (32 << 10)
+            cycles = m_tiles * n_tiles * (depth * step + 4 * mr * nv + 20)
+            best = min(best, (cycles, -mr, nv))
+    cycles, mr, nv = best
+    return -mr, nv, cycles
 
 
 def _blocks(
-    plan: GemmPlan, m: int, n: int, depth: int, compute: float, target: GemmTarget,
+    plan: GemmPlan, M: int | None, N: int | None, depth: int, compute: float, target: GemmTarget,
     lhs: Access, rhs: Access,
 ) -> GemmPlan:
     """Cut the output into tasks so that packing twice and uneven shares cost least."""
     size = ELEMENT_BITS[plan.element] // 8
-    price = {"free": 1.5 / plan.lanes, "k": 1.5 / plan.lanes, None: 3.0}
-    lhs_cost = 0.0 if plan.lhs == "in place" else price[lhs.lanes] * m * depth
-    rhs_cost = 0.0 if plan.rhs == "in place" else price[rhs.lanes] * n * depth
-    if rhs.lanes == "k":
-        rhs_cost += 0.3 * n * depth
-    wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
+    m, n = max(1, _NOMINAL if M is None else M), max(1, _NOMINAL if N is None else N)
+    lhs_cost = rhs_cost = 0.0
+    if plan.lhs != "in place":
+        lhs_cost = m * depth * (3.0 if lhs.lanes is None else 0.065 * size)
+    if plan.rhs != "in place":
+        rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
     most_m = max(1, target.l2 // 2 // (size * plan.kb * plan.mr))
-    most_n = max(1, target.l2 // (size * plan.kb * plan.nr))
+    most_n = n_tiles
+    if plan.cut:  # waiting sums are read and written for each block of k
+        most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
+    wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
     choices = []
     for m_blocks in _cuts(m_tiles, most_m):
         for n_blocks in _cuts(n_tiles, most_n):
             tasks = m_blocks * n_blocks
             mt, nt = -(-m_tiles // m_blocks), -(-n_tiles // n_blocks)
             share = compute * mt * nt / (m_tiles * n_tiles)
-            cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + 200.0)
+            cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + _TASK_COST)
             choices.append((max(0, wanted - tasks), cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
     return replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
 
 
-def _cuts(tiles: int, most: int) -> list[int]:
+def _cuts(tiles: int, most: int) -> range:
     """Numbers of blocks worth trying, each of at most ``most`` tiles."""
     fewest = -(-tiles // most)
-    return list(range(fewest, min(tiles, fewest + _MOST_TASKS) + 1))
+    return range(fewest, min(tiles, fewest + _MOST_TASKS) + 1)
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step

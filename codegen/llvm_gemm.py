@@ -156,39 +156,51 @@ class _Task:
         with _range(f, k_blocks) as k_block:
             self.k0 = self.mul(k_block, plan.kb)
             self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
-            self.pack()
-            with _range(f, self.n_tiles) as j, _range(f, self.m_tiles) as i:
-                self.tile(i, j, k_block, k_blocks)
+            self.pack_lhs()
+            with _range(f, self.n_tiles) as j:
+                self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
+                with _range(f, self.m_tiles) as i:
+                    self.tile(i, j, k_block, k_blocks)
 
-    def pack(self) -> None:
-        plan = self.plan
+    def pack_lhs(self) -> None:
+        f, plan = self.f, self.plan
         if plan.lhs == "panels":
             self.pack_panels(self.lhs, self.areas[0], self.m0, self.m_tiles, self.M, plan.mr,
-                             plan.pr, plan.lhs_panel)
+                             plan.pr, plan.tile_elements)
         elif plan.lhs == "rows":
             tile_rows = self.mul(self.m_tiles, plan.mr)
-            self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M)
+            self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.line)
+        elif plan.line:
+            with f.when(self.short()):
+                self.pack_rows(self.lhs, self.areas[0], 0, plan.mr, self.M, plan.line)
+
+    def short(self) -> str:
+        """Whether lhs has fewer rows than a tile, so that it cannot be read in place."""
+        return self.f(f"icmp slt i64 {self.M}, {self.plan.mr}")
+
+    def pack_rhs(self, n: Size) -> None:
+        """The panel of nr columns from ``n``: packed just before use, it is still in L1."""
+        plan = self.plan
         if plan.rhs == "panels" and self.rhs.access.lanes == "free":
-            self.pack_panels(self.rhs, self.areas[1], self.n0, self.n_tiles, self.N, plan.nr,
-                             plan.nr, plan.rhs_panel)
+            self.pack_panels(self.rhs, self.areas[1], n, 1, self.N, plan.nr, plan.nr, 0)
         elif plan.rhs == "panels":
-            self.pack_transposed()
+            self.pack_transposed(n)
 
     def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
         """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
         f, plan = self.f, self.plan
         m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
         m_origin, n_origin = m, n
-        a_row, a_k = plan.kb + plan.lanes, 1
+        a_row, a_k = (1, plan.pr) if plan.lhs == "panels" else (plan.line, 1)
         if plan.lhs == "in place":  # the last tile is moved back inside: its rows exist
             m_origin = self.inside(m, self.M, plan.mr)
             stride = self.lhs.access.stride or 0
             a_row, a_k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
             a = self.at(self.lhs.pointer(f), self.mul(m_origin, a_row), self.mul(self.k0, a_k))
+            if plan.line:
+                a = f(f"select i1 {self.short()}, ptr {self.areas[0]}, ptr {a}")
         else:
-            if plan.lhs == "panels":
-                a_row, a_k = 1, plan.pr
-            a = self.at(self.areas[0], self.mul(i, plan.lhs_panel))
+            a = self.at(self.areas[0], self.mul(i, plan.tile_elements))
         b_k, mask = plan.nr, None
         if plan.rhs == "in place":
             b_k = self.rhs.access.stride or 0
@@ -198,7 +210,7 @@ class _Task:
                 n_origin = self.inside(n, self.N, plan.nr)
             b = self.at(self.rhs.pointer(f), n_origin, self.mul(self.k0, b_k))
         else:
-            b = self.at(self.areas[1], self.mul(j, plan.rhs_panel))
+            b = self.areas[1]
         sums = self.areas[2]
         if plan.cut:
             slot = self.add(self.mul(j, plan.mb // plan.mr), i)
@@ -216,7 +228,7 @@ class _Task:
     def inside(self, start: Size, extent: Size, width: int) -> Size:
         if isinstance(extent, int) and extent % width == 0:
             return start
-        return self.least(start, self.sub(extent, width))
+        return _int(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
 
     def multiply(
         self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, sums: str,
@@ -246,21 +258,23 @@ class _Task:
 
     # -- packing
 
-    def pack_rows(self, operand: Operand, to: str, first: Size, rows: Size, extent: Size) -> None:
+    def pack_rows(
+        self, operand: Operand, to: str, first: Size, rows: Size, extent: Size, line: int
+    ) -> None:
         """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
         f, plan = self.f, self.plan
         with _range(f, rows) as r:
             free = str(self.least(self.add(first, r), self.sub(extent, 1)))
-            line = self.at(to, self.mul(r, plan.kb + plan.lanes))
+            row = self.at(to, self.mul(r, line))
             if operand.access.lanes is None:
                 with _range(f, self.depth) as k:
                     value = operand.scalar(f, free, str(self.add(self.k0, k)))
-                    f.do(f"store {self.type} {value}, ptr {self.at(line, k)}")
+                    f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
                 return
             for k, mask in _strips(f, self.depth, plan.lanes):
                 k_start = str(self.add(self.k0, k))
                 value = operand.vector(f, free, k_start, plan.lanes, mask)
-                self.store(self.masked(value, mask), self.at(line, k))
+                self.store(self.masked(value, mask), self.at(row, k))
 
     def pack_panels(
         self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
@@ -289,18 +303,16 @@ class _Task:
                 value = self.masked(operand.vector(f, row, str(start), lanes, mask), mask)
                 self.store(value, self.at(inside, self.mul(p, size), strip))
 
-    def pack_transposed(self) -> None:
-        """Panels of rhs from rows along k: a vector of columns at a time, through ``spare``."""
+    def pack_transposed(self, n: Size) -> None:
+        """A panel of rhs from rows along k: a vector of columns at a time, through ``spare``."""
         f, plan, spare = self.f, self.plan, self.areas[3]
-        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
-        with _range(f, self.n_tiles) as p, _range(f, plan.nv) as v:
+        group, line = min(plan.lanes, 128 // ELEMENT_BITS[self.type]), plan.kb + plan.lanes
+        with _range(f, plan.nv) as v:
             strip = self.mul(v, plan.lanes)
-            first = self.add(self.add(self.n0, self.mul(p, plan.nr)), strip)
-            self.pack_rows(self.rhs, spare, first, plan.lanes, self.N)
-            panel = self.at(self.areas[1], self.mul(p, plan.rhs_panel), strip)
+            self.pack_rows(self.rhs, spare, self.add(n, strip), plan.lanes, self.N, line)
+            panel = self.at(self.areas[1], strip)
             with f.loop("0", str(self.depth), group) as k:
-                columns = self.transposed(self.at(spare, k), plan.kb + plan.lanes, plan.lanes,
-                                          group)
+                columns = self.transposed(self.at(spare, k), line, plan.lanes, group)
                 for c, column in enumerate(columns):
                     self.store(column, self.at(panel, self.mul(k, plan.nr), c * plan.nr))
 

@@ -4,7 +4,7 @@ Memory of a megabyte and more often comes fresh from the kernel and goes back at
 its page faults cost more than the loop that fills it. The pool keeps the blocks of dropped
 results instead. A block is 64 bytes that begin with its capacity, then the data:
 
-    malloc   the newest kept block that fits within an eighth, else a new one
+    malloc   the kept block that fits best, at most an eighth too large, else a new one
     free     the newest of at most 8 blocks and 256 MiB; the oldest ones make room
 
 State is one lock and the list. A thread that finds the lock held goes to libc instead of
@@ -211,26 +211,30 @@ def _remove(table: ImportTable) -> FunctionText:
 
 
 def _malloc() -> FunctionText:
-    f = FunctionText("ptr", "weft_pool_malloc", [("ptr", "context"), ("i64", "size")])
+    params = [("ptr", "context"), ("i64", "size")]
+    f = FunctionText("ptr", "weft_pool_malloc", params)
     most = f(f"add i64 %size, {f('lshr i64 %size, 3')}")
     f.branch(f(f"icmp uge i64 %size, {POOLED_BYTES}"), "large", "fresh")
     f.place("large")
     _lock(f, "fresh", "search")
     f.place("search")
-    count = _read(f, "count")
-    last = f(f"sub i64 {count}, 1")
-    with f.loop("0", count) as i:
-        index = f(f"sub i64 {last}, {i}")
-        capacity = f(f"load i64, ptr {f(f'load ptr, ptr {_kept(f, index)}')}")
-        enough, near = f(f"icmp uge i64 {capacity}, %size"), f(f"icmp ule i64 {capacity}, {most}")
-        found, on = f.fresh("found"), f.fresh("on")
-        f.branch(f(f"and i1 {enough}, {near}"), found, on)
-        f.place(found)
-        block = f(f"call ptr @weft_pool_remove(i64 {index})")
-        _add(f, "hits", "1")
-        _unlock(f)
-        f.ret(f"ptr {f(f'getelementptr i8, ptr {block}, i64 64')}")
-        f.place(on)
+    with f.carried_loop("0", _read(f, "count"), 1, [("i64", "-1"), ("i64", most)]) as loop:
+        best, least = loop.values  # later entries win a tie: their pages are warmer
+        capacity = f(f"load i64, ptr {f(f'load ptr, ptr {_kept(f, loop.index)}')}")
+        enough, near = f(f"icmp uge i64 {capacity}, %size"), f(f"icmp ule i64 {capacity}, {least}")
+        fits = f(f"and i1 {enough}, {near}")
+        loop.next = [
+            f(f"select i1 {fits}, i64 {loop.index}, i64 {best}"),
+            f(f"select i1 {fits}, i64 {capacity}, i64 {least}"),
+        ]
+    best = loop.results[0]
+    f.branch(f(f"icmp slt i64 {best}, 0"), "missing", "found")
+    f.place("found")
+    block = f(f"call ptr @weft_pool_remove(i64 {best})")
+    _add(f, "hits", "1")
+    _unlock(f)
+    f.ret(f"ptr {f(f'getelementptr i8, ptr {block}, i64 64')}")
+    f.place("missing")
     _add(f, "misses", "1")
     _unlock(f)
     f.jump("fresh")

@@ -86,6 +86,16 @@ class Graph:
                 self._names[name] = 0
                 return name
 
+    def rename(self, node: Node, stem: str) -> None:
+        """Give a node that nothing has named yet a better name; the old one becomes free again."""
+        base, _, count = node.name.rpartition("_")
+        del self._names[node.name]
+        if count.isdigit() and self._names.get(base) == int(count):
+            self._names[base] -= 1
+        node.name = self.unique_name(stem)
+        for value in node.results:
+            value.name = f"{node.name}:{value.index}"
+
     def add_param(self, type_: TensorType, name: str) -> Value:
         """Append a parameter; its value is named ``name:0``."""
         value = Value(type_, f"{self.unique_name(name)}:0")
@@ -126,17 +136,20 @@ class Builder:
         self.device: Device | None = None
         self.after: tuple[Node, ...] = ()
         self.stem: str | None = None
+        self.prefix = ""  # of the names of new nodes: the tracer's name scope
 
     @contextmanager
     def like(self, node: Node, suffix: str = "") -> Iterator[None]:
         """Give new nodes the source location, device and (suffixed) name of ``node``."""
-        saved = self.locs, self.device, self.stem
+        saved = self.locs, self.device, self.stem, self.prefix
         self.locs, self.device = node.locs, node.device
         self.stem = f"{node.name}{suffix}" if suffix else None
+        if suffix:
+            self.prefix = ""  # the node's name has it already
         try:
             yield
         finally:
-            self.locs, self.device, self.stem = saved
+            self.locs, self.device, self.stem, self.prefix = saved
 
     def infer(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any]
@@ -180,8 +193,9 @@ class Builder:
                 # The merged node keeps every line it came from, for errors and profiles.
                 known.locs += tuple(loc for loc in locs if loc not in known.locs)[:8]
                 return known
-        node = Node(op, tuple(inputs), attrs, self.graph.unique_name(name or self.stem or op.name),
-                    device=self.device, locs=locs, after=self.after)
+        label = self.graph.unique_name(self.prefix + (name or self.stem or op.name))
+        node = Node(op, tuple(inputs), attrs, label, device=self.device, locs=locs,
+                    after=self.after)
         node.results = tuple(Value(type_, f"{node.name}:{at}", node, at)
                              for at, type_ in enumerate(types))
         self.graph.nodes.append(node)

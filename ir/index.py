@@ -12,6 +12,7 @@ A symbol may know its size (``0 <= i < size``), which is what lets views cancel:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,7 +60,7 @@ Monomial = tuple[Atom, ...]
 
 def _grouped(dim: Dim) -> str:
     text = str(dim)
-    return text if text.isidentifier() or text.isdigit() or text[0] == "%" else f"({text})"
+    return text if re.fullmatch(r"%?\w+", text) else f"({text})"
 
 
 def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
@@ -295,6 +296,19 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
             product = product * atom_value(atom)
         total.append(product)
     return _sum(total)
+
+
+def with_sizes(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
+    """The same expression, whose symbols know the given sizes; nothing is simplified."""
+    if not isinstance(dim, Expr) or not sizes:
+        return dim
+
+    def sized(atom: Atom) -> Atom:
+        if isinstance(atom, Symbol):
+            return Symbol(atom.name, sizes.get(atom.name, atom.size))
+        return type(atom)(with_sizes(atom.numerator, sizes), with_sizes(atom.denominator, sizes))
+
+    return Expr(tuple((tuple(map(sized, monomial)), scale) for monomial, scale in dim.terms))
 
 
 def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:

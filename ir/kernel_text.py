@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .index import Dim, Symbol, with_sizes
+from .index import Dim, with_sizes
 from .kernel import (
     Apply,
     Axis,
@@ -101,7 +101,7 @@ class _KernelReader:
                 return tuple(axes)
             scanner.expect(",")
         if axes:
-            scanner.fail("expected an axis")
+            raise scanner.problem("expected an axis")
         return ()
 
     def _dim(self, dim: Dim) -> Dim:
@@ -128,7 +128,7 @@ class _KernelReader:
             scanner.expect(":")
             word = scanner.take(_IDENTIFIER, "a dtype")
             if word not in DTYPES:
-                scanner.fail(f"no dtype named '{word}'", scanner.at - len(word))
+                raise scanner.problem(f"no dtype named '{word}'", scanner.at - len(word))
             scanner.expect("=")
             self.dtypes[name] = DTYPES[word]
             return self._meaning(name, DTYPES[word])
@@ -139,13 +139,13 @@ class _KernelReader:
                 scanner.expect("=")
             value = self._value()
             if value not in self.dtypes:
-                scanner.fail(f"{value} is not defined above", scanner.at - len(value))
+                raise scanner.problem(f"{value} is not defined above", scanner.at - len(value))
             return Store("", self.dtypes[value], *access, value, accumulate, self._guard())
         if scanner.accept("check"):
             value = self._value()
             scanner.expect("site")
             return Check("", BOOL, value, scanner.number())
-        scanner.fail("expected a statement")
+        raise scanner.problem("expected a statement")
 
     def _meaning(self, name: str, dtype: DType) -> Stmt:
         scanner = self.scanner
@@ -166,7 +166,7 @@ class _KernelReader:
             args.append(self._value())
         if word == "contract":
             if len(args) != 2:
-                scanner.fail("expected two operands")
+                raise scanner.problem("expected two operands")
             return Contract(name, dtype, args[0], args[1], self._over())
         return Apply(name, dtype, word, tuple(args))
 
@@ -195,7 +195,7 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     checks: list[CheckSite] = []
     while scanner.accept("check"):
         if scanner.number() != len(checks) + 1:
-            scanner.fail("checks are numbered 1, 2, 3, ...")
+            raise scanner.problem("checks are numbered 1, 2, 3, ...")
         code = scanner.take(_CODE, "an error code such as W124")
         message = scanner.string("a message")
         checks.append(CheckSite(code, message, scanner.origin()))
@@ -219,7 +219,8 @@ def _slots(scanner: Scanner) -> tuple[Slot, ...]:
         name = _buffer(scanner)
         scanner.expect(":")
         type_ = scanner.type()
-        slots.append(Slot(name, type_, scanner.string("a variable") if scanner.accept("var") else ""))
+        var = scanner.string("a variable") if scanner.accept("var") else ""
+        slots.append(Slot(name, type_, var))
     return tuple(slots)
 
 
@@ -245,4 +246,4 @@ def _step(scanner: Scanner) -> Step:
         source = _buffer(scanner)
         scanner.expect("to")
         return Copy(source, _buffer(scanner))
-    scanner.fail("expected a step")
+    raise scanner.problem("expected a step")

@@ -2,7 +2,7 @@
 
     graph   = "graph" @name "(" {%id: type} ")" "->" "(" {%id: type} ")" "{" {var} {node}
               "return" {%id} "}"
-    var     = "var" string ":" type
+    var     = "var" string [":" type] ["in" %id] ["out" number]
     node    = [{%id: type} "="] op {%id} ["{" {name "=" attr} "}"] ["on" device]
               ["after" {string}] ["//" string {file:line ["in" function]}]
     attr    = string | number | true | false | dtype | type | dim | "(" {attr ","} ")" | graph
@@ -57,7 +57,7 @@ def parse(text: str, ops: Mapping[str, OpDef] = OPS) -> list[Graph | Kernel | Pl
             items.append(plan_item(scanner, kernels))
             kernels = {}
         else:
-            scanner.fail("expected 'graph', 'kernel' or 'plan'")
+            raise scanner.problem("expected 'graph', 'kernel' or 'plan'")
     return items
 
 
@@ -94,7 +94,7 @@ def parse_plan(text: str, kernels: Mapping[str, Kernel] | None = None) -> Plan:
 
 def _finish(scanner: Scanner) -> None:
     if not scanner.finished:
-        scanner.fail("expected the end of the text")
+        raise scanner.problem("expected the end of the text")
 
 
 class _GraphReader:
@@ -117,16 +117,14 @@ class _GraphReader:
         results = self._typed_list()
         scanner.expect("{")
         while scanner.accept("var"):
-            var = scanner.string("the name of a variable")
-            scanner.expect(":")
-            graph.variables[var] = scanner.type()
+            self._variable()
         while not scanner.accept("return"):
             self._node()
         start = scanner.at
         graph.results = self._operands()
         stated = [(self._defined(label, start), type_) for label, type_ in results]
         if [(value, value.type) for value in graph.results] != stated:
-            scanner.fail("the returned values are not those of the graph's first line", start)
+            raise scanner.problem("these are not the results of the graph's first line", start)
         scanner.expect("}")
         return graph
 
@@ -147,13 +145,13 @@ class _GraphReader:
 
     def _define(self, label: str, value: Value) -> None:
         if label in self.values:
-            self.scanner.fail(f"{label} is defined twice")
+            raise self.scanner.problem(f"{label} is defined twice")
         self.values[label] = value
 
     def _defined(self, label: str, at: int) -> Value:
         value = self.values.get(label)
         if value is None:
-            self.scanner.fail(f"{label} is not defined above", at)
+            raise self.scanner.problem(f"{label} is not defined above", at)
         return value
 
     def _param(self, label: str, type_: TensorType) -> None:
@@ -170,6 +168,17 @@ class _GraphReader:
         if stem not in self.stems:
             self.stems.add(stem)
             self.graph.unique_name(stem)
+
+    def _variable(self) -> None:
+        scanner = self.scanner
+        var = scanner.string("the name of a variable")
+        if scanner.accept(":"):
+            self.graph.variables[var] = scanner.type()
+        if scanner.accept("in"):
+            label = scanner.label()
+            self.graph.var_params[var] = self._defined(label, scanner.at - len(label))
+        if scanner.accept("out"):
+            self.graph.var_results[var] = scanner.number()
 
     def _operands(self) -> list[Value]:
         # On the same line only: the next line may begin with a value of its own.
@@ -193,7 +202,7 @@ class _GraphReader:
         op_name = scanner.take(_OP, "an op or 'return'")
         op = self.ops.get(op_name)
         if op is None:
-            scanner.fail(f"no op named '{op_name}'", scanner.at - len(op_name))
+            raise scanner.problem(f"no op named '{op_name}'", scanner.at - len(op_name))
         inputs = tuple(self._operands())
         attrs = self._attrs() if scanner.accept("{") else {}
         device = scanner.device() if scanner.accept("on") else None
@@ -204,7 +213,7 @@ class _GraphReader:
             places = scanner.text[scanner.at:scanner.at + 1] == " "
             locs = scanner.locs() if places else ()
             if name in self.stems:
-                scanner.fail(f"the name '{name}' is used twice", start)
+                raise scanner.problem(f"the name '{name}' is used twice", start)
             self._reserve(name)
         else:
             label = results[0][0][1:] if results else ""
@@ -225,7 +234,7 @@ class _GraphReader:
         while not earlier or scanner.accept(","):
             name = scanner.string("the name of a node")
             if name not in self.nodes:
-                scanner.fail(f"no node named '{name}' above")
+                raise scanner.problem(f"no node named '{name}' above")
             earlier.append(self.nodes[name])
         return tuple(earlier)
 
@@ -279,7 +288,9 @@ class _GraphReader:
             scanner.at += 1
         while scanner.at > start and text[scanner.at - 1].isspace():
             scanner.at -= 1
-        return text[start:scanner.at] or scanner.fail("expected the value of an attribute")
+        if scanner.at == start:
+            raise scanner.problem("expected the value of an attribute")
+        return text[start:scanner.at]
 
     def _is_tuple(self, text: str) -> bool:
         # A dim may start with a bracket too, but it holds no comma.

@@ -33,11 +33,8 @@ from .kernel import (
     Store,
 )
 from .plan import Alloc, Launch, Plan, Slot, Step
+from .scanner import FUNCTION, PATH, WORD
 from .types import DType, Loc, TensorType
-
-WORD = re.compile(r"[^\W\d][\w./]*")
-PATH = re.compile(r"[\w./<>+~@-]+")
-FUNCTION = re.compile(r"[\w.<>]+")
 
 
 def quoted(text: str) -> str:
@@ -45,9 +42,9 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def word(name: str, plain: re.Pattern[str] = WORD) -> str:
+def word(name: str, plain: str = WORD) -> str:
     """A name as it stands if it is a plain word, else in quotes."""
-    return name if plain.fullmatch(name) else quoted(name)
+    return name if re.fullmatch(plain, name) else quoted(name)
 
 
 def print_graph(graph: Graph) -> str:
@@ -87,11 +84,23 @@ def _graph(graph: Graph, indent: str) -> str:
     inner = indent + "  "
     lines = [f"graph @{word(graph.name)}({_typed(labels, graph.params)}) -> "
              f"({_typed(labels, graph.results)}) {{"]
-    lines += [f"{inner}var {quoted(name)}: {type_}" for name, type_ in graph.variables.items()]
+    names = {**graph.variables, **graph.var_params, **graph.var_results}
+    lines += [f"{inner}var {_variable(graph, name, labels)}" for name in names]
     lines += [inner + _node(node, labels, inner) for node in graph.nodes]
     lines.append(f"{inner}return {_refs(labels, graph.results)}".rstrip())
     lines.append(indent + "}")
     return "\n".join(lines)
+
+
+def _variable(graph: Graph, name: str, labels: Mapping[int, str]) -> str:
+    text = quoted(name)
+    if name in graph.variables:
+        text += f": {graph.variables[name]}"
+    if name in graph.var_params:
+        text += f" in {_refs(labels, (graph.var_params[name],))}"
+    if name in graph.var_results:
+        text += f" out {graph.var_results[name]}"
+    return text
 
 
 def _node(node: Node, labels: Mapping[int, str], indent: str) -> str:

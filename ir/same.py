@@ -43,8 +43,10 @@ def describe_graph(graph: Graph) -> tuple[Any, ...]:
         tuple(earlier.name for earlier in node.after),
     ) for node in graph.nodes)
     params = tuple((value.name, value.type) for value in graph.params)
-    return (graph.name, params, nodes, keys(graph.results),
-            tuple(sorted(graph.variables.items(), key=lambda item: item[0])))
+    state = tuple((var, number.get(id(value), value.name))
+                  for var, value in graph.var_params.items())
+    return (graph.name, params, nodes, keys(graph.results), frozenset(graph.variables.items()),
+            frozenset(state), frozenset(graph.var_results.items()))
 
 
 def _attrs(attrs: dict[str, Any]) -> tuple[Any, ...]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NoReturn
 
-from .diagnose import error
+from .diagnose import Error, error
 from .index import Dim
 from .types import Device, Loc, TensorType, parse_dim, parse_type
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
-WORD = r"[^\W\d][\w./]*"
+WORD = r"[^\W\d][\w./]*"       # names, paths and functions that need no quotes
+PATH = r"[\w./<>+~@-]+"
+FUNCTION = r"[\w.<>]+"
 _BLANK = re.compile(r'(?:\s++|//(?! "| from )[^\n]*+)*+')
 _NAME = re.compile(f"{STRING}|{WORD}")
 _STRING = re.compile(STRING)
@@ -24,9 +25,9 @@ _LABEL = re.compile(rf"%(?:{STRING}|[\w./]+)")
 _TYPE = re.compile(r"\w+\[[^\]\n]*\]")
 _DEVICE = re.compile(r"[\w/.:-]+")
 _INT = re.compile(r"\d+")
-# A dim that no bracket ends: up to a comma, a brace, the word "by", a comment or the line's end.
-_DIM = re.compile(r"(?:(?!\s//\s|\bby\b)[\w.%+*()/ -])+")
-_LOC = re.compile(rf"({STRING}|[\w./<>+~@-]+):(\d+)(?: in ({STRING}|[\w.<>]+))?")
+# A dim that no bracket ends: up to a comma, a brace, the word "by" or the end of the line.
+_DIM = re.compile(r"(?:(?!\bby\b)[\w.%+*()/ -])+")
+_LOC = re.compile(rf"({STRING}|{PATH}):(\d+)(?: in ({STRING}|{FUNCTION}))?")
 
 
 class Scanner:
@@ -37,15 +38,18 @@ class Scanner:
         self.at = 0
         self._types: dict[str, TensorType] = {}
 
-    def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise W501 with the line of position ``at`` (now: the cursor) and a caret."""
+    def problem(self, message: str, at: int | None = None) -> Error:
+        """W501 with the line of position ``at`` (else of the next token) and a caret."""
         if at is None:
             self._skip()
             at = self.at
         start = self.text.rfind("\n", 0, at) + 1
-        line = self.text[start:].partition("\n")[0]
-        raise error("W501", f"{message}\n  --> line {self.text.count(chr(10), 0, at) + 1}\n"
-                            f"   |   {line}\n   |   {' ' * (at - start)}^")
+        end = self.text.find("\n", at)
+        line = self.text[start:end if end >= 0 else None]
+        margin = len(line) - len(line.lstrip())
+        number = self.text.count("\n", 0, at) + 1
+        return error("W501", f"{message}\n  --> line {number}\n   |   {line.strip()}\n"
+                             f"   |   {' ' * max(at - start - margin, 0)}^")
 
     def _skip(self) -> None:
         blank = _BLANK.match(self.text, self.at)
@@ -64,7 +68,7 @@ class Scanner:
         """Read what the pattern describes, or fail with ``expected <what>``."""
         found = self.match(pattern)
         if found is None:
-            self.fail(f"expected {what}")
+            raise self.problem(f"expected {what}")
         return found[0]
 
     def peek(self, text: str) -> bool:
@@ -78,14 +82,14 @@ class Scanner:
         end = self.at + len(text)
         if not self.text.startswith(text, self.at):
             return False
-        if text[-1].isalnum() and (self.text[end:end + 1].isalnum() or self.text[end:end + 1] == "_"):
+        if text[-1].isalnum() and self.text[end:end + 1].replace("_", "a").isalnum():
             return False
         self.at = end
         return True
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            self.fail(f"expected '{text}'")
+            raise self.problem(f"expected '{text}'")
 
     @property
     def finished(self) -> bool:
@@ -100,7 +104,7 @@ class Scanner:
         try:
             return str(json.loads(text))
         except ValueError:
-            self.fail("not a string literal", self.at - len(text))
+            raise self.problem("not a string literal", self.at - len(text)) from None
 
     def name(self, what: str) -> str:
         return self.unquote(self.take(_NAME, what))
@@ -122,7 +126,7 @@ class Scanner:
             try:
                 known = self._types[text] = parse_type(text)
             except ValueError as problem:
-                self.fail(str(problem), self.at - len(text))
+                raise self.problem(str(problem), self.at - len(text)) from None
         return known
 
     def dim(self) -> Dim:
@@ -134,14 +138,14 @@ class Scanner:
         try:
             return parse_dim(text.strip())
         except ValueError as problem:
-            self.fail(str(problem), self.at - len(text))
+            raise self.problem(str(problem), self.at - len(text)) from None
 
     def device(self) -> Device:
         text = self.take(_DEVICE, "a device")
         try:
             return Device.parse(text)
         except ValueError as problem:
-            self.fail(str(problem), self.at - len(text))
+            raise self.problem(str(problem), self.at - len(text)) from None
 
     def locs(self) -> tuple[Loc, ...]:
         """``model.py:12 in dense, lib/util.py:3`` up to the end of the line."""
@@ -150,7 +154,7 @@ class Scanner:
             found.append(Loc(self.unquote(match[1]), int(match[2]), self.unquote(match[3] or "")))
             if not self.accept(","):
                 return tuple(found)
-        self.fail("expected a place such as model.py:12")
+        raise self.problem("expected a place such as model.py:12")
 
     def origin(self) -> tuple[Loc, ...]:
         """The note ``// from model.py:12``, if there is one."""

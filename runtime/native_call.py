@@ -55,8 +55,9 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
     "float": float, "int": int, "ndarray": np.ndarray,
 })
+_INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
-_SCALARS: Mapping[str, tuple[type, type]] = MappingProxyType({
+_SCALARS: Mapping[str, tuple[type, Any]] = MappingProxyType({
     "float": (float, ctypes.c_double), "int": (int, ctypes.c_int64), "bool": (bool, ctypes.c_int8),
 })
 
@@ -150,7 +151,8 @@ def _samples() -> list[Array]:
 def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
     """Whether the offsets that some code assumes are those of this process.
 
-    The pointer to the dims is followed only when all other fields are where they should be.
+    The pointer to the dims is followed only if the next word, the pointer to the strides, is
+    behind it by the rank, as NumPy allocates the two: a wrong offset must not end in a crash.
     """
     offset = dict(facts)
     return offset.keys() == _FIELDS and all(_fields_hold(a, offset) for a in _samples())
@@ -170,10 +172,10 @@ def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
     )
     if not plain or array.ndim == 0:
         return plain
-    dims = _word(at + offset["array.dims"])
-    return dims % 8 == 0 and dims > 4096 and array.shape == tuple(
-        _word(dims + 8 * axis) for axis in range(array.ndim)
-    )
+    dims, strides = (_word(at + offset["array.dims"] + step) for step in (0, 8))
+    if strides != dims + 8 * array.ndim:
+        return False
+    return array.shape == tuple(_word(dims + 8 * axis) for axis in range(array.ndim))
 
 
 def _numpy_function(slot: int) -> int:
@@ -204,8 +206,10 @@ def _manifest(table: int) -> tuple[dict[str, int], list[str]]:
 
 
 def _fill(table: int, names: Iterable[str], values: Mapping[str, int]) -> None:
-    """Write the slots, which come after the pointer to the manifest."""
+    """Write the slots, which come after the pointer to the manifest; spare is the code's own."""
     for index, name in enumerate(names, 1):
+        if name == "spare":
+            continue
         value = values[name] if name in values else _process_address(name)
         ctypes.c_uint64.from_address(table + 8 * index).value = value
 
@@ -308,7 +312,7 @@ def native_call(
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
-    ``keep`` is what the code lives in (a JIT library). Each program may be bound once.
+    ``keep`` is what the code lives in (a JIT library).
     """
     if support is None or not native_calls_enabled():
         return None
@@ -319,7 +323,7 @@ def native_call(
     facts, names = _manifest(table)
     if facts != {"entry": support.format}:
         return None
-    values = {"weft_entry": support.entry, "threads": threads, "spare": 0}
+    values = {"weft_entry": support.entry, "threads": threads}
     values |= {f"dtype.{dtype}": id(value) for dtype, value in dtypes.items()}
     _fill(table, names, values)
     owner = _Owner(name, function, table, (support, (keep, dtypes)))
@@ -359,10 +363,10 @@ class CtypesCall:
             size = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
             self._arena_bytes = size(lookup(f"{signature.name}_arena"))
 
-    def call(self, *args: Any) -> Any:
+    def call(self, *args: Any, **named: Any) -> Any:
         signature, bound = self._signature, dict[str, int]()
         count = len(signature.inputs)
-        if len(args) != count + len(self._given):
+        if named or len(args) != count + len(self._given):
             return NotImplemented
         held = self._check(signature.inputs, args[:count], bound)
         if held is None:
@@ -372,13 +376,11 @@ class CtypesCall:
             return NotImplemented
         if self._overlap([item for item in held if isinstance(item, np.ndarray)], given):
             return NotImplemented
-        shapes = [_sizes(output.shape, bound) for output in signature.outputs]
-        if any(size < 0 for shape in shapes for size in shape):
+        try:
+            new = [self._new(output, bound) for output in signature.outputs if not output.given]
+        except ValueError:  # a negative size, or more elements than an array can have
             return NotImplemented
-        results: list[Any] = []
-        for output, shape in zip(signature.outputs, shapes, strict=True):
-            dtype = self._dtypes[output.dtype]
-            results.append(given.pop(0) if output.given else np.empty(shape, dtype))
+        results = [(given if output.given else new).pop(0) for output in signature.outputs]
         if self._run([*held, *results], [bound[name] for name in signature.symbols]) != 0:
             return NotImplemented
         pairs = zip(signature.outputs, results, strict=True)
@@ -388,6 +390,9 @@ class CtypesCall:
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""
         self._spare.clear()
+
+    def _new(self, output: Result, bound: Mapping[str, int]) -> Array:
+        return np.empty(_sizes(output.shape, bound), self._dtypes[output.dtype])
 
     def _check(
         self, wanted: Sequence[Argument], args: Sequence[Any], bound: dict[str, int]
@@ -447,7 +452,7 @@ class CtypesCall:
 def _scalar(kind: str, value: Any) -> Any:
     """A slot that holds the scalar, or None for a miss."""
     type_, slot = _SCALARS[kind]
-    fits = type(value) is type_ and (type_ is not int or -(2**63) <= value < 2**63)
+    fits = type(value) is type_ and (kind != "int" or value in _INT64)
     return slot(value) if fits else None
 
 

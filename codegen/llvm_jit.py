@@ -1,0 +1,162 @@
+"""LLVM IR text to code in this process, or to an object file; the only user of llvmlite.
+
+One LLJIT per target serves the process; the worker pool and the support code of entry points are
+linked once into each. Nothing is ever unloaded while something may still call it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..ir.diagnose import error
+from .llvm_support import emit_support
+from .llvm_text import module_text
+from .llvm_threads import pool_module
+from .target import Target
+
+_COUNTER = itertools.count()
+
+
+@cache
+def _llvm() -> Any:
+    """llvmlite's binding, imported on first use: it takes longer to load than NumPy."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@cache
+def cpu_target(name: str | None = None) -> Target:
+    """The target of a CPU name that LLVM knows (``x86-64-v3``, ``znver4``); None: this machine.
+
+    Raises W402 for CPUs without fused multiply-add, which every result relies on.
+    """
+    llvm = _llvm()
+    triple = llvm.get_process_triple()
+    if name is None:
+        name = llvm.get_host_cpu_name()
+        table = dict(llvm.get_host_cpu_features())
+        features = ",".join(f"{'+' if on else '-'}{key}" for key, on in sorted(table.items()))
+    else:
+        table = _features_of(name)
+        features = ",".join(f"+{key}" for key, on in sorted(table.items()) if on)
+    if triple.startswith("aarch64"):
+        return Target("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20)
+    if not (table.get("avx2") and table.get("fma")):
+        raise error("W402", f"CPU {name!r} has no AVX2 with fused multiply-add",
+                    hint="use target='x86-64-v3' on a machine that has it")
+    if table.get("avx512f") and table.get("avx512vl"):
+        # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
+        features += ",-prefer-256-bit"
+        return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20)
+    return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10)
+
+
+def _features_of(name: str) -> dict[str, bool]:
+    """What a CPU name stands for, of the features that steer code generation."""
+    levels = {"x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
+              "x86-64-v4": ("avx2", "fma", "bmi2", "f16c", "avx512f", "avx512vl", "avx512bw",
+                            "avx512dq", "avx512cd")}
+    vector = ("skylake-avx512", "icelake", "sapphirerapids", "znver4", "znver5", "cascadelake")
+    if name in levels:
+        return dict.fromkeys(levels[name], True)
+    if name.startswith(vector):
+        return dict.fromkeys(levels["x86-64-v4"], True)
+    if name.startswith(("haswell", "broadwell", "skylake", "alderlake", "znver", "raptorlake")):
+        return dict.fromkeys(levels["x86-64-v3"], True)
+    return {}
+
+
+@dataclass(frozen=True)
+class Code:
+    """Machine code of one module: its object file, its assembly on request, times in ms."""
+
+    object: bytes
+    times: Mapping[str, float]
+
+
+def _machine(target: Target, opt: int, *, pic: bool = True) -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.name, features=target.features, opt=min(opt, 2),
+        reloc="pic" if pic else "default", codemodel="small")
+
+
+def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:
+    llvm = _llvm()
+    times = {}
+    start = time.perf_counter()
+    module = llvm.parse_assembly(text)
+    machine = _machine(target, opt)
+    module.data_layout = str(machine.target_data)
+    times["parse"] = 1e3 * (time.perf_counter() - start)
+    start = time.perf_counter()
+    if opt:
+        options = llvm.create_pipeline_tuning_options(speed_level=min(opt, 2))
+        # Vectors are written by hand: the vectorisers would only cost compile time.
+        options.loop_vectorization = options.slp_vectorization = False
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    times["optimise"] = 1e3 * (time.perf_counter() - start)
+    return module, machine, times
+
+
+def compile_object(text: str, target: Target, opt: int = 2) -> Code:
+    """Optimise and assemble a module; the result is position independent."""
+    module, machine, times = _optimised(text, target, opt)
+    start = time.perf_counter()
+    image = machine.emit_object(module)
+    times["assemble"] = 1e3 * (time.perf_counter() - start)
+    return Code(image, times)
+
+
+def assembly(text: str, target: Target, opt: int = 2) -> str:
+    """The assembly that ``compile_object`` would assemble."""
+    module, machine, _ = _optimised(text, target, opt)
+    result: str = machine.emit_assembly(module)
+    return result
+
+
+class Jit:
+    """The code of this process for one target: links objects and knows their addresses."""
+
+    def __init__(self, target: Target) -> None:
+        llvm = _llvm()
+        self.target = target
+        self._jit = llvm.create_lljit_compiler(_machine(target, 2), use_jit_link=False,
+                                               suppress_errors=False)
+        self._shared: dict[str, int] = {}
+        self._keep: list[Any] = []
+        pool = compile_object(pool_module(target.triple), target)
+        self._shared.update(self.link(pool.object, ("weft_parallel_for",)))
+        support = emit_support()
+        text = module_text(support.functions, support.globals_,
+                           prelude=f'target triple = "{target.triple}"')
+        code = compile_object(text, target)
+        self.support = self.link(code.object, support.exports)
+
+    def link(self, image: bytes, exports: tuple[str, ...]) -> dict[str, int]:
+        """Load an object file and give the addresses of its ``exports``."""
+        llvm = _llvm()
+        builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name, address in self._shared.items():
+            builder.import_symbol(name, address)
+        for name in exports:
+            builder.export_symbol(name)
+        library = builder.link(self._jit, f"weft{next(_COUNTER)}")
+        self._keep.append(library)
+        return {name: library[name] for name in exports}
+
+
+@cache
+def jit_for(target: Target) -> Jit:
+    """The process's JIT for a target; made on first use."""
+    return Jit(target)

@@ -1,0 +1,152 @@
+"""A plan as one native function, with its kernels and its entry point, in one LLVM module.
+
+    i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
+        args: pointers to inputs, then results; dims: symbolic dims by name; returns 0, or the
+        number of the check that failed (later steps are then skipped)
+    i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims
+    ptr @f_call(...)             the CPython entry point (llvm_entry)
+
+Every step is a call with a context on the stack; steps with enough work go to the thread pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..ir.index import Dim
+from ..ir.kernel import Apply, Contract, Kernel, Reduce
+from ..ir.plan import Alloc, Copy, Launch, Plan, tasks_of
+from ..ir.scalar import PRIMITIVES
+from .llvm_dims import emit_dim
+from .llvm_emit import emit_kernel
+from .llvm_entry import EntrySpec, emit_entry
+from .llvm_stmt import NOWHERE
+from .llvm_text import FunctionText, module_text
+from .target import Target
+from .tile import work_of
+
+# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
+PARALLEL_WORK = 1 << 18
+_COMPOSITE_COST = 12
+
+
+def kernel_work(kernel: Kernel) -> Dim:
+    """An estimate of a launch's scalar operations."""
+    cost = 1
+    for stmt in kernel.body:
+        if isinstance(stmt, Apply):
+            cost += _COMPOSITE_COST if PRIMITIVES[stmt.prim].composite else 1
+        elif isinstance(stmt, (Reduce, Contract)):
+            cost += 1
+    return work_of(kernel) * cost
+
+
+def emit_program(
+    plan: Plan, target: Target, entry: EntrySpec | None, symbols: Sequence[str],
+    parallel_for: str = "weft_parallel_for",
+) -> str:
+    """The module text of ``plan``, whose kernels are tiled for ``target``.
+
+    ``symbols`` orders the dims array; ``parallel_for`` names the pool's function.
+    """
+    functions = []
+    for kernel in plan.kernels.values():
+        function = emit_kernel(kernel, target)
+        function.header = function.header.replace("define ", "define internal ", 1)
+        functions.append(function)
+    functions.append(_program(plan, symbols, parallel_for))
+    functions.append(_arena(plan, symbols))
+    globals_ = [NOWHERE]
+    if entry is not None:
+        emitted = emit_entry(entry)
+        functions += emitted.functions
+        globals_ += emitted.globals_
+    return module_text(functions, globals_, prelude=f'target triple = "{target.triple}"')
+
+
+def _load_dims(f: FunctionText, symbols: Sequence[str]) -> dict[str, str]:
+    values = {}
+    for at, name in enumerate(symbols):
+        place = f(f"getelementptr i64, ptr %dims, i64 {at}")
+        values[name] = f(f"load i64, ptr {place}, align 8")
+    return values
+
+
+def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
+    f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
+    f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, symbols))}")
+    return f
+
+
+def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionText:
+    params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
+    f = FunctionText("i32", plan.name, params)
+    dims = _load_dims(f, symbols)
+    buffers = _buffers(f, plan, dims)
+    status = f.alloca("i32", align=4)
+    f.do(f"store i32 0, ptr {status}, align 4")
+    types = plan.types()
+    for step in plan.steps:
+        if isinstance(step, Launch):
+            kernel = plan.kernels[step.kernel]
+            _launch(f, kernel, [buffers[name] for name in step.args], dims, status, parallel_for)
+            if _checks(kernel):
+                _return_if_failed(f, status)
+        elif isinstance(step, Copy):
+            size = emit_dim(f, types[step.source].nbytes, dims)
+            f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", buffers[step.target]),
+                   ("ptr", buffers[step.source]), ("i64", size), ("i1", "false"))
+    f.ret("i32 0")
+    return f
+
+
+def _checks(kernel: Kernel) -> bool:
+    return any(hasattr(stmt, "site") for stmt in kernel.body)
+
+
+def _return_if_failed(f: FunctionText, status: str) -> None:
+    code = f(f"load i32, ptr {status}, align 4")
+    failed, fine = f.fresh("failed"), f.fresh("fine")
+    f.branch(f(f"icmp ne i32 {code}, 0"), failed, fine)
+    f.place(failed)
+    f.ret(f"i32 {code}")
+    f.place(fine)
+
+
+def _buffers(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> dict[str, str]:
+    """The address of every buffer of the plan."""
+    buffers = {}
+    for at, slot in enumerate((*plan.params, *plan.results)):
+        place = f(f"getelementptr ptr, ptr %args, i64 {at}")
+        buffers[slot.name] = f(f"load ptr, ptr {place}, align 8")
+    for step in plan.steps:
+        if isinstance(step, Alloc):
+            offset = emit_dim(f, step.offset, dims)
+            buffers[step.name] = f(f"getelementptr i8, ptr %arena, i64 {offset}")
+    return buffers
+
+
+def _launch(
+    f: FunctionText, kernel: Kernel, pointers: Sequence[str], dims: Mapping[str, str], status: str,
+    parallel_for: str,
+) -> None:
+    slots = [("ptr", pointer) for pointer in pointers]
+    slots += [("i64", dims[name]) for name in kernel.dims]
+    slots.append(("ptr", status))
+    context = f.alloca("i64", len(slots), align=16)
+    for at, (type_, value) in enumerate(slots):
+        place = f(f"getelementptr i64, ptr {context}, i64 {at}")
+        f.do(f"store {type_} {value}, ptr {place}, align 8")
+    tasks = emit_dim(f, tasks_of(kernel), dims)
+    work = kernel_work(kernel)
+    inline = [("ptr", context), ("i64", "0"), ("i64", tasks)]
+    shared = [("ptr", f"@{kernel.name}"), ("ptr", context), ("i64", tasks)]
+    if isinstance(work, int) and (work < PARALLEL_WORK or tasks == "1"):
+        f.call("void", kernel.name, *inline)
+    elif isinstance(work, int):
+        f.call("void", parallel_for, *shared, ("i64", "%threads"))
+    else:
+        size = emit_dim(f, work, dims)
+        wide = f(f"icmp sgt i64 {size}, {PARALLEL_WORK}")
+        threads = f(f"select i1 {wide}, i64 %threads, i64 1")
+        f.call("void", parallel_for, *shared, ("i64", threads))

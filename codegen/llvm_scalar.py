@@ -1,0 +1,234 @@
+"""The scalar primitives in LLVM IR, on scalars and on vectors of any width.
+
+``LlvmScalars`` is the ``s`` that expansions of composite primitives are called with: each method
+emits instructions into a function and returns an ``LlvmValue``. A width-1 value meeting a vector
+is splatted. Nothing here is fast-math: FMA only where ``fma`` is written, NaN and signed zeros as
+IEEE 754 has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ..ir.scalar import PRIMITIVES, result_dtype
+from ..ir.scalar_math import EXPANSIONS
+from ..ir.types import DTYPES, DType
+from .llvm_text import FunctionText
+from .llvm_types import LLVM_TYPES, constant, suffix, vector_type
+
+
+@dataclass(frozen=True)
+class LlvmValue:
+    """An SSA value of ``width`` elements (1: a scalar); ``dtype`` is a dtype's name."""
+
+    ref: str
+    dtype: str
+    width: int = 1
+
+    @property
+    def element(self) -> str:
+        return LLVM_TYPES[self.dtype]
+
+    @property
+    def type(self) -> str:
+        return vector_type(self.element, self.width)
+
+
+Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
+
+
+def _plain(integer: str, floating: str = "") -> Emit:
+    """One instruction for integers, another for floats."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        name = floating if dtype.is_float else integer
+        return s.f(f"{name} {type_} {', '.join(arg.ref for arg in args)}")
+
+    return emit
+
+
+def _signed(signed: str, unsigned: str) -> Emit:
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        name = signed if dtype.kind == "i" else unsigned
+        return s.f(f"{name} {type_} {args[0].ref}, {args[1].ref}")
+
+    return emit
+
+
+def _intrinsic(name: str) -> Emit:
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        full = f"llvm.{name}.{suffix(args[0].element, args[0].width)}"
+        return s.f.call(type_, full, *((type_, arg.ref) for arg in args))
+
+    return emit
+
+
+def _extreme(word: str) -> Emit:
+    """NaN-propagating float min and max; or/and of truth values."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        if dtype.name == "bool":
+            return _plain("or" if word == "max" else "and")(s, dtype, type_, args)
+        if dtype.is_float:
+            return _intrinsic("maximum" if word == "max" else "minimum")(s, dtype, type_, args)
+        return _intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{word}")(s, dtype, type_, args)
+
+    return emit
+
+
+def _compare(signed: str, ordered: str) -> Emit:
+    """Comparisons: ordered for floats (false with NaN) but ``ne``."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        if dtype.is_float:
+            return s.f(f"fcmp {ordered} {type_} {args[0].ref}, {args[1].ref}")
+        word = signed if signed in ("eq", "ne") or dtype.kind == "i" else "u" + signed[1:]
+        return s.f(f"icmp {word} {type_} {args[0].ref}, {args[1].ref}")
+
+    return emit
+
+
+def _neg(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    if dtype.is_float:
+        return s.f(f"fneg {type_} {args[0].ref}")
+    return s.f(f"sub {type_} {s.splat(s.const(0, dtype), args[0].width).ref}, {args[0].ref}")
+
+
+def _abs(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    if dtype.is_float:
+        return _intrinsic("fabs")(s, dtype, type_, args)
+    if dtype.kind == "u":
+        return args[0].ref
+    name = f"llvm.abs.{suffix(args[0].element, args[0].width)}"
+    return s.f.call(type_, name, (type_, args[0].ref), ("i1", "false"))
+
+
+def _not(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    ones = s.splat(s.const(True if dtype.name == "bool" else -1, dtype), args[0].width)
+    return s.f(f"xor {type_} {args[0].ref}, {ones.ref}")
+
+
+def _select(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    cond, a, b = args
+    return s.f(f"select {cond.type} {cond.ref}, {a.type} {a.ref}, {b.type} {b.ref}")
+
+
+def _divide(word: str) -> Emit:
+    """Integer division: the machine traps on x/0 and on min/-1, so neither may reach it."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        a, b = args
+        zero, one = s.const(0, dtype), s.const(1, dtype)
+        by_zero = s.eq(b, zero)
+        special = by_zero
+        if dtype.kind == "i":
+            minus_one = s.eq(b, s.const(-1, dtype))
+            special = s.or_(by_zero, minus_one)
+        safe = s.select(special, one, b)
+        sign = "s" if dtype.kind == "i" else "u"
+        raw = LlvmValue(s.f(f"{sign}{word} {type_} {a.ref}, {safe.ref}"), dtype.name, a.width)
+        if word == "rem":  # x % 1 is 0, which is right for -1, and what 0 gives
+            return raw.ref
+        if dtype.kind == "i":
+            raw = s.select(minus_one, s.neg(a), raw)
+        result: LlvmValue = s.select(by_zero, zero, raw)
+        return result.ref
+
+    return emit
+
+
+# One row for each base primitive: the table that the Triton emitter's is compared with.
+LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
+    "add": _plain("add", "fadd"), "sub": _plain("sub", "fsub"), "mul": _plain("mul", "fmul"),
+    "div": _plain("", "fdiv"), "fmod": _plain("", "frem"),
+    "idiv": _divide("div"), "irem": _divide("rem"),
+    "neg": _neg, "abs": _abs, "min": _extreme("min"), "max": _extreme("max"),
+    "sqrt": _intrinsic("sqrt"), "fma": _intrinsic("fma"), "rint": _intrinsic("rint"),
+    "floor": _intrinsic("floor"), "ceil": _intrinsic("ceil"), "trunc": _intrinsic("trunc"),
+    "lt": _compare("slt", "olt"), "le": _compare("sle", "ole"), "gt": _compare("sgt", "ogt"),
+    "ge": _compare("sge", "oge"), "eq": _compare("eq", "oeq"), "ne": _compare("ne", "une"),
+    "and_": _plain("and"), "or_": _plain("or"), "xor": _plain("xor"), "not_": _not,
+    "shl": _plain("shl"), "shr": _signed("ashr", "lshr"), "select": _select,
+    "cast": lambda s, dtype, type_, args: args[0].ref,      # ``LlvmScalars.cast`` has the dtype
+    "bitcast": lambda s, dtype, type_, args: args[0].ref,   # likewise
+})
+
+
+class LlvmScalars:
+    """Primitives as methods that emit into ``f``: ``s.add(a, b)``, ``s.exp(x)``."""
+
+    def __init__(self, f: FunctionText) -> None:
+        self.f = f
+
+    def const(self, value: bool | int | float, dtype: DType | str) -> LlvmValue:
+        dtype = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        return LlvmValue(constant(value, dtype), dtype.name)
+
+    def splat(self, value: LlvmValue, width: int) -> LlvmValue:
+        """A scalar as a vector; vectors pass through."""
+        if value.width == width:
+            return value
+        if not value.ref.startswith("%"):
+            ref = f"splat ({value.element} {value.ref})"
+            return LlvmValue(ref, value.dtype, width)
+        type_ = vector_type(value.element, width)
+        first = self.f(f"insertelement {type_} poison, {value.element} {value.ref}, i64 0")
+        mask = f"<{width} x i32> zeroinitializer"
+        ref = self.f(f"shufflevector {type_} {first}, {type_} poison, {mask}")
+        return LlvmValue(ref, value.dtype, width)
+
+    def apply(self, name: str, *args: LlvmValue) -> LlvmValue:
+        """A primitive by name; composite ones through their expansion."""
+        if PRIMITIVES[name].composite:
+            result: LlvmValue = EXPANSIONS[name](self, *args)
+            return result
+        width = max(arg.width for arg in args)
+        wide = tuple(self.splat(arg, width) for arg in args)
+        dtype = result_dtype(name, tuple(DTYPES[arg.dtype] for arg in wide))
+        operand = DTYPES[wide[-1].dtype]
+        ref = LLVM_PRIMITIVES[name](self, operand, wide[-1].type, wide)
+        return LlvmValue(ref, dtype.name, width)
+
+    def cast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
+        """Conversion as NumPy's ``astype``: floats to integers drop the fraction."""
+        to = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        start = DTYPES[value.dtype]
+        if start == to:
+            return value
+        if to.name == "bool":
+            return self.apply("ne", value, self.const(0, start))
+        target = vector_type(LLVM_TYPES[to.name], value.width)
+        if LLVM_TYPES[start.name] == LLVM_TYPES[to.name]:
+            return LlvmValue(value.ref, to.name, value.width)
+        word = _conversion(start, to)
+        ref = self.f(f"{word} {value.type} {value.ref} to {target}")
+        if word.startswith("fpto"):
+            # Out of range is poison in LLVM: pin it to some value.
+            ref = self.f(f"freeze {target} {ref}")
+        return LlvmValue(ref, to.name, value.width)
+
+    def bitcast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
+        to = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        target = vector_type(LLVM_TYPES[to.name], value.width)
+        if value.type == target:
+            return LlvmValue(value.ref, to.name, value.width)
+        ref = self.f(f"bitcast {value.type} {value.ref} to {target}")
+        return LlvmValue(ref, to.name, value.width)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in PRIMITIVES:
+            raise AttributeError(name)
+        return lambda *args: self.apply(name, *args)
+
+
+def _conversion(start: DType, to: DType) -> str:
+    """The LLVM instruction that converts between two dtypes of different type."""
+    if start.is_float and to.is_float:
+        return "fpext" if to.bits > start.bits else "fptrunc"
+    if start.is_float:
+        return "fptosi" if to.kind == "i" else "fptoui"
+    if to.is_float:
+        return "sitofp" if start.kind == "i" else "uitofp"
+    width = 1 if start.name == "bool" else start.bits
+    if to.bits < width:
+        return "trunc"
+    return "sext" if start.kind == "i" else "zext"

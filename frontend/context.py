@@ -1,0 +1,342 @@
+"""TraceContext: one graph while it is being built, and everything that belongs to it.
+
+It finds the user's line and names for new nodes, turns closed-over arrays into hidden parameters
+(captured by identity: their contents are read at each call, never baked in), and reads and writes
+variables. One application of a NumPy function is one ``apply``: all nodes it makes share a line.
+
+A context lives as long as its trace; that of a ``weft.Graph`` lives on and its graph grows. The
+context of a region (a loop body) has a parent, whose tracers become parameters of the region.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..ir.diagnose import Error, error
+from ..ir.graph import Builder, Graph, Node, Value
+from ..ir.index import Dim
+from ..ir.ops import OPS
+from ..ir.types import Device, DType, Loc, TensorType, as_dtype
+from .scope import ACTIVE, SCOPE, Scope
+from .source import SourceMap, name_of
+from .tracer import Operation, Tracer
+
+Array = np.ndarray[Any, Any]
+
+
+class Api(Protocol):
+    """What the operations of a tracer mean; ``numpy_api.NumpyApi`` in fact."""
+
+    def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...
+    def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
+              options: dict[str, Any]) -> Any: ...
+    def function(self, function: Callable[..., Any], args: tuple[Any, ...],
+                 options: dict[str, Any]) -> Any: ...
+    def getitem(self, x: Tracer, index: Any) -> Tracer: ...
+    def update(self, x: Tracer, index: Any, value: Any, mode: str) -> Tracer: ...
+    def astype(self, x: Any, dtype: Any) -> Tracer: ...
+    def assign(self, variable: Any, value: Any, op: str) -> Operation: ...
+
+
+class Resource(Protocol):
+    """A variable, as far as a trace is concerned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> TensorType: ...
+
+
+class Capture(NamedTuple):
+    """A closed-over array and the parameter that stands for it."""
+
+    param: Value
+    array: Array
+
+
+@dataclass
+class _Held:
+    """A captured array, with what tells whether it was changed while tracing."""
+
+    capture: Capture
+    tracer: Tracer
+    checksum: int
+    locs: tuple[Loc, ...]
+
+
+class TraceContext:
+    """The state of one trace; see the module docstring."""
+
+    def __init__(self, name: str, api: Api, parent: TraceContext | None = None) -> None:
+        self.graph = Graph(name)
+        self.builder = Builder(self.graph, OPS, share=False, fold=False)
+        self.api, self.parent = api, parent
+        self.alive = True
+        self.variables: dict[str, Any] = {}
+        self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
+        self.source = SourceMap() if parent is None else parent.source
+        self._held: dict[int, _Held] = {}
+        self._inherited: dict[int, Tracer] = {}
+        self._var_names: dict[int, str] = {}
+        self._reads: dict[str, Tracer] = {}
+        self._lock = threading.RLock()
+        self._busy = False
+
+    # -- activation -----------------------------------------------------------------------------
+
+    @contextmanager
+    def activate(self) -> Iterator[TraceContext]:
+        """Record what the body does, in a fresh name scope."""
+        trace = ACTIVE.set(self)
+        scope = SCOPE.set(Scope(device=SCOPE.get().device))
+        try:
+            yield self
+        finally:
+            SCOPE.reset(scope)
+            ACTIVE.reset(trace)
+
+    def finish(self) -> None:
+        """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a
+        captured array was changed while tracing, since the program would see only its last state.
+        """
+        self.alive = False
+        for held in self._held.values():
+            if _checksum(held.capture.array) != held.checksum:
+                raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
+                                    "changed while tracing, after it was used", locs=held.locs,
+                            types=[held.capture.param.type],
+                            hint="fill the array before it is used, or use a copy")
+
+    def descends_from(self, other: TraceContext) -> bool:
+        """True if ``other`` is this trace or one around it."""
+        here: TraceContext | None = self
+        while here is not None:
+            if here is other:
+                return True
+            here = here.parent
+        return False
+
+    # -- operations -----------------------------------------------------------------------------
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...],
+        options: Mapping[str, Any] | None = None, stem: str = "",
+    ) -> Any:
+        """Run one operation the user wrote. The node of its result is named after the variable it
+        is assigned to, else ``stem``, else its op. Errors get the user's line.
+        """
+        with self._lock:
+            if self._busy:
+                return function(*args, **(options or {}))
+            builder, scope = self.builder, SCOPE.get()
+            place = self.source.here()
+            builder.locs = (place.loc,) if place is not None else ()
+            builder.prefix, builder.device, builder.after = scope.prefix, scope.device, scope.after
+            first = len(self.graph.nodes)
+            token = ACTIVE.set(self)
+            self._busy = True
+            try:
+                result = function(*args, **(options or {}))
+            except Error as problem:
+                if problem.locs:
+                    raise
+                raise error(problem.code, problem.message, locs=builder.locs, types=problem.types,
+                            hint=problem.hint) from None
+            finally:
+                self._busy = False
+                ACTIVE.reset(token)
+            name = (place.name if place is not None else "") or stem
+            if name and isinstance(result, Tracer) and len(self.graph.nodes) > first:
+                self._name(result.value.node, name, first)
+            return result
+
+    def _name(self, node: Node | None, name: str, first: int) -> None:
+        newest = self.graph.nodes[-1]
+        if node is not None and node.op.name != name and (
+                node is newest or any(node is other for other in self.graph.nodes[first:])):
+            self.graph.rename(node, self.builder.prefix + name)
+
+    def emit(self, op: str, *operands: Tracer, **attrs: Any) -> Tracer:
+        """Append a node; its (first) result as a tracer."""
+        row = OPS[op]
+        inputs = [self.value_of(operand) for operand in operands]
+        if row.expand is not None:
+            return Tracer(self, row.expand(self.builder, *inputs, **attrs))
+        return Tracer(self, self.builder.emit(row, inputs, attrs).results[0])
+
+    def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
+             shape: tuple[Dim, ...] = ()) -> Tracer:
+        """A constant."""
+        return Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+
+    def dim(self, dim: Dim) -> Value:
+        """The size of a dim as an i64 scalar of this graph."""
+        return self.builder.emit(OPS["dim"], (), {"size": dim}).results[0]
+
+    def value_of(self, tracer: Tracer) -> Value:
+        """The value of a tracer in this graph; that of an outer trace becomes a parameter."""
+        value = tracer.operand()
+        if tracer.ctx is self:
+            return value
+        if not tracer.ctx.alive or not self.descends_from(tracer.ctx):
+            tracer.context()  # raises W202 or W204
+            raise error("W204", f"{tracer.name} belongs to graph '{tracer.ctx.graph.name}', not "
+                                f"to '{self.graph.name}'", hint="use values of one graph together")
+        return self._inherit(tracer).value
+
+    def _inherit(self, tracer: Tracer) -> Tracer:
+        known = self._inherited.get(id(tracer.value))
+        if known is None:
+            assert self.parent is not None
+            outer = tracer
+            if tracer.ctx is not self.parent:
+                outer = self.parent._inherit(tracer)
+            stem = tracer.value.name.removesuffix(":0").replace(":", "_")
+            param = self.graph.add_param(tracer.type, stem)
+            known = Tracer(self, param, weak=tracer.weak)
+            self._inherited[id(tracer.value)] = known
+            self.closure.append((param, outer))
+        return known
+
+    # -- arrays and variables from outside ------------------------------------------------------
+
+    @property
+    def captures(self) -> list[Capture]:
+        """The closed-over arrays, in the order of their parameters."""
+        return [held.capture for held in self._held.values()]
+
+    def capture(self, array: Array) -> Tracer:
+        """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
+        objects or strings."""
+        if self.parent is not None:
+            return self._inherit(self.parent.capture(array))
+        held = self._held.get(id(array))
+        if held is None:
+            try:
+                type_ = TensorType(as_dtype(array.dtype), array.shape)
+            except TypeError:
+                raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
+                            hint="convert it to a number dtype first") from None
+            param = self.graph.add_param(type_, name_of(array) or "captured")
+            held = _Held(Capture(param, array), Tracer(self, param, argument=True),
+                         _checksum(array), self.builder.locs)
+            self._held[id(array)] = held
+        return held.tracer
+
+    def _resource(self, variable: Resource) -> dict[str, Any]:
+        """The attributes that name a variable in this graph; names are made unique here."""
+        name = self._var_names.get(id(variable))
+        if name is None:
+            name = self.graph.unique_name(variable.name)
+            self._var_names[id(variable)] = name
+            self.variables[name] = variable
+            self.graph.variables[name] = variable.type
+        return {"var": name, "type": variable.type}
+
+    def read(self, variable: Resource) -> Tracer:
+        """The value of a variable at this point of the program."""
+        attrs = self._resource(variable)
+        known = self._reads.get(attrs["var"])
+        if known is None:
+            name = f"{attrs['var']}/read"
+            node = self.builder.emit(OPS["read_var"], (), attrs, name=name)
+            known = Tracer(self, node.results[0], argument=True)
+            # With control dependencies a read may be later than others: it is not shared.
+            if not self.builder.after:
+                self._reads[attrs["var"]] = known
+        return known
+
+    def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
+        """Assign to (``assign_var``) or add to (``update_var``) a variable."""
+        attrs = self._resource(variable)
+        name = f"{attrs['var']}/{op.removesuffix('_var')}"
+        node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
+        self._reads.pop(attrs["var"], None)
+        return Operation((node,), node.name)
+
+    @contextmanager
+    def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:
+        """Let reads of these variables give these tracers, until the variables are written."""
+        names = {self._resource(variable)["var"]: tracer
+                 for variable, tracer in substitutes.items()}
+        saved = {name: self._reads.get(name) for name in names}
+        self._reads.update(names)
+        try:
+            yield
+        finally:
+            for name, before in saved.items():
+                if before is None or self._reads.get(name) is not names[name]:
+                    self._reads.pop(name, None)
+                else:
+                    self._reads[name] = before
+
+
+def _checksum(array: Array) -> int:
+    """A fingerprint of the contents; of evenly spaced samples where the array is large."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+    stride = max(1, flat.nbytes >> 26)
+    return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
+
+
+@contextmanager
+def name_scope(name: str) -> Iterator[None]:
+    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
+    scope = SCOPE.get()
+    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+@contextmanager
+def device(spec: str | Device | None) -> Iterator[None]:
+    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
+
+    Raises Error (W401) for text that is no device.
+    """
+    try:
+        wanted = Device.parse(spec) if isinstance(spec, str) else spec
+    except ValueError as problem:
+        raise error("W401", str(problem)) from None
+    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+@contextmanager
+def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
+    """Let nodes made in the body run after these operations or values; None drops outer ones."""
+    scope = SCOPE.get()
+    after: dict[Node, None] = dict.fromkeys(scope.after if operations is not None else ())
+    for item in operations or ():
+        after.update(dict.fromkeys(nodes_of(item)))
+    token = SCOPE.set(replace(scope, after=tuple(after)))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+def nodes_of(item: Any) -> tuple[Node, ...]:
+    """The nodes behind an operation or a tracer."""
+    if isinstance(item, Operation):
+        return item.nodes
+    if isinstance(item, Tracer):
+        return (item.value.node,) if item.value.node is not None else ()
+    raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value")
+
+
+def group(*operations: Any, name: str = "group") -> Operation:
+    """One operation that stands for several; fetching it runs them all."""
+    nodes = dict.fromkeys(node for item in operations for node in nodes_of(item))
+    return Operation(tuple(nodes), name)

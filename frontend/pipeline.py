@@ -1,0 +1,232 @@
+"""From a traced graph to a program: every stage in order, timed, kept as data, printable.
+
+    trace -> state -> simplify -> place -> fuse -> lower -> tile -> memory -> emit
+
+``Stages`` is what the command line dumps; ``Program`` is what a call runs.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ..codegen.llvm_dims import emit_dim
+from ..codegen.llvm_entry import EntrySpec, InputSpec, OutputSpec
+from ..codegen.llvm_jit import assembly, compile_object, cpu_target, jit_for
+from ..codegen.llvm_program import emit_program
+from ..codegen.llvm_text import FunctionText
+from ..codegen.lower import lower
+from ..codegen.target import Target
+from ..codegen.tile import tile
+from ..ir.graph import Graph
+from ..ir.index import Dim, symbols_of
+from ..ir.plan import CheckSite, KernelCall, Plan
+from ..ir.printer import print_graph, print_kernel, print_plan
+from ..ir.types import CPU0, Device
+from ..passes.fuse import fuse
+from ..passes.memory import plan_memory
+from ..passes.place import place
+from ..passes.simplify import simplify
+from ..passes.state import resolve_state
+
+STAGES = ("trace", "opt", "placed", "fused", "kernel", "plan", "llvm", "asm", "triton", "ptx")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything besides the program that decides the code; part of every cache key."""
+
+    opt: int = 2
+    target: str | None = None
+    threads: int | None = None
+    device: str | None = None
+    check: tuple[str, ...] = ()
+    verify: bool = False
+
+
+@dataclass
+class Stages:
+    """One program at every stage; later ones are computed when asked for."""
+
+    traced: Graph
+    options: Options
+    entry_kinds: tuple[str, ...] = ()       # of each parameter: array, float, int or bool
+    single: bool = False                    # the entry returns its only result as it is
+    times: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.times[name] = self.times.get(name, 0.0) + 1e3 * (time.perf_counter() - start)
+
+    @cached_property
+    def target(self) -> Target:
+        return cpu_target(self.options.target)
+
+    @cached_property
+    def optimised(self) -> Graph:
+        with self._timed("state"):
+            graph = resolve_state(self.traced)
+        if not self.options.opt:
+            return graph
+        with self._timed("simplify"):
+            return simplify(graph)
+
+    @cached_property
+    def placed(self) -> Graph:
+        graph = self.optimised
+        with self._timed("place"):
+            return place(graph, (CPU0,))
+
+    @cached_property
+    def fused(self) -> Graph:
+        graph = self.placed
+        with self._timed("fuse"):
+            return fuse(graph, limit=1 if not self.options.opt else 64)
+
+    @cached_property
+    def lowered(self) -> tuple[list[KernelCall], tuple[CheckSite, ...]]:
+        """One kernel call for each fused node, before tiling."""
+        graph, checks = self.fused, list[CheckSite]()
+        with self._timed("lower"):
+            calls = [lower(node, kernel_name(node.attrs["anchor"], node.name), checks)
+                     for node in graph.nodes]
+        return calls, tuple(checks)
+
+    @cached_property
+    def plan(self) -> Plan:
+        return self.plan_for(self.target)
+
+    def plan_for(self, target: Target) -> Plan:
+        """The plan with kernels tiled for ``target``; equal kernels are one."""
+        calls, checks = self.lowered
+        with self._timed("tile"):
+            tiled = _share([replace(call, kernel=tile(call.kernel, target)) for call in calls])
+        with self._timed("memory"):
+            plan = plan_memory(self.fused, tiled, checks)
+        return replace(plan, name=symbol_name(plan.name))
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbolic dims, in the order of the program's dims array."""
+        names = {name for slot in (*self.plan.params, *self.plan.results)
+                 for dim in slot.type.shape for name in symbols_of(dim)}
+        return tuple(sorted(names))
+
+    @cached_property
+    def entry(self) -> EntrySpec:
+        plan = self.plan
+        kinds = self.entry_kinds or ("array",) * len(plan.params)
+        kinds += ("array",) * (len(plan.params) - len(kinds))
+        inputs = tuple(InputSpec(kind, slot.type.dtype.name, tuple(map(_plain_dim, slot.type.shape)))
+                       for kind, slot in zip(kinds, plan.params, strict=True))
+        outputs = tuple(OutputSpec(slot.type.dtype.name, tuple(map(_entry_dim, slot.type.shape)),
+                                   given=bool(slot.var)) for slot in plan.results)
+        returned = sum(not output.given for output in outputs)
+        work = sum(1 for _ in plan.steps)
+        sizes = [slot.type.size for slot in (*plan.params, *plan.results)]
+        small = work <= 2 and all(isinstance(size, int) and size <= 4096 for size in sizes)
+        return EntrySpec(plan.name, inputs, outputs, self.symbols,
+                         single=self.single and returned == 1,
+                         arena=plan.arena if isinstance(plan.arena, int) else None,
+                         release_gil=not small)
+
+    @cached_property
+    def llvm(self) -> str:
+        plan, entry, symbols = self.plan, self.entry, self.symbols
+        with self._timed("emit"):
+            return emit_program(plan, self.target, entry, symbols)
+
+    def text(self, stage: str) -> str:
+        """The text of one stage; ``STAGES`` lists them."""
+        if stage in ("kernel", "plan"):
+            if stage == "plan":
+                return print_plan(self.plan)
+            return "\n".join(print_kernel(kernel) for kernel in self.plan.kernels.values())
+        if stage == "asm":
+            return assembly(self.llvm, self.target, self.options.opt)
+        graphs = {"trace": lambda: self.traced, "opt": lambda: self.optimised,
+                  "placed": lambda: self.placed, "fused": lambda: self.fused}
+        if stage in graphs:
+            return print_graph(graphs[stage]())
+        if stage == "llvm":
+            return self.llvm
+        raise ValueError(f"no stage {stage!r}; stages are {', '.join(STAGES)}")
+
+
+def _plain_dim(dim: Dim) -> int | str:
+    return dim if isinstance(dim, int) else str(dim)
+
+
+def _entry_dim(dim: Dim) -> Any:
+    if isinstance(dim, int):
+        return dim
+
+    def emit(f: FunctionText, symbols: dict[str, str]) -> str:
+        return emit_dim(f, dim, symbols)
+
+    return str(dim) if len(symbols_of(dim)) == 1 and str(dim).isidentifier() else emit
+
+
+def symbol_name(name: str) -> str:
+    """A graph's name as a symbol of an object file."""
+    return re.sub(r"\W+", "_", name) or "graph"
+
+
+def kernel_name(anchor: str, name: str) -> str:
+    return symbol_name(f"{anchor}_{name.rpartition('/')[2]}")
+
+
+def _share(calls: Sequence[KernelCall]) -> list[KernelCall]:
+    """Calls of kernels with equal text share one kernel, which is then compiled once."""
+    known: dict[str, Any] = {}
+    names: set[str] = set()
+    shared = []
+    for call in calls:
+        key = print_kernel(replace(call.kernel, name="_", locs=()))
+        kernel = known.get(key)
+        if kernel is None:
+            name, number = call.kernel.name, 1
+            while name in names:
+                name, number = f"{call.kernel.name}_{number}", number + 1
+            names.add(name)
+            kernel = known[key] = replace(call.kernel, name=name)
+        shared.append(replace(call, kernel=kernel))
+    return shared
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Linked code of one program: addresses by symbol, and what keeps them valid."""
+
+    addresses: Mapping[str, int]
+    support: Mapping[str, int]
+    keep: object
+
+
+def build(stages: Stages) -> Machine:
+    """Compile and link a program for this process."""
+    text = stages.llvm
+    target = stages.target
+    code = compile_object(text, target, stages.options.opt)
+    for name, spent in code.times.items():
+        stages.times[name] = spent
+    jit = jit_for(target)
+    name = stages.plan.name
+    start = time.perf_counter()
+    exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python")
+    addresses = jit.link(code.object, exports)
+    stages.times["link"] = 1e3 * (time.perf_counter() - start)
+    return Machine(addresses, jit.support, jit)
+
+
+def device_named(text: str | None) -> Device:
+    return CPU0 if text is None else Device.parse(text)
+
+

@@ -1,0 +1,535 @@
+"""Tracer: a value of a graph that behaves like a NumPy array, and records what is done with it.
+
+NumPy's functions reach it through ``__array_ufunc__`` and ``__array_function__``; its methods are
+the NumPy functions of their names; both end in the ``api`` of its trace. What Python needs at once
+(``if x``, ``int(x)``) cannot be had while tracing and says so.
+
+Tracers are values, not memory. ``x += y`` makes a new one, and ``x[i] = v`` gives the tracer a new
+value; where NumPy would let another name see such a change (views, aliases), using that other name
+is an error instead of a silent difference.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.diagnose import Error, error
+from ..ir.graph import Node, Value
+from ..ir.index import Dim, Expr
+from ..ir.types import TensorType
+from .scope import ACTIVE
+from .source import assigns_item, user_loc
+
+if TYPE_CHECKING:
+    from .context import TraceContext
+
+
+class Operation:
+    """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
+
+    def __init__(self, nodes: tuple[Node, ...], name: str) -> None:
+        self.nodes, self.name = nodes, name
+
+    def __repr__(self) -> str:
+        return f"Operation<{self.name}>"
+
+
+def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forward(self: Any, other: Any) -> Any:
+        return NotImplemented if _foreign(other) else self._operate(ufunc, self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        return NotImplemented if _foreign(other) else self._operate(ufunc, other, self)
+
+    return forward, reflected
+
+
+def _foreign(other: Any) -> bool:
+    """True for operands that are no numbers, and for classes that opt out of NumPy."""
+    return (other is None or isinstance(other, str)
+            or getattr(type(other), "__array_ufunc__", True) is None)
+
+
+def _unary(ufunc: np.ufunc) -> Callable[..., Any]:
+    def method(self: Any) -> Any:
+        return self._operate(ufunc, self)
+
+    return method
+
+
+def _function(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"``np.{function.__name__}`` of this array."
+    return method
+
+
+def _dims(args: tuple[Any, ...]) -> Any:
+    """``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same."""
+    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+class ArrayMethods:
+    """The operators and methods of an array, for tracers and variables."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        return ufunc(*operands)
+
+    __add__, __radd__ = _binary(np.add)
+    __sub__, __rsub__ = _binary(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply)
+    __truediv__, __rtruediv__ = _binary(np.true_divide)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide)
+    __mod__, __rmod__ = _binary(np.remainder)
+    __pow__, __rpow__ = _binary(np.power)
+    __matmul__, __rmatmul__ = _binary(np.matmul)
+    __and__, __rand__ = _binary(np.bitwise_and)
+    __or__, __ror__ = _binary(np.bitwise_or)
+    __xor__, __rxor__ = _binary(np.bitwise_xor)
+    __lshift__, __rlshift__ = _binary(np.left_shift)
+    __rshift__, __rrshift__ = _binary(np.right_shift)
+    __lt__, __gt__ = _binary(np.less)[0], _binary(np.greater)[0]
+    __le__, __ge__ = _binary(np.less_equal)[0], _binary(np.greater_equal)[0]
+    __eq__, __ne__ = _binary(np.equal)[0], _binary(np.not_equal)[0]
+    # Compared element by element, hashed by identity: a placeholder is a key of feed_dict.
+    __hash__ = object.__hash__
+    __neg__, __pos__ = _unary(np.negative), _unary(np.positive)
+    __abs__, __invert__ = _unary(np.absolute), _unary(np.invert)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    sum, mean, max, min = map(_function, (np.sum, np.mean, np.max, np.min))
+    any, all, var, std = map(_function, (np.any, np.all, np.var, np.std))
+    argmax, argmin, clip, dot = map(_function, (np.argmax, np.argmin, np.clip, np.dot))
+    squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
+    repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
+
+    def flatten(self) -> Any:
+        """A one-dimensional copy."""
+        return np.copy(np.ravel(self))  # type: ignore[call-overload]
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same elements in another shape; one dim may be -1."""
+        return np.reshape(self, _dims(shape))  # type: ignore[call-overload]
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; reversed without arguments."""
+        return np.transpose(self, _dims(axes) or None)  # type: ignore[call-overload]
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return np.transpose(self)  # type: ignore[call-overload]
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
+
+
+class Tracer(ArrayMethods):
+    """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
+
+    __slots__ = ("_argument", "_changed", "_ctx", "_index", "_root", "_seen", "_value",
+                 "_version", "weak")
+
+    def __init__(
+        self, ctx: TraceContext, value: Value, *, weak: bool = False, argument: bool = False
+    ) -> None:
+        self._ctx, self._value, self.weak, self._argument = ctx, value, weak, argument
+        self._changed: Tracer | None = None  # what an in-place operation made of this array
+        self._root: Tracer | None = None     # the array that this one is a view of, if any,
+        self._index: Any = None              # the index it was taken with,
+        self._seen = 0                       # and the root's version at that time
+        self._version = 0
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Value:
+        """The value in the graph."""
+        return self._value
+
+    @property
+    def ctx(self) -> TraceContext:
+        """The trace that this belongs to."""
+        return self._ctx
+
+    @property
+    def type(self) -> TensorType:
+        return self._value.type
+
+    @property
+    def name(self) -> str:
+        """The name to feed or fetch it by: ``layer1/relu:0``."""
+        return self.value.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._value.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Ints, and ``SymbolicDim`` for what is not known before the arguments are."""
+        shape = self._value.type.shape
+        if all(isinstance(dim, int) for dim in shape):
+            return shape
+        return tuple(wrap_dim(self._ctx, dim) for dim in shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._value.type.shape)
+
+    @property
+    def size(self) -> Any:
+        return wrap_dim(self._ctx, self._value.type.size)
+
+    @property
+    def itemsize(self) -> int:
+        return self._value.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def real(self) -> Tracer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Tracer<{self.type} {self._value.name!r}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._no_number("a formatted number")
+        return repr(self)
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    # -- where operations go --------------------------------------------------------------------
+
+    def context(self) -> TraceContext:
+        """The trace that an operation on this tracer is recorded in.
+
+        Raises TracerError: W202 when its trace has ended, W204 when another one is active.
+        """
+        ctx = ACTIVE.get()
+        if not self._ctx.alive:
+            raise self._leaked()
+        if ctx is None or ctx is self._ctx:
+            return self._ctx
+        if ctx.descends_from(self._ctx):
+            return ctx
+        raise error("W204", f"{self.name} belongs to graph '{self._ctx.graph.name}', but "
+                            f"'{ctx.graph.name}' is being built", locs=user_loc(),
+                    hint="use values of one graph together, or compute and feed the value")
+
+    def _leaked(self) -> Error:
+        made = self._value.node.locs if self._value.node is not None else ()
+        return error("W202", f"{self.name} ({self.type}) is a traced value of "
+                             f"'{self._ctx.graph.name}', whose trace has ended",
+                     locs=(*user_loc(), *made[:1]),
+                     hint="return the value from the traced function instead of storing it")
+
+    def operand(self) -> Value:
+        """The value, to compute with. Raises TracerError (W203) when in-place code has changed
+        the memory that NumPy would have it share."""
+        root = self._root
+        if self._changed is not None or (root is not None and root._version != self._seen):
+            raise error("W203", f"{self.name} was changed in place through another name",
+                        locs=user_loc(), types=[self.type],
+                        hint="traced arrays do not share memory: write y = y + x, or copy first")
+        return self.value
+
+    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.operator, (ufunc, operands))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options))
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.function, (function, args, options))
+
+    def astype(self, dtype: Any, **_: Any) -> Tracer:
+        """The elements converted to another dtype."""
+        ctx = self.context()
+        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
+        return result
+
+    def __getitem__(self, index: Any) -> Tracer:
+        ctx = self.context()
+        result: Tracer = ctx.apply(ctx.api.getitem, (self, index))
+        return result
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self._argument or self._root is not None or self.ndim == 0:
+            what = "an argument of the traced function" if self._argument else "a view"
+            raise error("W203", f"{self.name} is {what} and cannot be changed in place",
+                        locs=user_loc(), types=[self.type],
+                        hint="write y = x.copy(); y[i] = v, or y = x.at[i].set(v)")
+        if self._changed is not None and self._changed is value and value._index is index:
+            self._changed = None  # the end of x[i] += v
+        ctx = self.context()
+        updated: Tracer = ctx.apply(ctx.api.update, (self, index, value, "set"))
+        self._value = updated._value
+        self._version += 1
+
+    @property
+    def at(self) -> At:
+        """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
+        return At(self)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d array")
+        return operator.index(self.shape[0])
+
+    def __iter__(self) -> Iterator[Tracer]:
+        return iter([self[at] for at in range(len(self))])
+
+    # -- what Python or NumPy would need a number for -------------------------------------------
+
+    def _no_number(self, what: str, hint: str = "") -> Error:
+        if not self._ctx.alive:
+            return self._leaked()
+        return error("W201", f"{self.name} is traced: {what} is not known before the function runs",
+                     locs=user_loc(), types=[self.type],
+                     hint=hint or "compute with NumPy functions, or name the argument in "
+                                  "static_argnames")
+
+    def __bool__(self) -> bool:
+        raise self._no_number("its truth value", "choose with np.where(c, a, b), branch with "
+                              "weft.cond, or name the argument in static_argnames")
+
+    def __int__(self) -> int:
+        raise self._no_number("its int value", "convert with x.astype(np.int64), or name the "
+                              "argument in static_argnames")
+
+    def __float__(self) -> float:
+        if assigns_item():
+            raise self._stored()
+        raise self._no_number("its float value", "use NumPy functions (np.sqrt, not math.sqrt), "
+                              "or convert with x.astype(np.float64)")
+
+    def __complex__(self) -> complex:
+        raise self._no_number("its complex value")
+
+    def __index__(self) -> int:
+        raise self._no_number("an index or a size", "name the argument in static_argnames, or "
+                              "loop with weft.fori_loop")
+
+    def __contains__(self, item: Any) -> bool:
+        raise self._no_number("whether it contains something", "use np.any(x == item)")
+
+    def item(self, *args: Any) -> Any:
+        """Not to be had while tracing (W201)."""
+        raise self._no_number("its number")
+
+    def tolist(self) -> Any:
+        """Not to be had while tracing (W201)."""
+        raise self._no_number("a list of its numbers")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if assigns_item():
+            raise self._stored()
+        raise self._no_number("a plain array of it", "np.asarray(x) is not needed here; use "
+                              "np.stack for np.array([x, y]), or a NumPy function that traces")
+
+    def _stored(self) -> Error:
+        return error("W203", f"{self.name} is traced and cannot be stored into a plain array",
+                     locs=user_loc(), types=[self.type],
+                     hint="make the array from traced values (np.zeros(shape, like=x), "
+                          "np.zeros_like(x), np.stack), then assign")
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            raise error("W113", f"the array method .{name} is not supported", locs=user_loc(),
+                        types=[self.type], hint="use other NumPy functions, or call it outside")
+        raise AttributeError(f"a traced array has no attribute {name!r}")
+
+    # -- in place -------------------------------------------------------------------------------
+
+    def _in_place(self, result: Any) -> Any:
+        """The outcome of ``x += y``: a new value of x's dtype and shape; x itself is used up."""
+        if not isinstance(result, Tracer) or self.ndim == 0:
+            return result  # numbers are rebound, as NumPy's scalars are
+        if result.type.shape != self.type.shape:
+            raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),
+                        types=[result.type, self.type], hint="write x = x + y")
+        if result.dtype != self.dtype:
+            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+                raise error("W111", f"a {result.dtype} result does not fit into {self.name}",
+                            locs=user_loc(), types=[result.type, self.type],
+                            hint="write x = x + y, or convert y with .astype")
+            result = result.astype(self.dtype)
+        self._changed = result
+        result._index = self._index
+        if self._root is not None:
+            self._root._changed = result
+            self._root._version += 1
+        return result
+
+
+def _augmented(plain: str) -> Callable[..., Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        result = getattr(self, plain)(other)
+        return result if result is NotImplemented else self._in_place(result)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
+              "xor", "lshift", "rshift"):
+    setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
+
+
+class At:
+    """``x.at``; indexing it says which elements an update is for."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Update:
+        return Update(self._array, index)
+
+
+class Update:
+    """``x.at[index]``."""
+
+    __slots__ = ("_array", "_index")
+
+    def __init__(self, array: Any, index: Any) -> None:
+        self._array, self._index = array, index
+
+    def _apply(self, value: Any, mode: str) -> Tracer:
+        ctx = self._array.context()
+        result: Tracer = ctx.apply(ctx.api.update, (self._array, self._index, value, mode))
+        return result
+
+    def set(self, value: Any) -> Tracer:
+        """The array with these elements replaced."""
+        return self._apply(value, "set")
+
+    def add(self, value: Any) -> Tracer:
+        """The array with ``value`` added at the index; repeated indices add repeatedly."""
+        return self._apply(value, "add")
+
+    def __getattr__(self, name: str) -> Any:
+        raise error("W113", f".at[...].{name} is not supported", locs=user_loc(),
+                    hint="x.at[i].set(v) and x.at[i].add(v) are")
+
+
+def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
+    """A dim as the user sees it."""
+    return SymbolicDim(ctx, dim) if isinstance(dim, Expr) else dim
+
+
+class SymbolicDim(Tracer):
+    """A size that is known only at run time. Integer arithmetic stays symbolic, so the result can
+    be a size again; anything else makes it a traced integer."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, ctx: TraceContext, expr: Expr) -> None:
+        super().__init__(ctx, None, weak=True)  # type: ignore[arg-type]
+        self.expr = expr
+
+    @property
+    def value(self) -> Value:
+        if self._value is None:
+            self._value = self._ctx.dim(self.expr)
+        return self._value
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.int64)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        return 0
+
+    @property
+    def name(self) -> str:
+        return f"the symbolic dim {self.expr}"
+
+    def __repr__(self) -> str:
+        return str(self.expr)
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __eq__(self, other: Any) -> Any:
+        difference = _difference(self, other)
+        return Tracer.__eq__(self, other) if isinstance(difference, Expr) else difference == 0
+
+    def __ne__(self, other: Any) -> Any:
+        difference = _difference(self, other)
+        return Tracer.__ne__(self, other) if isinstance(difference, Expr) else difference != 0
+
+    def __index__(self) -> int:
+        raise self._no_number("an int", "make arrays of this size with np.zeros(shape, like=x) or "
+                              "np.zeros_like(x); or give the dim no symbol")
+
+
+def _plain(x: Any) -> Dim | None:
+    if isinstance(x, SymbolicDim):
+        return x.expr
+    is_int = isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return int(x) if is_int else None
+
+
+def _difference(a: SymbolicDim, b: Any) -> Dim:
+    other = _plain(b)
+    return a.expr if other is None else a.expr - other
+
+
+def _symbolic(name: str, function: Callable[[Any, Any], Any]) -> None:
+    """Give SymbolicDim an operator that stays symbolic, and its reflected form."""
+    for method, swap in ((f"__{name}__", False), (f"__r{name}__", True)):
+        traced = getattr(Tracer, method)
+
+        def apply(self: SymbolicDim, other: Any, traced: Any = traced, swap: bool = swap) -> Any:
+            dim = _plain(other)
+            # Division is exact for positive denominators only; a symbol is not known to be one.
+            if dim is None or (name in ("floordiv", "mod")
+                               and (swap or not isinstance(dim, int) or dim <= 0)):
+                return traced(self, other)
+            return wrap_dim(self.ctx, function(dim, self.expr) if swap
+                            else function(self.expr, dim))
+
+        setattr(SymbolicDim, method, apply)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    _symbolic(_name, getattr(operator, f"__{_name}__"))

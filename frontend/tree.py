@@ -1,0 +1,245 @@
+"""Nests of arrays: dict, list, tuple, namedtuple, dataclass, None and registered classes.
+
+``flatten`` takes a nest apart into its leaves and a ``TreeDef``, which is hashable and puts the
+leaves back together. Dicts are taken in the order of their sorted keys, so that two dicts with the
+same keys are alike however they were filled; None is a nest without leaves.
+
+    flatten({"b": 1, "a": (2, None)})   ->   [2, 1], {'a': (*, None), 'b': *}
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+
+_HANDLERS = "__weft_tree__"
+_PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
+
+
+class Static:
+    """Wraps a value that belongs to the structure of a nest and not to its leaves."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+
+
+class TreeDef:
+    """The structure of a nest; equal structures are equal and hash alike."""
+
+    __slots__ = ("_hash", "children", "count", "kind", "meta")
+
+    def __init__(
+        self, kind: type | None, meta: Hashable = None, children: tuple[TreeDef, ...] = ()
+    ) -> None:
+        self.kind, self.meta, self.children = kind, meta, children
+        self.count: int = sum([child.count for child in children]) if kind is not None else 1
+        self._hash = hash((kind, meta, children))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (isinstance(other, TreeDef) and self._hash == other._hash
+                and self.kind is other.kind and self.meta == other.meta
+                and self.children == other.children)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        if self.kind is None:
+            return "*"
+        if self.kind is Static:
+            return f"Static({self.meta[1]!r})"  # type: ignore[index]
+        if self.kind is type(None):
+            return "None"
+        parts = [f"{key}{child!r}" for key, child in zip(_labels(self), self.children, strict=True)]
+        if self.kind in (list, tuple):
+            parts = [repr(child) for child in self.children]
+        brackets = {dict: "{}", list: "[]", tuple: "()"}.get(self.kind)
+        text = ", ".join(parts)
+        return (brackets[0] + text + brackets[1]) if brackets else f"{self.kind.__name__}({text})"
+
+
+LEAF = TreeDef(None)
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a nest, in order, and its structure."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
+    kind = type(tree)
+    if kind in _PLAIN:
+        leaves.append(tree)
+        return LEAF
+    taken = _take(kind, tree)
+    if taken is None:
+        leaves.append(tree)
+        return LEAF
+    children, meta = taken
+    return TreeDef(kind, meta, tuple([_flatten(child, leaves) for child in children]))
+
+
+def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
+    """The children and the remaining description of one level; None for a leaf."""
+    if kind is tuple or kind is list:
+        return tree, None
+    if kind is dict or kind is OrderedDict or kind is defaultdict:
+        keys = tuple(_sorted(tree))
+        meta = (keys, tree.default_factory) if kind is defaultdict else keys
+        return [tree[key] for key in keys], meta
+    if tree is None:
+        return (), None
+    if kind is Static:
+        return (), (type(tree.value), tree.value)
+    handlers = kind.__dict__.get(_HANDLERS)
+    if handlers is not None:
+        children, meta = handlers[0](tree)
+        return children, meta
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return tree, None
+    if "__dataclass_fields__" in kind.__dict__:
+        names, static = _dataclass_fields(kind)
+        kept = tuple([(name, getattr(tree, name)) for name in static])
+        return [getattr(tree, name) for name in names], kept
+    return None
+
+
+def _sorted(keys: Iterable[Any]) -> list[Any]:
+    try:
+        return sorted(keys)
+    except TypeError:  # keys of several types
+        return sorted(keys, key=lambda key: (type(key).__name__, repr(key)))
+
+
+def _dataclass_fields(kind: type) -> tuple[list[str], list[str]]:
+    names: list[str] = []
+    static: list[str] = []
+    for field in dataclasses.fields(kind):
+        (static if field.metadata.get("static") else names).append(field.name)
+    return names, static
+
+
+def unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
+    """The nest of that structure with these leaves; raises ValueError if their number is wrong."""
+    source = iter(leaves)
+    missing = object()
+    result = _unflatten(structure, source, missing)
+    if next(source, missing) is not missing:
+        raise ValueError(f"more leaves than the {structure.count} of {structure!r}")
+    return result
+
+
+def _unflatten(structure: TreeDef, source: Iterator[Any], missing: object) -> Any:
+    kind = structure.kind
+    if kind is None:
+        leaf = next(source, missing)
+        if leaf is missing:
+            raise ValueError("fewer leaves than the structure has")
+        return leaf
+    children = [_unflatten(child, source, missing) for child in structure.children]
+    meta: Any = structure.meta
+    if kind is tuple:
+        return tuple(children)
+    if kind is list:
+        return children
+    if kind is type(None):
+        return None
+    if kind is Static:
+        return meta[1]
+    if kind is defaultdict:
+        return defaultdict(meta[1], zip(meta[0], children, strict=True))
+    if issubclass(kind, dict):
+        return kind(zip(meta, children, strict=True))
+    handlers = kind.__dict__.get(_HANDLERS)
+    if handlers is not None:
+        return handlers[1](meta, children)
+    if issubclass(kind, tuple):
+        return kind(*children)
+    return _make_dataclass(kind, children, meta)
+
+
+def _make_dataclass(kind: type, children: Sequence[Any], static: Any) -> Any:
+    names, _ = _dataclass_fields(kind)
+    values = dict(zip(names, children, strict=True)) | dict(static)
+    later = [field.name for field in dataclasses.fields(kind) if not field.init]
+    made = kind(**{name: value for name, value in values.items() if name not in later})
+    for name in later:
+        object.__setattr__(made, name, values[name])
+    return made
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a nest, in order."""
+    return flatten(tree)[0]
+
+
+def structure(tree: Any) -> TreeDef:
+    """The structure of a nest."""
+    return flatten(tree)[1]
+
+
+def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """A nest of the results of ``function`` on the leaves of nests of one structure.
+
+    Raises ShapeError (W102) if their structures differ.
+    """
+    first, shape = flatten(tree)
+    others = []
+    for other in rest:
+        found, its_shape = flatten(other)
+        if its_shape != shape:
+            raise error("W102", f"nests of different structure: {shape!r} and {its_shape!r}")
+        others.append(found)
+    return unflatten(shape, builtins.map(function, first, *others))
+
+
+def register(
+    kind: type,
+    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
+    unflatten: Callable[[Any, Sequence[Any]], Any],
+) -> type:
+    """Make instances of a class nests: ``flatten(x) -> (children, meta)`` and its inverse,
+    ``unflatten(meta, children) -> x``. The functions are kept on the class itself.
+    """
+    setattr(kind, _HANDLERS, (flatten, unflatten))
+    return kind
+
+
+def paths(structure: TreeDef) -> list[str]:
+    """How each leaf is reached from the nest: ``[0]['w'].scale``; a bare leaf has the path ''."""
+    found: list[str] = []
+    _paths(structure, "", found)
+    return found
+
+
+def _paths(structure: TreeDef, prefix: str, found: list[str]) -> None:
+    if structure.kind is None:
+        found.append(prefix)
+    for label, child in zip(_labels(structure), structure.children, strict=True):
+        _paths(child, prefix + label, found)
+
+
+def _labels(structure: TreeDef) -> list[str]:
+    kind, meta = structure.kind, structure.meta
+    if kind is None or not structure.children:
+        return []
+    keys: Any = range(len(structure.children))
+    if issubclass(kind, dict):
+        keys = meta[0] if kind is defaultdict else meta  # type: ignore[index]
+    elif hasattr(kind, "_fields"):
+        return [f".{name}" for name in kind._fields]
+    elif "__dataclass_fields__" in kind.__dict__ and _HANDLERS not in kind.__dict__:
+        return [f".{name}" for name in _dataclass_fields(kind)[0]]
+    return [f"[{key!r}]" for key in keys]

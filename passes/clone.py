@@ -1,0 +1,56 @@
+"""Copying parts of a graph into a new one: what every pass that keeps nodes as they are does.
+
+A clone keeps names, source locations, devices and types; nothing is inferred, folded or shared.
+The maps from old to new values and nodes grow with it:
+
+    clone = Clone(graph)
+    clone.param(x)              # clone.values[x] is the new parameter
+    clone.node(relu)            # reads clone.values of its operands, sets those of its results
+    clone.finish()              # the new graph, with the results of the old one
+"""
+
+from __future__ import annotations
+
+from ..ir.graph import Graph, Node, Value
+from ..ir.types import Device
+
+
+class Clone:
+    """A new graph under construction; ``values`` and ``nodes`` map the old graph into it."""
+
+    def __init__(self, source: Graph) -> None:
+        self.old, self.graph = source, Graph(source.name)
+        self.values: dict[Value, Value] = {}
+        self.nodes: dict[Node, Node] = {}
+
+    def param(self, value: Value) -> Value:
+        """Make a parameter that stands for ``value``, which may be the result of a node."""
+        stem = value.name.removesuffix(":0").replace(":", "_")
+        self.values[value] = self.graph.add_param(value.type, stem)
+        return self.values[value]
+
+    def node(self, node: Node, device: Device | None = None) -> Node:
+        """Copy a node; its operands must be mapped already, unmapped ``after`` nodes are left out.
+
+        A result that is mapped already (a fed value) stays as it is.
+        """
+        copy = Node(node.op, tuple(self.values[value] for value in node.inputs), node.attrs,
+                    self.graph.unique_name(node.name), device=device or node.device,
+                    locs=node.locs,
+                    after=tuple(self.nodes[n] for n in node.after if n in self.nodes))
+        copy.results = tuple(Value(value.type, f"{copy.name}:{value.index}", copy, value.index)
+                             for value in node.results)
+        for old, new in zip(node.results, copy.results, strict=True):
+            self.values.setdefault(old, new)
+        self.nodes[node] = copy
+        self.graph.nodes.append(copy)
+        return copy
+
+    def finish(self) -> Graph:
+        """Map results and variables, and give the new graph."""
+        old, new = self.old, self.graph
+        new.results = [self.values[value] for value in old.results]
+        new.variables = dict(old.variables)
+        new.var_params = {var: self.values[value] for var, value in old.var_params.items()}
+        new.var_results = dict(old.var_results)
+        return new

@@ -1,0 +1,107 @@
+"""Cut a graph to one (feeds, fetches) set: partial execution, as TensorFlow has it.
+
+A fed value becomes a parameter, whatever computed it; what only served to compute it is gone.
+Only nodes that the fetches need stay, through operands and control dependencies:
+
+    x -> relu -> logits -> loss        feed relu, fetch logits:   relu' -> logits
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ..ir.diagnose import error
+from ..ir.graph import Graph, Node, Value
+from .clone import Clone
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """The smaller graph, and where the values and nodes of the old one that it keeps went."""
+
+    graph: Graph
+    values: dict[Value, Value]
+    nodes: dict[Node, Node]
+
+
+def prune(
+    graph: Graph,
+    feeds: Sequence[Value],
+    fetches: Sequence[Value | Node],
+    implicit: Collection[Value] = (),
+) -> Pruned:
+    """The part of ``graph`` that computes ``fetches`` from ``feeds``.
+
+    Parameters of the result are the feeds in their order, then those of ``implicit`` (captured
+    arrays) that are used, in graph order. Results are the fetched values in their order; a fetched
+    node gives no result but stays. Raises FeedError: W302 names a parameter that is needed but not
+    fed, W301 a feed or fetch that is not in the graph, or a feed given twice.
+    """
+    _check_members(graph, feeds, fetches)
+    fed = set(feeds)
+    wanted, readers = _needed(graph, fed, fetches)
+    hidden = set(implicit)
+    clone = Clone(graph)
+    for value in feeds:
+        clone.param(value)
+    for value in graph.params:
+        if value in readers and value not in fed:
+            if value not in hidden:
+                raise _not_fed(value, readers[value])
+            clone.param(value)
+    for node in graph.nodes:
+        if node in wanted:
+            clone.node(node)
+    used = {node.attrs["var"] for node in wanted if node.op.effect is not None}
+    clone.graph.variables = {name: type_ for name, type_ in graph.variables.items() if name in used}
+    clone.graph.results = [clone.values[f] for f in fetches if isinstance(f, Value)]
+    return Pruned(clone.graph, clone.values, clone.nodes)
+
+
+def _needed(
+    graph: Graph, fed: set[Value], fetches: Sequence[Value | Node]
+) -> tuple[set[Node], dict[Value, Node | None]]:
+    """The nodes to keep, and the parameters to keep with one node that reads each."""
+    wanted: set[Node] = set()
+    readers: dict[Value, Node | None] = {}
+
+    def need(value: Value, reader: Node | None) -> None:
+        if value not in fed:
+            if value.node is None:
+                readers[value] = reader
+            else:
+                wanted.add(value.node)
+
+    for fetch in fetches:
+        if isinstance(fetch, Node):
+            wanted.add(fetch)
+        else:
+            need(fetch, None)
+    for node in reversed(graph.nodes):
+        if node in wanted:
+            wanted.update(node.after)
+            for value in node.inputs:
+                need(value, node)
+    return wanted, readers
+
+
+def _check_members(
+    graph: Graph, feeds: Sequence[Value], fetches: Sequence[Value | Node]
+) -> None:
+    known: set[Value | Node] = {*graph.values(), *graph.nodes}
+    for item in (*feeds, *fetches):
+        if item not in known:
+            raise error("W301", f"{item.name} is not in graph {graph.name}",
+                        hint="feed and fetch values of the graph that is run")
+    if len(set(feeds)) != len(feeds):
+        twice = next(value for at, value in enumerate(feeds) if value in feeds[:at])
+        raise error("W301", f"{twice.name} is fed twice", hint="give each value one feed")
+
+
+def _not_fed(value: Value, reader: Node | None) -> Exception:
+    name = value.name.removesuffix(":0")
+    use = f"'{reader.name}' needs it" if reader is not None else "it is fetched"
+    return error("W302", f"placeholder '{name}' is not fed, but {use}",
+                 locs=reader.locs if reader is not None else (), types=[value.type],
+                 hint=f"add it to feed_dict: {{'{name}:0': array of {value.type}}}")

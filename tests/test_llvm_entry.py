@@ -1,0 +1,416 @@
+"""Calling compiled programs from Python: what is admitted, what is made, what is handed back.
+
+Where nothing else is said a test runs on both paths, the emitted entry and ctypes.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from native_engine import FAILS, HEAD, MIB, NOTHING, TWICE, VECTOR, Engine, Make, array, entry, out
+from numpy._core.multiarray import get_handler_name
+from weft.codegen.llvm_entry import EntrySpec, InputSpec, emit_entry
+from weft.codegen.llvm_pool import POOLED_BYTES
+from weft.codegen.llvm_support import LAYOUT
+from weft.codegen.llvm_text import FunctionText
+from weft.runtime.native_call import (
+    DTYPES,
+    Argument,
+    Array,
+    CtypesCall,
+    Result,
+    Signature,
+    layout_holds,
+    native_call,
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture(params=["native", "ctypes"])
+def make(request: pytest.FixtureRequest, engine: Engine) -> Make:
+    if request.param == "ctypes":
+        return engine.by_ctypes
+    return lambda spec, program, sizes=(), **options: engine.native(spec, program, **options)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 8])
+def test_result_for_each_size(make: Make, count: int) -> None:
+    x = np.arange(count, dtype=np.float32)
+    y = make(VECTOR, TWICE).call(x)
+    assert type(y) is np.ndarray and y.dtype == np.float32 and y.flags.owndata
+    np.testing.assert_array_equal(y, 2 * x + 1)
+
+
+def unaligned(shape: tuple[int, ...]) -> Array:
+    memory = np.zeros(int(np.prod(shape)) * 4 + 1, np.uint8)
+    return memory[1:].view(np.float32).reshape(shape)
+
+
+X = np.zeros((4, 8), np.float32)
+MISSES = {
+    "no argument": (),
+    "two arguments": (X, X),
+    "other dtype": (X.astype(np.float64),),
+    "same width": (X.view(np.int32),),
+    "byte-swapped": (X.astype(">f4"),),
+    "other dim": (np.zeros((4, 9), np.float32),),
+    "rank too small": (X[0],),
+    "rank too large": (X[None],),
+    "transposed": (np.zeros((8, 4), np.float32).T,),
+    "strided": (np.zeros((4, 16), np.float32)[:, ::2],),
+    "unaligned": (unaligned((4, 8)),),
+    "subclass": (np.ma.masked_array(X),),
+    "NumPy scalar": (np.float32(1),),
+    "list": ([[0.0] * 8] * 4,),
+    "None": (None,),
+    "structured": (X.view([("a", "f4")]),),
+    "void": (X.view("V4"),),
+}
+
+
+@pytest.mark.parametrize("args", MISSES.values(), ids=MISSES)
+def test_unexpected_arguments_are_not_implemented(make: Make, args: tuple[Any, ...]) -> None:
+    call = make(entry([array("b", 8)], [out("b", 8)], single=True), NOTHING).call
+    assert call(*args) is NotImplemented
+    assert call(X).shape == (4, 8)
+
+
+def test_keywords_are_not_implemented(make: Make) -> None:
+    assert make(VECTOR, TWICE).call(x=X[0]) is NotImplemented
+    assert make(VECTOR, TWICE).call(X[0], axis=0) is NotImplemented
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes(make: Make, name: str) -> None:
+    call = make(entry([array("n", dtype=name)], [out("n", dtype=name)], single=True), NOTHING).call
+    assert call(np.zeros(3, DTYPES[name])).dtype is DTYPES[name]
+    for other, dtype in DTYPES.items():
+        if other != name:
+            assert call(np.zeros(3, dtype)) is NotImplemented
+
+
+def test_equal_dtypes_of_other_objects(make: Make) -> None:
+    longs = make(entry([array("n", dtype="i64")], [out("n")], single=True), NOTHING).call
+    assert longs(np.zeros(3, np.longlong)) is not NotImplemented
+    assert longs(np.zeros(3, np.ulonglong)) is NotImplemented
+    floats = np.zeros(3, np.dtype("f4", metadata={"unit": "m"}))
+    assert make(VECTOR, TWICE).call(floats) is not NotImplemented
+
+
+def test_registered_dtype(make: Make) -> None:
+    bfloat16 = np.dtype(ml_dtypes.bfloat16)
+    spec = entry([array("n", dtype="bf16")], [out("n", dtype="bf16")], single=True)
+    call = make(spec, NOTHING, dtypes={**DTYPES, "bf16": bfloat16}).call
+    assert call(np.zeros(3, bfloat16)).dtype == bfloat16
+    assert call(np.zeros(3, "V2")) is call(np.zeros(3, np.float16)) is NotImplemented
+
+
+SCALARS = f"""
+define i32 @f{HEAD} {{
+  %float_ = load ptr, ptr %args
+  %i.slot = getelementptr ptr, ptr %args, i64 1
+  %int_ = load ptr, ptr %i.slot
+  %b.slot = getelementptr ptr, ptr %args, i64 2
+  %bool_ = load ptr, ptr %b.slot
+  %f.out.slot = getelementptr ptr, ptr %args, i64 3
+  %f.out = load ptr, ptr %f.out.slot
+  %i.out.slot = getelementptr ptr, ptr %args, i64 4
+  %i.out = load ptr, ptr %i.out.slot
+  %b.out.slot = getelementptr ptr, ptr %args, i64 5
+  %b.out = load ptr, ptr %b.out.slot
+  %x = load double, ptr %float_
+  store double %x, ptr %f.out
+  %i = load i64, ptr %int_
+  store i64 %i, ptr %i.out
+  %b = load i8, ptr %bool_
+  store i8 %b, ptr %b.out
+  ret i32 0
+}}"""
+
+
+class Int(int):
+    pass
+
+
+def test_python_scalars(make: Make) -> None:
+    inputs = [InputSpec("float", "f64"), InputSpec("int", "i64"), InputSpec("bool", "bool")]
+    outputs = [out(dtype="f64"), out(dtype="i64"), out(dtype="bool")]
+    call = make(entry(inputs, outputs), SCALARS).call
+    for args in [(0.1, 2**63 - 1, True), (-0.0, -(2**63), False), (float("inf"), 7, True)]:
+        assert [value.item() for value in call(*args)] == list(args)
+        assert [value.shape for value in call(*args)] == [()] * 3
+    for wrong in [(1, 1, True), (np.float64(1), 1, True), (1.0, 2**63, True), (1.0, True, True),
+                  (1.0, Int(1), True), (1.0, 1.0, True), (1.0, 1, 1), (1.0, 1, np.True_)]:
+        assert call(*wrong) is NotImplemented
+
+
+def test_symbols_must_agree(make: Make) -> None:
+    spec = entry([array("b", "n"), array("n", 3), array("b", "b")], [out("n", 2, "b")])
+    call = make(spec, NOTHING).call
+
+    def args(b: int, n: int, n2: int, b2: int, b3: int) -> list[Array]:
+        return [np.zeros(s, np.float32) for s in ((b, n), (n2, 3), (b2, b3))]
+
+    for b, n in itertools.product((0, 1, 5), (0, 1, 4)):
+        (y,) = call(*args(b, n, n, b, b))
+        assert y.shape == (n, 2, b)
+    for wrong in [(5, 4, 3, 5, 5), (5, 4, 4, 4, 5), (5, 4, 4, 5, 4), (0, 1, 1, 0, 1)]:
+        assert call(*args(*wrong)) is NotImplemented
+
+
+def less_three(f: FunctionText, symbols: dict[str, str]) -> str:
+    return f(f"sub i64 {symbols['n']}, 3")
+
+
+def times(factor: int) -> Callable[[FunctionText, dict[str, str]], str]:
+    return lambda f, symbols: f(f"mul i64 {symbols['n']}, {factor}")
+
+
+def test_expressions_of_symbols(make: Make) -> None:
+    double = times(2)
+    sizes = [(double, lambda s: 2 * s["n"]), (less_three, lambda s: s["n"] - 3)]
+    spec = entry([array("n")], [out(double, "n"), out(less_three), out(4, less_three)])
+    call = make(spec, NOTHING, sizes).call
+    for n in (3, 4, 9):
+        shapes = [y.shape for y in call(np.zeros(n, np.float32))]
+        assert shapes == [(2 * n, n), (n - 3,), (4, n - 3)]
+    assert call(np.zeros(2, np.float32)) is NotImplemented  # a negative size
+
+
+def test_impossible_sizes(make: Make) -> None:
+    large, endless = 1 << 45, 1 << 61
+    for factor, expected in ((large, MemoryError), (endless, None)):
+        size = times(factor)
+        spec = entry([array("n")], [out("n"), out(size)])
+        call = make(spec, NOTHING, [(size, lambda s, k=factor: s["n"] * k)]).call
+        x = np.zeros(1, np.float32)
+        if expected is None:
+            assert call(x) is NotImplemented
+        else:
+            with pytest.raises(expected):
+                call(x)
+        assert get_handler_name() == "default_allocator"
+    assert np.zeros(3).sum() == 0  # no exception was left behind
+
+
+GIVEN = entry([array("n")], [out("n", given=True)])
+
+
+def test_given_destinations_are_written(make: Make) -> None:
+    call, x = make(GIVEN, TWICE).call, np.arange(6, dtype=np.float32)
+    y = np.zeros_like(x)
+    assert call(x, y) == ()
+    np.testing.assert_array_equal(y, 2 * x + 1)
+    assert call(x) is NotImplemented
+    for wrong in (np.zeros(5, np.float32), np.zeros(6), np.zeros(12, np.float32)[::2], 1.0):
+        assert call(x, wrong) is NotImplemented
+    y.flags.writeable = False
+    assert call(x, y) is NotImplemented
+
+
+def test_given_and_returned_outputs_mix(make: Make) -> None:
+    spec = entry([array("n")], [out("n"), out("n", given=True), out(2, dtype="i32"),
+                                out("n", "n", given=True)])
+    x, y, z = (np.zeros(s, np.float32) for s in (3, 3, (3, 3)))
+    first, second = make(spec, NOTHING).call(x, y, z)
+    assert first.shape == (3,) and second.dtype == np.int32 and second.shape == (2,)
+    assert make(spec, NOTHING).call(x, z, y) is NotImplemented
+
+
+def test_overlap_of_destinations(make: Make) -> None:
+    memory = np.zeros(32, np.float32)
+    low, middle, high = memory[:8], memory[4:12], memory[8:16]
+    spec = entry([array("n")], [out("n", given=True)])
+    for x, y in [(low, low), (low, middle), (middle, low), (high, middle)]:
+        assert make(spec, NOTHING).call(x, y) is NotImplemented
+    assert make(spec, NOTHING).call(low, high) == make(spec, NOTHING).call(high, low) == ()
+    aliasing = make(entry([array("n")], [out("n", given=True)] * 2, may_alias=True), NOTHING).call
+    assert aliasing(low, low, high) == ()
+    assert aliasing(high, low, middle) is NotImplemented
+    apart = make(entry([array("n")], [out("n", given=True)] * 2), NOTHING).call
+    assert apart(memory[16:24], low, high) == ()
+    assert apart(memory[16:24], low, low) is NotImplemented
+
+
+def test_failing_program_and_no_outputs(make: Make) -> None:
+    many = [out("n")] * 5 + [out("n", given=True)]
+    call, x = make(entry([array("n")], many), FAILS).call, np.zeros(3, np.float32)
+    assert call(x, x.copy()) is NotImplemented
+    assert make(entry([], []), NOTHING).call() == ()
+
+
+def counted_objects() -> list[int]:
+    dtype = np.dtype(np.float32)
+    return [sys.getrefcount(item) for item in (dtype, NotImplemented, np.ndarray, X)]
+
+
+@pytest.mark.parametrize("program", [NOTHING, FAILS])
+def test_references_and_memory_do_not_grow(engine: Engine, program: str) -> None:
+    spec = entry([array("b", 8)], [out("b", 8)] * 3 + [out(POOLED_BYTES // 4), out(given=True)])
+    native, given = engine.native(spec, program), np.zeros((), np.float32)
+    native.call(X, given)
+    calls = [(X, given), (X,), (X[0], given), (X, X)]
+    tracemalloc.start()
+    before, memory = counted_objects(), tracemalloc.get_traced_memory()[0]
+    for _ in range(2500):
+        for args in calls:
+            native.call(*args)
+    assert counted_objects() == before
+    assert tracemalloc.get_traced_memory()[0] - memory < 20_000
+    tracemalloc.stop()
+
+
+# y[0] = the address of the arena, y[1] = threads
+SHOWS = f"""
+define i32 @f{HEAD} {{
+  %slot = getelementptr ptr, ptr %args, i64 1
+  %y = load ptr, ptr %slot
+  %address = ptrtoint ptr %arena to i64
+  store i64 %address, ptr %y
+  %second = getelementptr i64, ptr %y, i64 1
+  store i64 %threads, ptr %second
+  ret i32 0
+}}"""
+
+
+def test_arena_is_aligned_and_kept(make: Make) -> None:
+    def arena(size: int | None, program: str = SHOWS) -> Any:
+        spec = entry([array("n")], [out(2, dtype="i64")], single=True, arena=size)
+        program += "\ndefine i64 @f_arena(ptr %dims) {\n  %n = load i64, ptr %dims\n" \
+                   "  %m = mul i64 %n, 1024\n  ret i64 %m\n}" if size is None else ""
+        made = make(spec, program)
+        made.threads = 3
+        return made
+
+    x = np.zeros(3, np.float32)
+    assert arena(0).call(x).tolist() == [0, 3]
+    small = arena(1000)
+    assert small.call(x)[0] % 64 == 0 and small.call(x)[0] != 0
+    large = arena(5 * MIB)
+    addresses = {int(large.call(x)[0]) for _ in range(5)}
+    assert len(addresses) == 1 and addresses.pop() % 64 == 0
+    large.release()
+    large.release()
+    assert large.call(x)[0] % 64 == 0
+    symbolic = arena(None)
+    for n in (0, 1, 5, 200, 100, 300, 2):
+        address = int(symbolic.call(np.zeros(n, np.float32))[0])
+        assert address % 64 == 0 and (address != 0) == (n > 0)
+    assert symbolic.threads == 3
+
+
+MEETING = """
+declare i32 @sched_yield()
+@present = global i32 0
+define i32 @f(ptr %args, ptr %dims, ptr %arena, i64 %threads) {
+entry:
+  %x = load ptr, ptr %args
+  %mark = load i64, ptr %x
+  store i64 %mark, ptr %arena
+  %old = atomicrmw add ptr @present, i32 1 seq_cst
+  br label %wait
+wait:
+  %n = phi i32 [ 0, %entry ], [ %more, %again ]
+  %now = load atomic i32, ptr @present seq_cst, align 4
+  %all = icmp sge i32 %now, 4
+  br i1 %all, label %met, label %again
+again:
+  %ignored = call i32 @sched_yield()
+  %more = add i32 %n, 1
+  %tired = icmp sgt i32 %more, 3000000
+  br i1 %tired, label %late, label %wait
+met:
+  %slot = getelementptr ptr, ptr %args, i64 1
+  %y = load ptr, ptr %slot
+  %back = load i64, ptr %arena
+  store i64 %back, ptr %y
+  ret i32 0
+late:
+  ret i32 1
+}"""
+
+
+@pytest.mark.parametrize("size", [64, 2 * MIB])
+def test_four_threads_meet_in_one_program(make: Make, size: int) -> None:
+    """They can only meet if the GIL is released; each must find its own arena."""
+    spec = entry([array(1, dtype="i64")], [out(1, dtype="i64")],
+                 single=True, arena=size, release_gil=True)
+    made, results = make(spec, MEETING), dict[int, set[Any]]()
+
+    def work(mark: int) -> None:
+        for _ in range(50):  # after the first all are there
+            result = made.call(np.array([mark]))
+            results.setdefault(mark, set()).add(result if result is NotImplemented else result[0])
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {mark: {mark} for mark in range(1, 5)}
+
+
+class Keep:
+    library: Any
+
+
+@pytest.mark.parametrize("path", ["native", "ctypes"])
+def test_code_lives_as_long_as_its_callable(engine: Engine, path: str) -> None:
+    made: Any
+    library = engine.link(emit_entry(VECTOR), TWICE, ["f"])
+    keep = Keep()
+    keep.library, gone = library, weakref.ref(keep)
+    if path == "native":
+        made = native_call("f", library.__getitem__, engine.support, keep=keep)
+    else:
+        signature = Signature("f", (Argument("array", "f32", ("n",)),),
+                              (Result("f32", ("n",)),), ("n",), single=True)
+        made = CtypesCall(signature, library.__getitem__, keep=keep)
+    call = made.call
+    del made, keep, library
+    gc.collect()
+    y = call(np.arange(MIB, dtype=np.float32))
+    assert gone() is not None
+    del call
+    gc.collect()
+    assert gone() is None
+    assert y[5] == 11  # and its memory outlives the code
+    del y
+
+
+def test_layout_is_checked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert layout_holds(frozenset(LAYOUT.items()))
+    for name, offset in LAYOUT.items():
+        for other in {*LAYOUT.values(), offset + 4, offset + 8} - {offset}:
+            assert not layout_holds(frozenset({**LAYOUT, name: other}.items())), (name, other)
+    assert not layout_holds(frozenset({**LAYOUT, "array.colour": 80}.items()))
+    symbols = dict[str, int]()  # an artifact without an entry
+    assert native_call("f", symbols.__getitem__, engine.support, keep=None) is None
+    assert native_call("f", symbols.__getitem__, None, keep=None) is None
+    monkeypatch.setenv("WEFT_NATIVE_CALL", "0")
+    assert engine.maybe_native(VECTOR, TWICE) is None
+
+
+def test_entry_spec_is_checked() -> None:
+    with pytest.raises(ValueError, match="single"):
+        entry([array(1)], [], single=True)
+    with pytest.raises(ValueError, match="passed as f32"):
+        entry([InputSpec("float", "f32")], [])
+    with pytest.raises(ValueError, match="differ in m"):
+        EntrySpec("f", (array("n"),), (), ("n", "m"))
+    with pytest.raises(ValueError, match="64 dims"):
+        entry([], [out(*[1] * 65)])

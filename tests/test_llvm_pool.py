@@ -1,0 +1,109 @@
+"""The pool that large results come from, and what its arrays are to NumPy and to a fork."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+from native_engine import MIB, NOTHING, TWICE, VECTOR, Engine, array, entry, out
+from numpy._core.multiarray import get_handler_name
+from weft.codegen.llvm_pool import POOLED_BYTES
+from weft.codegen.llvm_support import emit_support
+from weft.runtime.native_call import Array, Support
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return Engine()
+
+
+def address_of(result: Array) -> int:
+    return int(result.ctypes.data)
+
+
+def test_large_results_are_recycled(engine: Engine) -> None:
+    pool, call = engine.support, engine.native(VECTOR, TWICE).call
+    pool.trim_pool()
+    x = np.arange(MIB, dtype=np.float32)
+    first = call(x)
+    assert get_handler_name(first) == "weft"
+    assert get_handler_name() == "default_allocator"
+    assert address_of(first) % 64 == 0 and first.flags.owndata and first.base is None
+    second, kept = call(x), first.copy()
+    assert address_of(first) != address_of(second)
+    reused = address_of(second)
+    view = second[10:20]
+    del second
+    third = call(x + 1)  # the view keeps the memory of the second
+    np.testing.assert_array_equal(view, kept[10:20])
+    assert address_of(third) != reused
+    del view
+    assert pool.pool_state().blocks == 1
+    hits = pool.pool_state().hits
+    fourth = call(x[:-1000])  # a little smaller fits, too
+    assert address_of(fourth) == reused and pool.pool_state().hits == hits + 1
+    np.testing.assert_array_equal(first, kept)
+    np.testing.assert_array_equal(third, kept + 2)
+    assert address_of(call(x[: MIB // 2])) != reused  # half the size does not
+
+
+def test_pool_is_bounded(engine: Engine) -> None:
+    pool, call = engine.support, engine.native(VECTOR, NOTHING).call
+    pool.trim_pool()
+    results = [call(np.zeros(MIB // 4 + 20_000 * i, np.float32)) for i in range(12)]
+    latest = [address_of(result) for result in results[-8:]]
+    while results:
+        del results[0]
+    state = pool.pool_state()
+    assert state.blocks == 8 and state.bytes >= 8 * MIB
+    sizes = [MIB // 4 + 20_000 * i for i in range(4, 12)]
+    again = [call(np.zeros(size, np.float32)) for size in sizes]
+    assert sorted(map(address_of, again)) == sorted(latest)
+    del again
+    results = [call(np.zeros(25 * MIB, np.float32)) for _ in range(4)]  # 100 MiB each
+    del results
+    assert pool.pool_state().bytes <= 256 * MIB and pool.pool_state().blocks == 2
+    call(np.zeros(70 * MIB, np.float32))  # too large to be kept at all
+    assert pool.pool_state().blocks == 2
+    pool.trim_pool()
+    assert pool.pool_state().blocks == pool.pool_state().bytes == 0
+
+
+def test_results_from_the_pool_are_ordinary_arrays(engine: Engine) -> None:
+    call, count = engine.native(VECTOR, TWICE).call, POOLED_BYTES // 4
+    y = call(np.arange(count, dtype=np.float32))
+    y.resize(2 * count, refcheck=False)
+    np.testing.assert_array_equal(y[:count], 2 * np.arange(count, dtype=np.float32) + 1)
+    assert not y[count:].any()
+    y.resize(10, refcheck=False)
+    np.testing.assert_array_equal(y, 2 * np.arange(10) + 1)
+
+
+def test_handler_makes_zeroed_memory(engine: Engine) -> None:
+    """NumPy calls calloc only if it allocates while our handler is set, so ask it directly."""
+    library = engine.link(emit_support())
+    support = Support(library.__getitem__, keep=library)
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t
+    calloc = ctypes.CFUNCTYPE(*types)(library["weft_pool_calloc"])
+    free = ctypes.CFUNCTYPE(None, *types[1:])(library["weft_pool_free"])
+    for _ in range(3):
+        memory = calloc(None, 2 * MIB, 1)
+        assert ctypes.string_at(memory, 2 * MIB) == bytes(2 * MIB)
+        ctypes.memset(memory, 1, 2 * MIB)
+        free(None, memory, 2 * MIB)
+    assert support.pool_state().hits == 2
+    assert calloc(None, 1 << 62, 8) is None
+
+
+def test_fork(engine: Engine) -> None:
+    call = engine.native(entry([array("n")], [out("n")], single=True, arena=MIB), TWICE).call
+    x = np.arange(MIB, dtype=np.float32)
+    call(x)
+    child = os.fork()
+    if child == 0:
+        right = all(np.array_equal(call(x), 2 * x + 1) for _ in range(3))
+        os._exit(0 if right else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(call(x), 2 * x + 1)
