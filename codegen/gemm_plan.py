@@ -26,6 +26,7 @@ _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
+_TURNED_ROWS = 8  # so few uses of each rhs vector do not pay for storing it
 _LONGEST_LINE = 1 << 16  # elements; a row longer than this is not copied whole
 
 
@@ -65,7 +66,7 @@ class GemmPlan:
     kb: int
     cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
     lhs: Literal["in place", "rows", "panels"]
-    rhs: Literal["in place", "panels"]
+    rhs: Literal["in place", "panels", "turned"]  # turned: in place, transposed in registers
     line: int  # elements between packed lhs rows; in place: > 0 if M may be less than a tile
     swap: bool = False  # the transposed product is computed
     cost: float = 0.0  # estimated cycles of one core for the whole product
@@ -90,7 +91,7 @@ class GemmPlan:
         """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
         m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
         lhs = self.tile_elements * (1 if self.lhs == "in place" else m_tiles)
-        rhs = 0 if self.rhs == "in place" else self.nr * self.kb
+        rhs = self.nr * self.kb if self.rhs == "panels" else 0
         sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
         line = 64 * 8 // ELEMENT_BITS[self.element]
@@ -120,7 +121,7 @@ def plan_gemm(
     plans = [_plan(M, N, K, element, target, lhs, rhs, False)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
         plans.append(_plan(N, M, K, element, target, rhs, lhs, True))
-    return min(plans, key=lambda plan: plan.cost)
+    return min(plans, key=lambda plan: plan.cost * (1.05 if plan.swap else 1.0))
 
 
 def _plan(
@@ -133,6 +134,10 @@ def _plan(
     # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
     most_rows = lanes if swap else 8 if M is None else max(1, M)
     mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
+    turned = (rhs.lanes == "k" and rhs.stride is not None and M is not None and N is not None
+              and 1 <= M <= _TURNED_ROWS and N >= lanes)
+    if turned:
+        mr, nv, compute = M or 1, 1, 0.3 * (N or 1) * depth
     if swap:
         compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
     nr = nv * lanes
@@ -147,6 +152,8 @@ def _plan(
         plan = replace(plan, lhs="in place", line=0 if M is not None else lhs.stride or 0)
     if rhs.lanes == "free" and N is not None and _in_place(rhs, size, M, 8 * mr):
         plan = replace(plan, rhs="in place")
+    if turned:
+        plan = replace(plan, rhs="turned")
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
 
 
@@ -187,7 +194,7 @@ def _blocks(
     lhs_cost = rhs_cost = 0.0
     if plan.lhs != "in place":
         lhs_cost = m * depth * (3.0 if lhs.lanes is None else 0.065 * size)
-    if plan.rhs != "in place":
+    if plan.rhs == "panels":
         rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
     most_m = max(1, target.l2 // 2 // (size * plan.kb * plan.mr))

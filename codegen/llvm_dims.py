@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..ir.index import Dim, Symbol, fold
 from .llvm_text import FunctionText
+from .llvm_types import vector_type
 
 _SIGNED = {"*": "mul", "+": "add"}
 
@@ -26,11 +27,16 @@ def emit_dim(f: FunctionText, dim: Dim, values: Mapping[str, str]) -> str:
     return str(fold(dim, str, leaf, binary))
 
 
-def floor_divide(f: FunctionText, left: str, right: str, *, quotient: bool) -> str:
+def floor_divide(
+    f: FunctionText, left: str, right: str, *, quotient: bool, width: int = 1
+) -> str:
     """Division by a positive number, rounded down whatever the sign of ``left``."""
-    q = f(f"sdiv i64 {left}, {right}")
-    r = f(f"srem i64 {left}, {right}")
-    negative = f(f"icmp slt i64 {r}, 0")
+    type_, truth = vector_type("i64", width), vector_type("i1", width)
+    zero = "0" if width == 1 else "zeroinitializer"
+    q = f(f"sdiv {type_} {left}, {right}") if quotient else ""
+    r = f(f"srem {type_} {left}, {right}")
+    negative = f(f"icmp slt {type_} {r}, {zero}")
     if quotient:
-        return f(f"add i64 {q}, {f(f'sext i1 {negative} to i64')}")
-    return f(f"add i64 {r}, {f(f'select i1 {negative}, i64 {right}, i64 0')}")
+        return f(f"add {type_} {q}, {f(f'sext {truth} {negative} to {type_}')}")
+    fix = f(f"select {truth} {negative}, {type_} {right}, {type_} {zero}")
+    return f(f"add {type_} {r}, {fix}")

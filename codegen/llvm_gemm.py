@@ -202,15 +202,17 @@ class _Task:
         else:
             a = self.at(self.areas[0], self.mul(i, plan.tile_elements))
         b_k, mask = plan.nr, None
-        if plan.rhs == "in place":
+        if plan.rhs == "panels":
+            b = self.areas[1]
+        else:
             b_k = self.rhs.access.stride or 0
             if isinstance(self.N, int) and plan.nr > self.N:
                 mask = _mask(f, plan.lanes, self.N - plan.nr + plan.lanes)
             else:
                 n_origin = self.inside(n, self.N, plan.nr)
-            b = self.at(self.rhs.pointer(f), n_origin, self.mul(self.k0, b_k))
-        else:
-            b = self.areas[1]
+            at = (n_origin, self.mul(self.k0, b_k)) if plan.rhs == "in place" else (
+                self.mul(n_origin, b_k), self.k0)
+            b = self.at(self.rhs.pointer(f), *at)
         sums = self.areas[2]
         if plan.cut:
             slot = self.add(self.mul(j, plan.mb // plan.mr), i)
@@ -237,136 +239,63 @@ class _Task:
         """The register tile: mr x nv accumulators over ``self.depth`` steps of k."""
         f, plan, vector = self.f, self.plan, self.vector
         places = [self.at(sums, v * plan.lanes) for v in range(plan.mr * plan.nv)]
-        start = ["zeroinitializer"] * len(places)
+        values = ["zeroinitializer"] * len(places)
         if first is not None:
             loads = [self.load(place) for place in places]
-            start = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
-                     for value in loads]
-        with f.carried_loop("0", str(self.depth), 1, [(vector, zero) for zero in start]) as loop:
+            values = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
+                      for value in loads]
+        if plan.rhs == "turned":
+            values = self.turned_steps(a, a_row, a_k, b, b_k, values)
+        else:
+            values = self.steps(a, a_row, a_k, b, b_k, mask, values)
+        for value, place in zip(values, places, strict=True):
+            self.store(value, place)
+
+    def steps(
+        self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, start: list[str]
+    ) -> list[str]:
+        f, plan = self.f, self.plan
+        carry = [(self.vector, value) for value in start]
+        with f.carried_loop("0", str(self.depth), 1, carry) as loop:
             row = self.at(b, self.mul(loop.index, b_k))
             column = self.at(a, self.mul(loop.index, a_k))
             right = [self.load(self.at(row, v * plan.lanes), mask if v == plan.nv - 1 else None)
                      for v in range(plan.nv)]
             for r in range(plan.mr):
-                left = self.broadcast(f(f"load {self.type}, ptr {self.at(column, r * a_row)}"))
+                left = self.broadcast(self.at(column, r * a_row))
                 loop.next += [
                     self.multiply_add(left, right[v], loop.values[r * plan.nv + v])
                     for v in range(plan.nv)
                 ]
-        for value, place in zip(loop.results, places, strict=True):
-            self.store(value, place)
+        return loop.results
 
-    # -- packing
-
-    def pack_rows(
-        self, operand: Operand, to: str, first: Size, rows: Size, extent: Size, line: int
-    ) -> None:
-        """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
+    def turned_steps(
+        self, a: str, a_row: int, a_k: int, b: str, b_row: int, values: list[str]
+    ) -> list[str]:
+        """Rows of rhs lie along k and each is used once: turn them in registers, unpacked."""
         f, plan = self.f, self.plan
-        with _range(f, rows) as r:
-            free = str(self.least(self.add(first, r), self.sub(extent, 1)))
-            row = self.at(to, self.mul(r, line))
-            if operand.access.lanes is None:
-                with _range(f, self.depth) as k:
-                    value = operand.scalar(f, free, str(self.add(self.k0, k)))
-                    f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
-                return
-            for k, mask in _strips(f, self.depth, plan.lanes):
-                k_start = str(self.add(self.k0, k))
-                value = operand.vector(f, free, k_start, plan.lanes, mask)
-                self.store(self.masked(value, mask), self.at(row, k))
+        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
+        whole = _int(f, "sub", self.depth, _int(f, "srem", self.depth, group))
+        for begin, end, width in ((0, whole, group), (whole, self.depth, 1)):
+            if begin == end:
+                continue
+            carry = [(self.vector, value) for value in values]
+            with f.carried_loop(str(begin), str(end), width, carry) as loop:
+                turned = self.transposed(self.at(b, loop.index), b_row, plan.lanes, width)
+                row, sums = self.at(a, self.mul(loop.index, a_k)), loop.values
+                for c, right in enumerate(turned):
+                    sums = [
+                        self.multiply_add(self.broadcast(self.at(row, r * a_row + c * a_k)),
+                                          right, sums[r])
+                        for r in range(plan.mr)
+                    ]
+                loop.next = sums
+            values = loop.results
+        return values
 
-    def pack_panels(
-        self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
-        width: int, size: int,
-    ) -> None:
-        """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
-        f, lanes = self.f, self.plan.lanes
-        room = self.sub(self.sub(extent, first), width)
-        whole = _int(f, "smax", _int(f, "sdiv", self.add(room, step), step), 0)
-        whole = self.least(panels, whole)
-        if isinstance(extent, int) and extent % step == 0 and step == width:
-            whole = panels
-        with _range(f, self.depth) as k:
-            row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
-            with _range(f, whole) as p, _range(f, width // lanes) as v:
-                strip = self.mul(v, lanes)
-                start = self.add(self.add(first, self.mul(p, step)), strip)
-                value = operand.vector(f, row, str(start), lanes, None)
-                self.store(value, self.at(inside, self.mul(p, size), strip))
-            if whole == panels:
-                return
-            with _range(f, self.sub(panels, whole)) as q, _range(f, width // lanes) as v:
-                p, strip = self.add(whole, q), self.mul(v, lanes)
-                start = self.add(self.add(first, self.mul(p, step)), strip)
-                mask = _mask(f, lanes, self.sub(extent, start))
-                value = self.masked(operand.vector(f, row, str(start), lanes, mask), mask)
-                self.store(value, self.at(inside, self.mul(p, size), strip))
-
-    def pack_transposed(self, n: Size) -> None:
-        """A panel of rhs from rows along k: a vector of columns at a time, through ``spare``."""
-        f, plan, spare = self.f, self.plan, self.areas[3]
-        group, line = min(plan.lanes, 128 // ELEMENT_BITS[self.type]), plan.kb + plan.lanes
-        with _range(f, plan.nv) as v:
-            strip = self.mul(v, plan.lanes)
-            self.pack_rows(self.rhs, spare, self.add(n, strip), plan.lanes, self.N, line)
-            panel = self.at(self.areas[1], strip)
-            with f.loop("0", str(self.depth), group) as k:
-                columns = self.transposed(self.at(spare, k), line, plan.lanes, group)
-                for c, column in enumerate(columns):
-                    self.store(column, self.at(panel, self.mul(k, plan.nr), c * plan.nr))
-
-    def transposed(self, source: str, stride: int, height: int, group: int) -> list[str]:
-        """``group`` columns of ``height`` rows, as vectors down the rows.
-
-        Loads gather the 128-bit pieces that belong together, so that what is left is a transpose
-        inside 128-bit pieces: log2(group) rounds of cheap interleaving.
-        """
-        lanes = self.plan.lanes
-        rows = []
-        for r in range(group):
-            pieces = [
-                self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
-                       f"align {ELEMENT_BITS[self.type] // 8}")
-                if r + q < height else "zeroinitializer"
-                for q in range(0, lanes, group)
-            ]
-            width = group
-            while width < lanes:
-                pieces = [self.shuffle(low, high, width, range(2 * width))
-                          for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
-                width *= 2
-            rows.append(pieces[0])
-        run, half = 1, group // 2
-        while run < group:
-            rows = [
-                self.shuffle(rows[c], rows[c + run], lanes, [
-                    base + high + at + other + e
-                    for base in range(0, lanes, group)
-                    for at in range(0, half, run)
-                    for other in (0, lanes)
-                    for e in range(run)
-                ])
-                for c in range(group) if not c & run for high in (0, half)
-            ]
-            run *= 2
-        return rows
-
-    def shuffle(self, low: str, high: str, width: int, order: Sequence[int]) -> str:
-        type_ = f"<{width} x {self.type}>"
-        spelled = ", ".join(f"i32 {index}" for index in order)
-        return self.f(f"shufflevector {type_} {low}, {type_} {high}, <{len(order)} x i32> "
-                      f"<{spelled}>")
-
-    def masked(self, value: str, mask: str | None) -> str:
-        """Zero outside ``mask``, so that no stray denormal or NaN slows the arithmetic."""
-        if mask is None:
-            return value
-        return self.f(f"select <{self.plan.lanes} x i1> {mask}, {self.vector} {value}, "
-                      f"{self.vector} zeroinitializer")
-
-    def broadcast(self, value: str) -> str:
+    def broadcast(self, pointer: str) -> str:
         f, vector, width = self.f, self.vector, self.plan.lanes
+        value = f(f"load {self.type}, ptr {pointer}")
         one = f(f"insertelement {vector} poison, {self.type} {value}, i64 0")
         return f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..ir.scalar import PRIMITIVES, result_dtype
-from ..ir.scalar_math import EXPANSIONS
+from ..ir.scalar_expand import EXPANSIONS
 from ..ir.types import DTYPES, DType
 from .llvm_text import FunctionText
 from .llvm_types import LLVM_TYPES, constant, suffix, vector_type

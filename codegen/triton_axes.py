@@ -89,9 +89,8 @@ def layout_of(kernel: Kernel) -> Layout:
     for stmt in reversed(kernel.body):
         dot = is_dot(kernel, stmt) if isinstance(stmt, Contract) else None
         if isinstance(stmt, Contract) and dot is not None:
-            rows, columns = sorted(dot, key=order.index)
             order.remove(stmt.axis)
-            order.insert(order.index(columns), stmt.axis)
+            order.insert(max(map(order.index, dot)), stmt.axis)
     layout = Layout(kernel, tuple(order), _needs_wide(kernel))
     for names in (*axes_of(kernel).values(), *store_axes(kernel).values()):
         if (count := prod(layout.size(axis) for axis in layout.tile_axes(names))) > MAX_ELEMENTS:

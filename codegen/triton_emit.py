@@ -284,7 +284,8 @@ class _Emitter(TritonScalars):
 
     def index_value(self, stmt: Index) -> Tile:
         axes = self.index_axes(stmt.expr)
-        return self.define(f"tl.cast({self.index(stmt.expr, axes)}, tl.int64)", I64, axes)
+        kind = TRITON_TYPES[stmt.dtype.name]
+        return self.define(f"tl.cast({self.index(stmt.expr, axes)}, tl.{kind})", stmt.dtype, axes)
 
     def primitive(self, stmt: Apply) -> Tile:
         args = tuple(self.values[name] for name in stmt.args)

@@ -272,10 +272,10 @@ class TraceContext:
             yield
         finally:
             for name, before in saved.items():
-                if before is None or self._reads.get(name) is not names[name]:
-                    self._reads.pop(name, None)
-                else:
-                    self._reads[name] = before
+                if self._reads.get(name) is names[name]:  # it was not written
+                    del self._reads[name]
+                    if before is not None:
+                        self._reads[name] = before
 
 
 def _checksum(array: Array) -> int:

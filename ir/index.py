@@ -159,7 +159,7 @@ def _sum(dims: Iterable[Dim]) -> Dim:
         for atom in monomial:
             if isinstance(atom, Remainder) and (scale := table.get(monomial, 0)):
                 rest = tuple(a for a in monomial if a is not atom)
-                whole = (Expr((((Quotient(atom.numerator, atom.denominator),), 1),))
+                whole = (divide(atom.numerator, atom.denominator)[0]
                          * atom.denominator * (Expr(((rest, 1),)) if rest else 1))
                 parts = dict(terms_of(whole))
                 if all(table.get(m) == scale * c for m, c in parts.items()):

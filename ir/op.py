@@ -78,6 +78,7 @@ class OpDef:
     expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
     effect: Effect | None = None
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
+    letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
     samples: tuple[Sample, ...] = ()
 
@@ -151,8 +152,8 @@ def map_op(
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
         numpy = (ref, *numpy)
+    letters = types.partition("->")[0].strip() if isinstance(types, str) else ""
     if isinstance(types, str):
-        letters = types.partition("->")[0].strip()
         kinds = _KINDS[letters[-1]]
         dtypes = [dtype for dtype in dtypes if dtype.kind in kinds]
         infer, arity = signature(name, types), len(letters)
@@ -164,5 +165,5 @@ def map_op(
         samples = tuple(Sample((shape,) * arity, low=low, high=high)
                         for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, grad=grad,
-                 differentiable=grad is not None, numpy=numpy, dtypes=tuple(dtypes),
+                 differentiable=grad is not None, numpy=numpy, letters=letters, dtypes=tuple(dtypes),
                  samples=samples)

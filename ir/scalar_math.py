@@ -1,4 +1,18 @@
-"""draft"""
+"""Transcendental functions written as expansions over the scalar primitives.
+
+One definition of `exp`, `sin`, `pow`, ... serves the LLVM emitter, the Triton emitter and the NumPy
+interpreter: a function takes a builder and its values and writes itself as additions, FMAs, selects
+and bit operations. No library call, no table in memory, no branch; every lane takes the same path.
+
+    reduce the argument  ->  a polynomial on a short interval  ->  undo the reduction
+
+Subnormal arguments and results, infinities, NaN and signed zeros come out as IEEE and C99 say.
+`MAX_ULP` states the error of every function, which the tests measure. float64 `sin`, `cos`, `tan`
+are NaN where |x| >= 2**46: a wrong number would be worse. Errors hold if `fma` rounds once. If an
+interpreter computes it as mul and add they grow by about one ULP, except that float32 `sin`, `cos`,
+`tan` are then lost for large |x|. Contracting mul and add into fma is harmless.
+"""
+
 from __future__ import annotations
 
 import functools
@@ -9,9 +23,10 @@ from typing import Any, Protocol
 
 
 class ScalarBuilder(Protocol):
-    """What an emitter offers to the expansions: one method per scalar primitive.
+    """What an emitter offers the expansions: one method per scalar primitive used here.
 
-    Values are opaque but for `.dtype`, the name of their dtype ("f32", "f64", "i32", "i64", "bool").
+    Values are opaque but for `.dtype`: "f32", "f64", "i32", "i64" or "bool". `const` rounds to the
+    dtype, `shr` keeps the sign, a cast from float to integer truncates.
     """
 
     def const(self, value: float, dtype: str) -> Any: ...
@@ -19,10 +34,10 @@ class ScalarBuilder(Protocol):
     def sub(self, a: Any, b: Any) -> Any: ...
     def mul(self, a: Any, b: Any) -> Any: ...
     def div(self, a: Any, b: Any) -> Any: ...
+    def fma(self, a: Any, b: Any, c: Any) -> Any: ...
     def abs(self, x: Any) -> Any: ...
     def sqrt(self, x: Any) -> Any: ...
     def rint(self, x: Any) -> Any: ...
-    def fma(self, a: Any, b: Any, c: Any) -> Any: ...
     def lt(self, a: Any, b: Any) -> Any: ...
     def le(self, a: Any, b: Any) -> Any: ...
     def gt(self, a: Any, b: Any) -> Any: ...
@@ -41,53 +56,72 @@ class ScalarBuilder(Protocol):
 
 @dataclass(frozen=True)
 class _Format:
-    """An IEEE format as the algorithms see it."""
+    """An IEEE format as the algorithms see it. Pairs are a constant as high + low part."""
 
     integer: str  # the integer dtype of the same width
     mantissa: int  # stored bits of the significand
     bias: int
-    sign: int  # the integer with only the sign bit set
-    shifter: float  # 1.5 * 2**mantissa: adding it rounds to an integer, kept in the low bits
-    min_normal: float
-    exp_bounds: tuple[float, float]  # outside, exp and expm1 have reached their limits
+    sqrt_half: int  # the bits of sqrt(1/2)
+    exp_bounds: tuple[float, float]  # outside, exp is 0 or inf
     exp2_bounds: tuple[float, float]
-    ln2: tuple[float, float]  # high part with trailing zeros (n * high is exact), low part
-    log10_2: tuple[float, float]
+    tanh_bound: float  # from here on tanh rounds to 1
+    erf_bound: float
+    erf_center: float  # the tail of erf is a polynomial in |x| - erf_center
+    ln2: tuple[float, float]  # the high part ends in zeros: n * high is exact for an exponent n
+    log10_2: tuple[float, float]  # likewise
     log2_e: tuple[float, float]
     log10_e: tuple[float, float]
-    pi_2: tuple[float, float]
-    erf_top: float
-    erf_mid: float
+    half_pi: tuple[float, float]
+
+    @property
+    def sign(self) -> int:
+        """The integer that has only the sign bit set."""
+        return -(1 << (63 if self.mantissa == 52 else 31))
+
+    @property
+    def shifter(self) -> float:
+        """t = x + shifter rounds x to an integer, which is t - shifter and the low bits of t."""
+        return 1.5 * 2.0**self.mantissa
 
 
-def _f32(x):
-    import numpy as np
-
-    return float(np.float32(x))
-
-
-_LN2_32 = 0.693145751953125
-_L102_32 = 0.301025390625
 _FORMATS = {
     "f32": _Format(
-        integer="i32", mantissa=23, bias=127, sign=-(2**31), shifter=1.5 * 2**23,
-        min_normal=2.0**-126, exp_bounds=(-104.0, 89.0), exp2_bounds=(-151.0, 129.0),
-        ln2=(_LN2_32, math.log(2) - _LN2_32), log10_2=(_L102_32, math.log10(2) - _L102_32),
-        log2_e=(_f32(math.log2(math.e)), math.log2(math.e) - _f32(math.log2(math.e))),
-        log10_e=(_f32(math.log10(math.e)), math.log10(math.e) - _f32(math.log10(math.e))),
-        pi_2=(_f32(math.pi / 2), math.pi / 2 - _f32(math.pi / 2)), erf_top=3.95, erf_mid=2.5,
+        integer="i32",
+        mantissa=23,
+        bias=127,
+        sqrt_half=0x3F3504F3,
+        exp_bounds=(-104.0, 89.0),
+        exp2_bounds=(-151.0, 129.0),
+        tanh_bound=9.1,
+        erf_bound=3.95,
+        erf_center=2.5,
+        ln2=(0.693145751953125, 1.4286068203094173e-06),
+        log10_2=(0.301025390625, 4.605038981195214e-06),
+        log2_e=(1.4426950216293335, 1.9259629911266175e-08),
+        log10_e=(0.4342944920063019, -1.0103050052231683e-08),
+        half_pi=(1.5707963705062866, -4.3711390001862426e-08),
     ),
     "f64": _Format(
-        integer="i64", mantissa=52, bias=1023, sign=-(2**63), shifter=1.5 * 2**52,
-        min_normal=2.0**-1022, exp_bounds=(-746.0, 710.0), exp2_bounds=(-1076.0, 1025.0),
+        integer="i64",
+        mantissa=52,
+        bias=1023,
+        sqrt_half=0x3FE6A09E667F3BCD,
+        exp_bounds=(-746.0, 710.0),
+        exp2_bounds=(-1076.0, 1025.0),
+        tanh_bound=19.1,
+        erf_bound=5.95,
+        erf_center=3.5,
         ln2=(0.693147180559663, 2.8235290563031577e-13),
         log10_2=(0.30102999566383914, 1.42050232272661e-13),
         log2_e=(1.4426950408889634, 2.0355273740931033e-17),
         log10_e=(0.4342944819032518, 1.098319650216765e-17),
-        pi_2=(1.5707963267948966, 6.123233995736766e-17), erf_top=5.95, erf_mid=3.5,
+        half_pi=(1.5707963267948966, 6.123233995736766e-17),
     ),
 }
 
+# Minimax coefficients of the relative error, lowest power first: Remez exchange in 200-bit arithmetic,
+# then each coefficient in turn rounded to its format and the later ones fitted again.
+# fmt: off
 _COEFFICIENTS: dict[str, dict[str, tuple[float, ...]]] = {
     "exp": {
         "f32": (0.49999997, 0.16666546, 0.041667435, 0.008366262, 0.0013870657),
@@ -119,20 +153,19 @@ _COEFFICIENTS: dict[str, dict[str, tuple[float, ...]]] = {
             -0.05678047969987998, 0.06527106832523198, -0.06003930474596537, 0.02617252294757909,
         ),
     },
-    "sinpi": {
-        "f32": (-1.1406609e-07, -5.1677084, 2.5500414, -0.5980462, 0.077142194),
-    },
     "sin": {
+        "f32": (-1.1406609e-07, -5.1677084, 2.5500414, -0.5980462, 0.077142194),
         "f64": (
             -0.16666666666666666, 0.008333333333333193, -0.00019841269841204683,
             2.755731920993081e-06, -2.5052106735222827e-08, 1.605893179646514e-10,
             -7.642766088019904e-13, 2.718641724922369e-15,
         ),
     },
-    "tanpi": {
-        "f32": (-3.5770054e-08, 10.335345, 40.822803, 161.12125, 733.6354, 847.1071, 27608.354),
-    },
     "tan": {
+        "f32": (
+            3.1415926498783273, 10.335433100604266, 40.80012860377413, 163.3119968221428,
+            632.9870725397698, 3218.301634392827, -70.6602570190552, 126853.36197395882,
+        ),
         "f64": (
             0.33333333333332277, 0.13333333333482045, 0.05396825389510201, 0.02186949035036028,
             0.008863208930483491, 0.0035923795673883673, 0.0014542190560765224,
@@ -221,11 +254,32 @@ _COEFFICIENTS: dict[str, dict[str, tuple[float, ...]]] = {
             0.07693379938458425, 0.06628377936788735, 0.06598462405361961,
         ),
     },
+    "pow_exp2": {
+        "f32": (
+            0.6931472029042488, 0.24022647906930256, 0.05550332350555286, 0.009618437841618987,
+            0.0013398925274473294, 0.00015353325183117323,
+        ),
+    },
 }
+# fmt: on
+
+
+def _binary(method: str) -> Callable[[_Num, _Num | float], _Num]:
+    def apply(a: _Num, b: _Num | float) -> _Num:
+        return _Num(a.s, getattr(a.s, method)(a.v, a.like(b).v))
+
+    return apply
+
+
+def _unary(method: str) -> Callable[[_Num], _Num]:
+    def apply(a: _Num) -> _Num:
+        return _Num(a.s, getattr(a.s, method)(a.v))
+
+    return apply
 
 
 class _Num:
-    """A builder value that can be used in formulas; numbers become constants of its dtype."""
+    """A builder value for use in formulas; a number beside it becomes a constant of its dtype."""
 
     __slots__ = ("s", "v")
 
@@ -234,82 +288,47 @@ class _Num:
         self.v = v
 
     @property
+    def dtype(self) -> str:
+        return str(self.v.dtype)
+
+    @property
     def format(self) -> _Format:
-        return _FORMATS[self.v.dtype]
+        return _FORMATS[self.dtype]
 
     def coefficients(self, name: str) -> tuple[float, ...]:
-        return _COEFFICIENTS[name][self.v.dtype]
+        return _COEFFICIENTS[name][self.dtype]
 
     def like(self, x: _Num | float) -> _Num:
-        """`x` itself, or the number `x` as a constant of this value's dtype."""
-        return x if isinstance(x, _Num) else _Num(self.s, self.s.const(x, self.v.dtype))
+        return x if isinstance(x, _Num) else _Num(self.s, self.s.const(x, self.dtype))
 
-    def __add__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.add(self.v, self.like(other).v))
-
-    def __radd__(self, other: float) -> _Num:
-        return self + other
-
-    def __sub__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.sub(self.v, self.like(other).v))
+    __add__ = _binary("add")
+    __sub__ = _binary("sub")
+    __mul__ = _binary("mul")
+    __truediv__ = _binary("div")
+    __and__ = _binary("and_")
+    __or__ = _binary("or_")
+    __xor__ = _binary("xor")
+    __lshift__ = _binary("shl")
+    __rshift__ = _binary("shr")
+    __lt__ = _binary("lt")
+    __le__ = _binary("le")
+    __gt__ = _binary("gt")
+    __ge__ = _binary("ge")
+    equals = _binary("eq")
+    differs = _binary("ne")
+    __abs__ = _unary("abs")
+    sqrt = _unary("sqrt")
+    rint = _unary("rint")
 
     def __rsub__(self, other: float) -> _Num:
         return self.like(other) - self
 
-    def __mul__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.mul(self.v, self.like(other).v))
-
-    def __rmul__(self, other: float) -> _Num:
-        return self * other
-
-    def __truediv__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.div(self.v, self.like(other).v))
-
     def __rtruediv__(self, other: float) -> _Num:
         return self.like(other) / self
 
-    def __abs__(self) -> _Num:
-        return _Num(self.s, self.s.abs(self.v))
-
-    def __lt__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.lt(self.v, self.like(other).v))
-
-    def __le__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.le(self.v, self.like(other).v))
-
-    def __gt__(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.gt(self.v, self.like(other).v))
-
-    def equals(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.eq(self.v, self.like(other).v))
-
-    def differs(self, other: _Num | float) -> _Num:
-        return _Num(self.s, self.s.ne(self.v, self.like(other).v))
-
-    def __and__(self, other: _Num | int) -> _Num:
-        return _Num(self.s, self.s.and_(self.v, self.like(other).v))
-
-    def __or__(self, other: _Num | int) -> _Num:
-        return _Num(self.s, self.s.or_(self.v, self.like(other).v))
-
-    def __xor__(self, other: _Num | int) -> _Num:
-        return _Num(self.s, self.s.xor(self.v, self.like(other).v))
-
-    def __lshift__(self, bits: int) -> _Num:
-        return _Num(self.s, self.s.shl(self.v, self.like(bits).v))
-
-    def __rshift__(self, bits: int) -> _Num:
-        return _Num(self.s, self.s.shr(self.v, self.like(bits).v))
-
     def fma(self, factor: _Num | float, term: _Num | float) -> _Num:
-        """self * factor + term."""
+        """self * factor + term"""
         return _Num(self.s, self.s.fma(self.v, self.like(factor).v, self.like(term).v))
-
-    def sqrt(self) -> _Num:
-        return _Num(self.s, self.s.sqrt(self.v))
-
-    def rint(self) -> _Num:
-        return _Num(self.s, self.s.rint(self.v))
 
     def cast(self, dtype: str) -> _Num:
         return _Num(self.s, self.s.cast(self.v, dtype))
@@ -318,23 +337,20 @@ class _Num:
         return _Num(self.s, self.s.bitcast(self.v, self.format.integer))
 
     def floating(self) -> _Num:
-        """The float whose bits this integer is."""
-        return _Num(self.s, self.s.bitcast(self.v, {"i32": "f32", "i64": "f64"}[self.v.dtype]))
+        """The float that has the bits of this integer."""
+        return _Num(self.s, self.s.bitcast(self.v, {"i32": "f32", "i64": "f64"}[self.dtype]))
 
     def signed_like(self, x: _Num) -> _Num:
         """This non-negative value with the sign of `x`."""
-        return (self.bits() | (x.bits() & self.format.sign)).floating()
+        return (self.bits() | (x.bits() & x.format.sign)).floating()
 
 
-def _select(cond: _Num, a: _Num | float, b: _Num | float) -> _Num:
-    if isinstance(a, _Num):
-        return _Num(cond.s, cond.s.select(cond.v, a.v, a.like(b).v))
-    assert isinstance(b, _Num)
-    return _Num(cond.s, cond.s.select(cond.v, b.like(a).v, b.v))
+def _select(cond: _Num, a: _Num, b: _Num | float) -> _Num:
+    return _Num(cond.s, cond.s.select(cond.v, a.v, a.like(b).v))
 
 
 def _at_most(x: _Num, bound: float) -> _Num:
-    """min(x, bound) that lets NaN through; x86 has this very select as one instruction."""
+    """min(x, bound), NaN where x is: this form of select is one instruction on x86."""
     limit = x.like(bound)
     return _select(limit < x, limit, x)
 
@@ -344,8 +360,12 @@ def _at_least(x: _Num, bound: float) -> _Num:
     return _select(x < limit, limit, x)
 
 
+def _unless_tiny(x: _Num, y: _Num) -> _Num:
+    """`y`, but `x` itself where f(x) rounds to x: it keeps -0 and the last bit of a subnormal."""
+    return _select(abs(x) < 2.0**-60, x, y)
+
+
 def _polynomial(x: _Num, coefficients: tuple[float, ...]) -> _Num:
-    """c[0] + c[1] x + c[2] x^2 + ... by Horner's rule."""
     result = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         result = result.fma(x, c)
@@ -356,173 +376,167 @@ EXPANSIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _expansion(function: Callable[..., _Num]) -> Callable[..., Any]:
+    """Publish a function of `_Num` as a function of a builder and its values."""
+
     @functools.wraps(function)
     def expand(s: ScalarBuilder, *args: Any) -> Any:
-        return function(*(_Num(s, a) for a in args)).v
+        return function(*(_Num(s, arg) for arg in args)).v
 
     EXPANSIONS[function.__name__] = expand
     return expand
 
 
-# exp family
+# Exponentials: x = n ln2 + r with |r| <= ln2 / 2, exp(x) = 2^n exp(r).
 
 
-def _exp_even(x: _Num, sign: float = 1.0) -> tuple[_Num, _Num]:
-    """exp(sign * x) = p * scale * scale."""
-    f = x.format
-    high, low = f.ln2
-    t = x.fma(sign * math.log2(math.e) / 2, f.shifter + f.bias)
-    m = t - (f.shifter + f.bias)
-    if sign > 0:
-        r = m.fma(-2 * low, m.fma(-2 * high, x))
-    else:
-        r = m.fma(2 * low, m.fma(2 * high, x))
-    c = x.coefficients("exp")
-    c = tuple(v * sign**k for k, v in enumerate((1.0, 1.0, *c)))
-    return _polynomial(r, c), (t.bits() << f.mantissa).floating()
+def _reduce_exp(x: _Num, bias: int) -> tuple[_Num, _Num, _Num]:
+    """n, r, and an integer that ends in the bits of n + bias."""
+    shifter = x.format.shifter + bias
+    high, low = x.format.ln2
+    t = x.fma(math.log2(math.e), shifter)
+    n = t - shifter
+    return n, n.fma(-low, n.fma(-high, x)), t.bits()
+
+
+def _power_of_two(biased: _Num, f: _Format) -> _Num:
+    """2^n from an integer that ends in the bits of n + f.bias."""
+    return (biased << f.mantissa).floating()
+
+
+def _scale(p: _Num, biased: _Num) -> _Num:
+    """p * 2^n, `biased` ending in n + 2 bias; two factors, so that only the result can underflow."""
+    half = biased >> 1
+    return p * _power_of_two(half, p.format) * _power_of_two(biased - half, p.format)
+
+
+def _bounded_exp(x: _Num) -> _Num:
+    _, r, biased = _reduce_exp(x, 2 * x.format.bias)
+    return _scale(_polynomial(r, (1.0, 1.0, *x.coefficients("exp"))), biased)
 
 
 @_expansion
 def exp(x: _Num) -> _Num:
     low, high = x.format.exp_bounds
-    p, scale = _exp_even(_at_least(_at_most(x, high), low))
-    return p * scale * scale
+    return _bounded_exp(_at_least(_at_most(x, high), low))
 
 
 @_expansion
 def exp2(x: _Num) -> _Num:
-    f = x.format
-    low, high = f.exp2_bounds
+    low, high = x.format.exp2_bounds
     x = _at_least(_at_most(x, high), low)
-    t = x + (f.shifter + 2 * f.bias)
-    r = x - (t - (f.shifter + 2 * f.bias))
-    p = _polynomial(r, (1.0, *x.coefficients("exp2")))
-    both = t.bits()
-    first = both >> 1
-    return p * (first << f.mantissa).floating() * (both - first << f.mantissa).floating()
+    shifter = x.format.shifter + 2 * x.format.bias
+    t = x + shifter
+    r = x - (t - shifter)
+    return _scale(_polynomial(r, (1.0, *x.coefficients("exp2"))), t.bits())
 
 
 @_expansion
 def expm1(x: _Num) -> _Num:
+    """2^n (exp(r) - 1) + (2^n - 1), at half its size: 2^n alone may overflow."""
     f = x.format
-    w = _at_least(_at_most(x, f.exp_bounds[1]), -f.mantissa - 2.0)
-    high, low = f.ln2
-    t = w.fma(math.log2(math.e), f.shifter + f.bias - 1)
-    n = t - (f.shifter + f.bias - 1)
-    r = n.fma(-low, n.fma(-high, w))
-    p = (r * r).fma(_polynomial(r, x.coefficients("expm1")), r)
-    half = (t.bits() << f.mantissa).floating()
-    y = half.fma(p, half - 0.5) * 2.0
-    return _select(abs(x) < 2.0**-60, x, y)
+    x_bounded = _at_least(_at_most(x, f.exp_bounds[1]), -f.mantissa - 2.0)
+    _, r, biased = _reduce_exp(x_bounded, f.bias - 1)
+    p = (r * r).fma(_polynomial(r, x.coefficients("exp")), r)
+    half = _power_of_two(biased, f)
+    return _unless_tiny(x, half.fma(p, half - 0.5) * 2.0)
 
 
 @_expansion
 def sigmoid(x: _Num) -> _Num:
-    a = _at_most(abs(x), -x.format.exp_bounds[0])
-    p, scale = _exp_even(a, -1.0)
-    e = p * scale * scale
+    """1 / (1 + exp(-x)) with the exponential of -|x|, which cannot overflow."""
+    negative = (x.bits() | x.format.sign).floating()
+    e = _bounded_exp(_at_least(negative, x.format.exp_bounds[0]))
     return _select(x < 0.0, e, 1.0) / (e + 1.0)
 
 
 @_expansion
 def tanh(x: _Num) -> _Num:
+    """An odd polynomial near 0, else 1 - 2 / (exp(2|x|) + 1)."""
     f = x.format
     a = abs(x)
     z = x * x
-    small = (x * z).fma(_polynomial(z, x.coefficients("tanh")), x)
-    w = _at_most(a, 9.1 if f.mantissa == 23 else 19.1)
-    t = w.fma(2 * math.log2(math.e), f.shifter + f.bias)
-    n = t - (f.shifter + f.bias)
-    high, low = f.ln2
-    if f.mantissa == 23:
-        r = n.fma(-math.log(2) / 2, w)
+    near = (x * z).fma(_polynomial(z, x.coefficients("tanh")), x)
+    shifter = f.shifter + f.bias
+    a_bounded = _at_most(a, f.tanh_bound)
+    t = a_bounded.fma(2 * math.log2(math.e), shifter)
+    n = t - shifter
+    # r is half of the usual one, and the doubling is in the coefficients.
+    if f.mantissa == 23:  # float32 needs no low part: n is small
+        r = n.fma(-math.log(2) / 2, a_bounded)
     else:
-        r = n.fma(-low / 2, n.fma(-high / 2, w))
-    c = tuple(v * 2.0**k for k, v in enumerate((1.0, 1.0, *x.coefficients("expm1"))))
-    p = _polynomial(r, c)
-    big = 1.0 - 2.0 / (t.bits() << f.mantissa).floating().fma(p, 1.0)
-    return _select(a < 0.625, small, big.signed_like(x))
+        r = n.fma(-f.ln2[1] / 2, n.fma(-f.ln2[0] / 2, a_bounded))
+    p = _polynomial(r, tuple(c * 2.0**k for k, c in enumerate((1.0, 1.0, *x.coefficients("exp")))))
+    far = 1.0 - 2.0 / _power_of_two(t.bits(), f).fma(p, 1.0)
+    return _select(a < 0.6875, near, far.signed_like(x))
 
 
-def _hyperbolic(w: _Num, t: _Num, r_src: _Num) -> tuple[_Num, _Num, _Num, _Num]:
-    f = w.format
-    n = t - (f.shifter + f.bias - 1)
-    high, low = f.ln2
-    r = n.fma(-low, n.fma(-high, r_src))
-    z = r * r
-    sh = (r * z).fma(_polynomial(z, w.coefficients("sinh")), r)
-    ch = z.fma(_polynomial(z, w.coefficients("cosh")), 1.0)
-    up = t.bits() << f.mantissa
-    total = (2 * f.bias - 2) << f.mantissa
-    down = total - up
-    down = _select(down < 0, 0, down)
-    return sh, ch, up.floating(), down.floating()
+def _hyperbolic(a: _Num, n_source: _Num) -> tuple[_Num, _Num, _Num, _Num]:
+    """sinh(r), cosh(r) - 1, (2^n - 2^-n) / 2 and (2^n + 2^-n) / 2, where |x| = n ln2 + r.
 
-
-def _hyper_args(a: _Num, small: float) -> tuple[_Num, _Num]:
+    sinh(x) and cosh(x) follow from the addition theorem: no division, no cancellation.
+    """
     f = a.format
-    top = (f.bias + 1) * math.log(2) - 0.01
-    w = _at_most(a, top)
-    if small:
-        w = _select(a < small, 0.0, w)
-    return w, w.fma(math.log2(math.e), f.shifter + f.bias - 1)
+    # Above the bound n stays, so that the polynomials overflow and not 2^n.
+    bounded = _at_most(n_source, (f.bias + 1) * math.log(2) - 0.01)
+    n, _, biased = _reduce_exp(bounded, f.bias - 1)
+    r = n.fma(-f.ln2[1], n.fma(-f.ln2[0], a))
+    z = r * r
+    sine = (r * z).fma(_polynomial(z, a.coefficients("sinh")), r)
+    cosine = z * _polynomial(z, a.coefficients("cosh"))
+    up = biased << f.mantissa
+    down = (2 * f.bias - 2 << f.mantissa) - up
+    down = _select(down < 0, down.like(0), down)
+    return sine, cosine, up.floating() - down.floating(), up.floating() + down.floating()
 
 
 @_expansion
 def sinh(x: _Num) -> _Num:
     a = abs(x)
-    w, t = _hyper_args(a, 1.0)
-    sh, ch, up, down = _hyperbolic(w, t, a)
-    return sh.fma(up + down, ch * (up - down)).signed_like(x)
+    n_source = _select(a < 1.0, a.like(0.0), a)
+    sine, cosine, difference, total = _hyperbolic(a, n_source)
+    return (difference + cosine.fma(difference, sine * total)).signed_like(x)
 
 
 @_expansion
 def cosh(x: _Num) -> _Num:
     a = abs(x)
-    w, t = _hyper_args(a, 0.0)
-    sh, ch, up, down = _hyperbolic(w, t, a)
-    return ch.fma(up + down, sh * (up - down))
+    sine, cosine, difference, total = _hyperbolic(a, a)
+    return total + cosine.fma(total, sine * difference)
 
 
-# log family
+# Logarithms: x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), log(1 + f) = f + f^2 Q(f).
 
 
-def _bits_of_sqrt_half(f: _Format) -> int:
-    return 0x3F3504F3 if f.mantissa == 23 else 0x3FE6A09E667F3BCD
-
-
-def _small_integer_to_float(i: _Num, f: _Format, offset: _Num | float) -> _Num:
-    """float(i) - offset"""
+def _exponent_as_float(i: _Num, f: _Format, bias: _Num | float) -> _Num:
+    """float(i) - bias, for an exponent field i >= 0."""
     if f.mantissa == 23:
-        return i.cast("f32") - offset
-    # no x86 below AVX-512 converts i64 vectors, so plant the integer in the low bits of a float
-    return (i + 0x4338000000000000).floating() - (offset + f.shifter)
+        return i.cast("f32") - bias
+    # AVX2 has no conversion of i64: plant the bits in the significand of 1.5 * 2^52 instead.
+    return (i + 0x4338000000000000).floating() - bias
 
 
 def _exponent_and_fraction(x: _Num) -> tuple[_Num, _Num]:
-    """x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for finite positive x."""
+    """e and f, for positive finite x."""
     f = x.format
-    small = x < f.min_normal
-    scaled = _select(small, x * 2.0**f.mantissa, x)
-    k = scaled.bits() + ((f.bias << f.mantissa) - _bits_of_sqrt_half(f))
-    base = f.bias + (f.shifter if f.mantissa == 52 else 0)
-    offset = _select(small, x.like(base + float(f.mantissa)), base)
-    i = k >> f.mantissa
-    if f.mantissa == 23:
-        e = i.cast("f32") - offset
-    else:
-        e = (i + 0x4338000000000000).floating() - offset
-    m = ((k & ((1 << f.mantissa) - 1)) + _bits_of_sqrt_half(f)).floating()
-    return e, m - 1.0
+    subnormal = x < 2.0 ** (1 - f.bias)
+    k = _select(subnormal, x * 2.0**f.mantissa, x).bits() + ((f.bias << f.mantissa) - f.sqrt_half)
+    base = f.bias if f.mantissa == 23 else f.bias + f.shifter
+    e = _exponent_as_float(
+        k >> f.mantissa, f, _select(subnormal, x.like(base + f.mantissa), float(base))
+    )
+    significand = ((k & ((1 << f.mantissa) - 1)) + f.sqrt_half).floating()
+    return e, significand - 1.0
 
 
 def _log_limits(x: _Num, y: _Num) -> _Num:
+    """`y`, or the value of a logarithm where `x` is not positive and finite."""
     y = _select(x < math.inf, y, math.inf)
     return _select(x > 0.0, y, _select(x.equals(0.0), y.like(-math.inf), math.nan))
 
 
-def _log_tail(fraction: _Num) -> _Num:
-    return fraction * fraction * _polynomial(fraction, fraction.coefficients("log"))
+def _log_tail(f: _Num) -> _Num:
+    """log(1 + f) - f"""
+    return f * f * _polynomial(f, f.coefficients("log"))
 
 
 @_expansion
@@ -550,125 +564,118 @@ def log10(x: _Num) -> _Num:
 
 @_expansion
 def log1p(x: _Num) -> _Num:
+    """log(u) with u = 1 + x rounded, and what the rounding lost added to the fraction."""
     f = x.format
     u = x + 1.0
     lost = x - (u - 1.0)
-    k = u.bits() - _bits_of_sqrt_half(f)
-    power = k & -(1 << f.mantissa)
-    shift = (f.bias << f.mantissa) - power
-    fraction = lost.fma(shift.floating(), (u.bits() - power).floating() - 1.0)
-    if f.mantissa == 23:
-        e = (k >> f.mantissa).cast("f32")
-    else:
-        e = ((k + (f.bias << 52) >> f.mantissa) + 0x4338000000000000).floating() - (
-            f.shifter + f.bias
-        )
+    k = u.bits() + ((f.bias << f.mantissa) - f.sqrt_half)
+    exponent = k & ((2 * f.bias + 1) << f.mantissa)
+    inverse = (2 * f.bias << f.mantissa) - exponent
+    inverse = _select(inverse < 0, inverse.like(0), inverse)  # u >= 2^bias, where nothing is lost
+    significand = (u.bits() - exponent + (f.bias << f.mantissa)).floating()
+    fraction = lost.fma(inverse.floating(), significand - 1.0)
+    e = _exponent_as_float(
+        exponent >> f.mantissa, f, f.bias if f.mantissa == 23 else f.bias + f.shifter
+    )
     high, low = f.ln2
     y = e.fma(high, fraction + e.fma(low, _log_tail(fraction)))
-    y = _log_limits(u, y)
-    return _select(x.equals(0.0), x, y)
+    return _select(x.equals(0.0), x, _log_limits(u, y))
 
 
-# trigonometry
+# Trigonometric functions.
 
-_PI_HI = _f32(math.pi)
-_M = (
+# 1 / pi as high + low. For |x| >= start, x is a multiple of such a power of two that the leading bits
+# of 1 / pi only add whole turns; they are left out, so that high * x stays below 2^49.
+_INVERSE_PI = (
     (0.0, 0.3183098861837907, -1.9678676675182486e-17),
-    (2.0**51, -2.0598845603958264e-09, 1.4188110088932633e-25),
+    (2.0**50, -2.0598845603958264e-09, 1.4188110088932633e-25),
     (2.0**77, 3.583247455607534e-17, -1.0721436282893004e-33),
     (2.0**103, -2.7170920538718753e-25, 1.9429493537593412e-41),
 )
+# pi in parts of 33 bits and a rest.
 _PI_PARTS = (
-    3.1415926534682512, 1.2154201012607932e-10, 4.044532497422333e-21, 1.69568553207378e-31
+    3.1415926534682512,
+    1.2154201012607932e-10,
+    4.044532497422333e-21,
+    1.69568553207378e-31,
 )
-_SHIFT64 = 1.5 * 2**52
 
 
-def _half_turns32(x: _Num, offset: float) -> tuple[_Num, _Num]:
-    """x / pi + offset = n + f with |f| <= 1/2: the bits of n (low end), f in float64."""
+def _half_turns(x: _Num, offset: float) -> tuple[_Num, _Num]:
+    """x / pi + offset = n + f, |f| <= 0.523, for any float32 x: the bits of n and f in float64.
+
+    A product of x (24 bits) and `high` (53 bits) is a multiple of 2^-53 where it is small, so the
+    first fma is exact where it cancels; the second one adds the bits of 1 / pi that come next.
+    """
     a = abs(x)
     wide = x.cast("f64")
-    _, high, low = _M[0]
-    high_part, low_part = wide.like(high), wide.like(low)
-    for start, high, low in _M[1:]:
-        big = ~_Bool(a, start)
-        high_part = _select(big, high, high_part)
-        low_part = _select(big, low, low_part)
+    _, high, low = (wide.like(c) for c in _INVERSE_PI[0])
+    for start, next_high, next_low in _INVERSE_PI[1:]:
+        large = a >= start
+        high = _select(large, wide.like(next_high), high)
+        low = _select(large, wide.like(next_low), low)
+    shifter = wide.format.shifter
+    t = wide.fma(high, offset) + shifter if offset else wide.fma(high, shifter)
+    minus_n = shifter - t
+    rest = wide.fma(high, minus_n + offset if offset else minus_n)
+    return t.bits(), wide.fma(low, rest)
+
+
+def _radians(x: _Num, offset: float, period: float) -> tuple[_Num, _Num]:
+    """x / period + offset = n + r / period, for float64 |x| < 2^46: the bits of n, and r."""
+    shifter = x.format.shifter
     if offset:
-        t = wide.fma(high_part, offset) + _SHIFT64
+        t = x.fma(1 / period, offset) + shifter
+        whole = t - shifter - offset
     else:
-        t = wide.fma(high_part, _SHIFT64)
-    n = t - _SHIFT64
-    if offset:
-        n = n - offset
-    return t.bits(), wide.fma(low_part, wide.fma(high_part, 0.0 - n))
-
-
-def _Bool(a, start):
-    class I:
-        def __invert__(self):
-            return _Num(a.s, a.s.ge(a.v, a.like(start).v))
-
-    return I()
-
-
-def _sine32(n: _Num, f: _Num) -> _Num:
-    f = (f.bits() ^ (n << 63)).floating().cast("f32")
-    z = f * f
-    return f.fma(_PI_HI, f * _polynomial(z, f.coefficients("sinpi")))
-
-
-def _radians64(x: _Num, offset: float, period: float) -> tuple[_Num, _Num]:
-    w = x.fma(1 / math.pi / period, offset) + _SHIFT64 if offset else x.fma(1 / math.pi / period, _SHIFT64)
-    h = w - _SHIFT64
-    if offset:
-        h = h - offset
+        t = x.fma(1 / period, shifter)
+        whole = t - shifter
     r = x
     for part in _PI_PARTS:
-        r = h.fma(-part * period, r)
-    return w.bits(), r
+        r = whole.fma(-part * (period / math.pi), r)
+    return t.bits(), r
 
 
-def _sine64(n: _Num, r: _Num) -> _Num:
+def _sine(x: _Num, offset: float) -> _Num:
+    """sin(x + offset * pi)"""
+    if x.dtype == "f32":
+        n, half_turns = _half_turns(x, offset)
+        f = (half_turns.bits() ^ (n << 63)).floating().cast("f32")
+        # f times pi, as a float32 constant and a rest that is the first coefficient.
+        return f.fma(2 * x.format.half_pi[0], f * _polynomial(f * f, x.coefficients("sin")))
+    n, r = _radians(x, offset, math.pi)
     z = r * r
-    y = (r * z).fma(_polynomial(z, r.coefficients("sin")), r)
-    return (y.bits() ^ (n << 63)).floating()
+    y = (r * z).fma(_polynomial(z, x.coefficients("sin")), r)
+    y = (y.bits() ^ (n << 63)).floating()
+    return _select(abs(x) < 2.0**46, y, math.nan)
 
 
 @_expansion
 def sin(x: _Num) -> _Num:
-    if x.v.dtype == "f32":
-        return _select(abs(x) < 2.0**-12, x, _sine32(*_half_turns32(x, 0.0)))
-    y = _sine64(*_radians64(x, 0.0, 1.0))
-    return _select(abs(x) < 2.0**-26, x, y)
+    return _unless_tiny(x, _sine(x, 0.0))
 
 
 @_expansion
 def cos(x: _Num) -> _Num:
-    if x.v.dtype == "f32":
-        return _sine32(*_half_turns32(x, 0.5))
-    return _sine64(*_radians64(x, 0.5, 1.0))
+    return _sine(x, 0.5)
 
 
 @_expansion
 def tan(x: _Num) -> _Num:
-    if x.v.dtype == "f32":
-        _, f = _half_turns32(x, 0.0)
+    if x.dtype == "f32":  # in float64 to the end: it loses too much on the way otherwise
+        _, f = _half_turns(x, 0.0)
         a = abs(f)
-        flip = a > 0.25
-        g = _select(flip, 0.5 - a, a).cast("f32")
-        z = g * g
-        p = g.fma(_PI_HI, g * _polynomial(z, g.coefficients("tanpi")))
-        y = _select(flip, 1.0, p) / _select(flip, p, 1.0)
-        sign = ((f.bits() >> 32).cast("i32")) & x.format.sign
-        y = (y.bits() ^ sign).floating()
-        return _select(abs(x) < 2.0**-12, x, y)
-    n, r = _radians64(x, 0.0, 0.5)
+        steep = a > 0.25
+        g = _select(steep, 0.5 - a, a)
+        p = g * _polynomial(g * g, x.coefficients("tan"))
+        y = _select(steep, p.like(1.0), p) / _select(steep, p, 1.0)
+        return _unless_tiny(x, (y.bits() ^ (f.bits() & f.format.sign)).floating().cast("f32"))
+    n, r = _radians(x, 0.0, math.pi / 2)
     z = r * r
-    p = (r * z).fma(_polynomial(z, r.coefficients("tan")), r)
+    p = (r * z).fma(_polynomial(z, x.coefficients("tan")), r)
     odd = (n & 1).equals(1)
-    y = _select(odd, -1.0, p) / _select(odd, p, 1.0)
-    return _select(abs(x) < 2.0**-26, x, y)
+    y = _select(odd, p.like(-1.0), p) / _select(odd, p, 1.0)
+    return _unless_tiny(x, _select(abs(x) < 2.0**46, y, math.nan))
 
 
 def _arctangent(t: _Num) -> _Num:
@@ -676,66 +683,159 @@ def _arctangent(t: _Num) -> _Num:
     return (t * z).fma(_polynomial(z, t.coefficients("atan")), t)
 
 
+def _complement(p: _Num, halves: int) -> _Num:
+    """halves * pi/2 - p"""
+    high, low = p.format.half_pi
+    return halves * high - (p - halves * low)
+
+
 @_expansion
 def atan(x: _Num) -> _Num:
     a = abs(x)
-    big = a > 1.0
-    high, low = x.format.pi_2
-    p = _arctangent(_select(big, 1.0, a) / _select(big, a, 1.0))
-    return _select(big, high - (p - low), p).signed_like(x)
+    steep = a > 1.0
+    p = _arctangent(_select(steep, a.like(1.0), a) / _select(steep, a, 1.0))
+    return _select(steep, _complement(p, 1), p).signed_like(x)
 
 
 @_expansion
 def atan2(y: _Num, x: _Num) -> _Num:
-    ay, ax = abs(y), abs(x)
-    steep = ay > ax
-    low_side, high_side = _select(steep, ax, ay), _select(steep, ay, ax)
-    one = _select(low_side > 0.0, low_side.like(1.0), 0.0)
-    t = _select(low_side.equals(high_side), one, low_side / high_side)
+    a, b = abs(y), abs(x)
+    steep = a > b
+    small, large = _select(steep, b, a), _select(steep, a, b)
+    one = _select(small > 0.0, small.like(1.0), 0.0)
+    t = _select(small.equals(large), one, small / large)  # also 0 / 0 and inf / inf
     p = _arctangent(t)
-    high, low = x.format.pi_2
-    p = _select(steep, high - (p - low), p)
-    p = _select(x.bits() < 0, 2 * high - (p - 2 * low), p)
-    return p.signed_like(y)
+    p = _select(steep, _complement(p, 1), p)
+    return _select(x.bits() < 0, _complement(p, 2), p).signed_like(y)
 
 
-def _arcsine_parts(a: _Num, small: _Num) -> tuple[_Num, _Num]:
-    z = _select(small, a * a, a.fma(-0.5, 0.5))
-    s = _select(small, a, z.sqrt())
+def _arcsine(a: _Num, near: _Num) -> tuple[_Num, _Num]:
+    """s and asin(s) - s, where s is `a` if `near`, else sqrt((1 - a) / 2)."""
+    z = _select(near, a * a, a.fma(-0.5, 0.5))
+    s = _select(near, a, z.sqrt())
     return s, s * z * _polynomial(z, a.coefficients("asin"))
 
 
 @_expansion
 def asin(x: _Num) -> _Num:
+    """asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) above 1/2."""
     a = abs(x)
-    small = a <= 0.5
-    s, w = _arcsine_parts(a, small)
-    high, low = x.format.pi_2
-    return _select(small, s + w, s.fma(-2.0, high) - w.fma(2.0, -low)).signed_like(x)
+    near = a <= 0.5
+    s, w = _arcsine(a, near)
+    high, low = x.format.half_pi
+    head = s.fma(-2.0, high)
+    lost = s.fma(-2.0, high - head)  # head is rounded where s is small
+    far = head + (lost - w.fma(2.0, -low))
+    return _select(near, s + w, far).signed_like(x)
 
 
 @_expansion
 def acos(x: _Num) -> _Num:
-    a = abs(x)
-    small = a <= 0.5
-    s, w = _arcsine_parts(a, small)
-    high, low = x.format.pi_2
+    near = abs(x) <= 0.5
+    s, w = _arcsine(abs(x), near)
     negative = x < 0.0
     p = s + w
-    signed = _select(negative, 0.0 - p, p)
-    middle = high - (signed - low)
-    p2 = p + p
-    outer = _select(negative, 2 * high - (p2 - 2 * low), p2)
-    return _select(small, middle, outer)
+    twice = p + p
+    middle = _complement(_select(negative, 0.0 - p, p), 1)
+    return _select(near, middle, _select(negative, _complement(twice, 2), twice))
 
 
 @_expansion
 def erf(x: _Num) -> _Num:
+    """An odd polynomial near 0, else 1 - q^4: the fourth root of erfc is a tame function."""
     f = x.format
-    small = x.fma(_polynomial(x * x, x.coefficients("erf")), x)
+    near = x.fma(_polynomial(x * x, x.coefficients("erf")), x)
     a = abs(x)
-    v = _at_most(a, f.erf_top) - f.erf_mid
-    q = _polynomial(v, x.coefficients("erf_tail"))
-    q = q * q
-    big = q.fma(0.0 - q, 1.0)
-    return _select(a < 1.0, small, big.signed_like(x))
+    q = _polynomial(_at_most(a, f.erf_bound) - f.erf_center, x.coefficients("erf_tail"))
+    square = q * q
+    far = 1.0 - square * square
+    return _select(a < 1.1, near, far.signed_like(x))
+
+
+# Powers: |x|^y = 2^(y log2|x|).
+
+
+def _head(x: _Num) -> _Num:
+    """The leading 26 bits of a float64: the product of two heads is exact."""
+    return (x.bits() & -(1 << 27)).floating()
+
+
+def _log2_parts(x: _Num) -> tuple[_Num, _Num]:
+    """log2 of a positive float64 as a head and a tail, to about 65 bits.
+
+    log(1 + f) = 2 atanh(s), s = f / (2 + f), and atanh(s) = s + s^3 / 3 + s^5 Q(s^2); all terms but
+    the last are kept as head + tail. The scheme is that of Sun's fdlibm (e_pow.c), for one interval.
+    """
+    e, f = _exponent_and_fraction(x)
+    d = f + 2.0
+    d_head = _head(d)
+    d_tail = f - (d_head - 2.0)
+    inverse = 1.0 / d
+    s = f * inverse
+    s_head = _head(s)
+    s_tail = inverse * (0.0 - d_tail).fma(s_head, (0.0 - d_head).fma(s_head, f))
+    z_head = s_head * s_head
+    z = s * s
+    q = _polynomial(z, x.coefficients("pow"))
+    rest = (z * z * 3.0).fma(q, s_tail * (s_head + s))
+    # atanh(s) = s u / 3
+    u_head = _head(z_head + 3.0 + rest)
+    u_tail = rest - (u_head - 3.0 - z_head)
+    p = s_head * u_head
+    p_rest = s_tail.fma(u_head, u_tail * s)
+    p_head = _head(p + p_rest)
+    p_tail = p_rest - (p_head - p)
+    # times 2 / (3 ln2)
+    scale, scale_head, scale_tail = _POW_SCALE
+    high = p_head * scale_head
+    low = p_head.fma(scale_tail, p_tail * scale)
+    head = _head(e + (high + low))
+    return head, low - (head - e - high)
+
+
+_POW_SCALE = (0.9617966939259756, 0.9617966860532761, 7.872699542894897e-09)
+
+
+def _power64(x: _Num, y: _Num) -> _Num:
+    log_head, log_tail = _log2_parts(x)
+    y_head = _head(y)
+    w = y_head * log_head
+    rest = (y - y_head).fma(log_head, y * log_tail)
+    rest = _select(abs(w) < 1100.0, rest, 0.0)
+    w = _at_least(_at_most(w, 1100.0), -1100.0)
+    shifter = w.format.shifter + 2 * w.format.bias
+    t = w + shifter
+    r = w - (t - shifter) + rest
+    return _scale(_polynomial(r, (1.0, *x.coefficients("exp2"))), t.bits())
+
+
+def _power32(x: _Num, y: _Num) -> _Num:
+    """In float64, to about 36 bits."""
+    e, f = _exponent_and_fraction(x.cast("f64"))
+    s = f / (f + 2.0)
+    series = (1.0, 1 / 3, *x.coefficients("pow"))
+    log = s.fma(_polynomial(s * s, tuple(c * 2 * math.log2(math.e) for c in series)), e)
+    w = _at_least(_at_most(y.cast("f64") * log, 300.0), -300.0)
+    shifter = w.format.shifter + w.format.bias
+    t = w + shifter
+    p = _polynomial(w - (t - shifter), (1.0, *x.coefficients("pow_exp2")))
+    return (p * _power_of_two(t.bits(), w.format)).cast("f32")
+
+
+@_expansion
+def pow(x: _Num, y: _Num) -> _Num:
+    a = abs(x)
+    numbers = x.equals(x) & y.equals(y)
+    y = _at_least(_at_most(y, 2.0**65), -(2.0**65))  # beyond, only |x| = 1 is neither 0 nor inf
+    power = _power32(a, y) if x.dtype == "f32" else _power64(a, y)
+    zero = a.equals(0.0)
+    edge = _select(zero ^ (y > 0.0), y.like(math.inf), 0.0)
+    power = _select(zero | a.equals(math.inf), edge, power)
+    whole = y.rint().equals(y)
+    half = y * 0.5
+    odd = whole & half.rint().differs(half)
+    sign = _select(odd, x.bits() & x.format.sign, 0)
+    power = (power.bits() | sign).floating()
+    defined = numbers & (whole | (x >= 0.0) | a.equals(math.inf))
+    power = _select(defined, power, math.nan)
+    return _select(x.equals(1.0) | y.equals(0.0), power.like(1.0), power)

@@ -167,7 +167,7 @@ def parse_dim(text: str) -> Dim:
             return atom() * -1
         if token.isdigit():
             return int(token)
-        if re.fullmatch(r"%?\w[\w.]*", token):
+        if re.fullmatch(r"%?\w[\w.]*", token) and token != "mod":
             return symbol(token)
         raise ValueError(f"not a dim: {text!r}")
 

@@ -58,9 +58,9 @@ def parse_pattern(text: str) -> Term:
             case ast.Constant(value=bool() | int() | float() as number):
                 return number
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                number = term(operand)
-                if isinstance(number, (int, float)):
-                    return -number
+                positive = term(operand)
+                if isinstance(positive, (int, float)):
+                    return -positive
         raise ValueError(f"not a pattern: {text!r}")
 
     return term(ast.parse(text, mode="eval").body)
@@ -200,15 +200,16 @@ class Rewriter:
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None = None
     ) -> tuple[Value, ...]:
         """The results of an op, or of what the rules make of it."""
-        if op.name in self._rules and not self.builder.after and self._depth < _DEPTH:
-            # Constants are folded, not rewritten.
-            if not inputs or op.kind is not Kind.MAP or any(
-                    constant_of(value) is None for value in inputs):
-                self._depth += 1
-                found = self._rewritten(op, inputs, attrs, name)
-                self._depth -= 1
-                if found is not None:
-                    return (found,)
+        # Constants are folded, not rewritten.
+        folds = op.kind is Kind.MAP and inputs and all(
+            constant_of(value) is not None for value in inputs)
+        if (op.name in self._rules and not folds and not self.builder.after
+                and self._depth < _DEPTH):
+            self._depth += 1
+            found = self._rewritten(op, inputs, attrs, name)
+            self._depth -= 1
+            if found is not None:
+                return (found,)
         return self.builder.emit(op, inputs, attrs, name=name).results
 
     def _rewritten(

@@ -11,9 +11,13 @@ Columns: name, dtype kinds of x (i signed, u unsigned, f float, b bool), pattern
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
+import numpy as np
+
+from ..ir.graph import Value
 from ..ir.types import BOOL, DType
-from .rewrite import Match, Rewriter, Rule, Value
+from .rewrite import Match, Rewriter, Rule
 
 _ALGEBRA = """
 constant-second-add   iuf   add(k, x)                       -> add(x, k)
@@ -64,7 +68,7 @@ pow-minus-one         f     pow(x, -1)                      -> div(1, x)
 pow-of-one            f     pow(1, x)                       -> 1
 
 abs-unsigned          u     abs(x)                          -> x
-abs-neg               iuf   abs(neg(x))                     -> abs(x)
+abs-neg               if    abs(neg(x))                     -> abs(x)
 abs-abs               iuf   abs(abs(x))                     -> abs(x)
 sign-sign             iuf   sign(sign(x))                   -> sign(x)
 floor-floor           f     floor(floor(x))                 -> floor(x)
@@ -141,7 +145,9 @@ def _exact_reciprocal(match: Match) -> bool:
     if not math.isfinite(divisor) or abs(math.frexp(divisor)[0]) != 0.5:
         return False
     numpy = match.type.dtype.numpy.type
-    return math.isfinite(float(numpy(1) / numpy(divisor))) if divisor else False
+    with np.errstate(over="ignore", under="ignore"):
+        return all(math.isfinite(number) and float(numpy(number)) == number
+                   for number in (divisor, 1 / divisor))
 
 
 def _power_of_two(match: Match) -> bool:
@@ -160,7 +166,9 @@ def _mask(r: Rewriter, match: Match) -> Value:
     return value
 
 
-_MANTISSA = 2  # of a dtype without a fixed number of exact integer bits: none but bool fits
+_EXACT_BITS = MappingProxyType({"f16": 11, "bf16": 8, "f32": 24, "f64": 53})  # of integers
+_WIDER = frozenset((("f16", "f32"), ("f16", "f64"), ("bf16", "f32"), ("bf16", "f64"),
+                    ("f32", "f64")))
 
 
 def holds(wide: DType, narrow: DType) -> bool:
@@ -171,12 +179,10 @@ def holds(wide: DType, narrow: DType) -> bool:
     """
     if narrow in (BOOL, wide):
         return True
-    exact = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
     if wide.is_float:
         if narrow.is_float:
-            return (narrow.name, wide.name) in (
-                ("f16", "f32"), ("f16", "f64"), ("bf16", "f32"), ("bf16", "f64"), ("f32", "f64"))
-        return narrow.bits - (narrow.kind == "i") <= exact.get(wide.name, 0)
+            return (narrow.name, wide.name) in _WIDER
+        return narrow.bits - (narrow.kind == "i") <= _EXACT_BITS.get(wide.name, 0)
     if not narrow.is_int or not wide.is_int:
         return False
     return wide.bits > narrow.bits and (wide.kind, narrow.kind) != ("u", "i")

@@ -286,20 +286,23 @@ def test_concurrent_launches(pool: Pool) -> None:
 
 
 def test_no_more_threads_than_asked(pool: Pool) -> None:
+    ids, counts = np.zeros(24, np.int32), np.zeros(64, np.int32)
+
+    def met(threads: int) -> int:
+        pool.launch("who", ids, len(ids), threads)
+        return len(np.unique(ids))
+
     pool.check(100, 8)  # more workers than the launches below may use
     for threads in (1, 2, 3):
-        met = 0
-        time.sleep(0.005)  # from sleep at first, from spinning then
-        for _ in range(20):
-            ids = np.zeros(24, np.int32)
-            pool.launch("who", ids, len(ids), threads)
-            met = max(met, len(np.unique(ids)))
-            assert met <= threads
+        time.sleep(0.005)
+        assert all(met(threads) <= threads for _ in range(10))
+        for _ in range(50):  # right after a launch, when the others still look for work
+            pool.launch("slow", counts, len(counts), 8)
+            assert met(threads) <= threads
     deadline = time.monotonic() + 5
-    while met < 2 and time.monotonic() < deadline:  # on a busy machine the caller may be quicker
-        pool.launch("who", ids, len(ids), 3)
-        met = len(np.unique(ids))
-    assert met > 1
+    while met(3) < 2:  # on a busy machine the caller may be quicker
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 def test_rounding_of_the_caller(pool: Pool) -> None:
@@ -476,10 +479,14 @@ def test_launch_in_a_forked_child(wiped: bool) -> None:
 def scenario_fork_while_launching(pool: Pool) -> None:
     over = threading.Event()
 
+    def child() -> None:
+        pool.check(50, 4, launches=20)
+        assert len(_tasks()) == 4
+
     def forks() -> None:
         try:
             for _ in range(20):
-                _fork(lambda: pool.check(50, 4, launches=20))
+                _fork(child)
                 time.sleep(0.001)
         finally:
             over.set()

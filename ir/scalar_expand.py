@@ -1,0 +1,64 @@
+"""Every composite primitive as an expansion over base ones: transcendental functions, division.
+
+An emitter that has nothing better for a composite calls ``EXPANSIONS[name](s, *values)`` with its
+own scalar builder. Rounded division is defined as in Python and NumPy: the quotient rounds down,
+the remainder has the sign of the divisor; integers divided by zero give zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+from . import scalar_math
+from .types import DTYPES
+
+
+def _is_float(x: Any) -> bool:
+    return DTYPES[str(x.dtype)].is_float
+
+
+def _differ(s: Any, a: Any, b: Any, zero: Any) -> Any:
+    return s.ne(s.lt(a, zero), s.lt(b, zero))
+
+
+def mod(s: Any, a: Any, b: Any) -> Any:
+    """``a % b`` with the sign of ``b``."""
+    zero = s.const(0, a.dtype)
+    rest = s.fmod(a, b) if _is_float(a) else s.irem(a, b)
+    if DTYPES[str(a.dtype)].kind == "u":
+        return rest
+    turned = s.select(s.and_(s.ne(rest, zero), _differ(s, rest, b, zero)), s.add(rest, b), rest)
+    if not _is_float(a):
+        return turned
+    signed_zero = s.select(s.lt(b, zero), s.const(-0.0, a.dtype), zero)
+    return s.select(s.eq(rest, zero), signed_zero, turned)
+
+
+def floordiv(s: Any, a: Any, b: Any) -> Any:
+    """``a // b`` rounded down; exact for floats, by way of the exact remainder."""
+    zero, one = s.const(0, a.dtype), s.const(1, a.dtype)
+    if not _is_float(a):
+        quotient = s.idiv(a, b)
+        if DTYPES[str(a.dtype)].kind == "u":
+            return quotient
+        inexact = s.and_(s.ne(s.irem(a, b), zero), _differ(s, a, b, zero))
+        return s.select(s.and_(inexact, s.ne(b, zero)), s.sub(quotient, one), quotient)
+    rest = s.fmod(a, b)
+    ratio = s.div(a, b)
+    quotient = s.div(s.sub(a, rest), b)
+    down = s.and_(s.ne(rest, zero), _differ(s, rest, b, zero))
+    quotient = s.select(down, s.sub(quotient, one), quotient)
+    # a - rest rounds, so the quotient may lie just below the whole number that it is.
+    whole = s.floor(quotient)
+    half = s.const(0.5, a.dtype)
+    whole = s.select(s.gt(s.sub(quotient, whole), half), s.add(whole, one), whole)
+    zeroed = s.mul(zero, ratio)  # a zero with the sign of the exact quotient
+    whole = s.select(s.eq(quotient, zero), zeroed, whole)
+    return s.select(s.eq(b, zero), ratio, whole)
+
+
+EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
+    **scalar_math.EXPANSIONS, "floordiv": floordiv, "mod": mod,
+})

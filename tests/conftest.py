@@ -1,0 +1,37 @@
+"""Shared by all tests: golden files (``pytest tests --update-golden``) and Hypothesis settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# Programs take a while to draw, and machines of continuous integration are slow and uneven.
+settings.register_profile("weft", max_examples=20000, deadline=None, print_blob=True,
+                          suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("weft")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true",
+                     help="write the golden files from what the tests produce")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden(text, "fuse/softmax.ir")`` compares text with a file of tests/golden."""
+    update = bool(request.config.getoption("--update-golden"))
+
+    def check(text: str, name: str) -> None:
+        path = GOLDEN / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+        assert path.is_file(), f"no golden file {name}: run with --update-golden"
+        assert text.rstrip("\n") + "\n" == path.read_text(encoding="utf-8")
+
+    return check

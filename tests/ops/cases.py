@@ -1,0 +1,80 @@
+"""Test cases made from the op rows: operands, graphs of one op, and tolerances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.ir.graph import Builder, Graph, Value
+from weft.ir.op import OpDef, Sample
+from weft.ir.ops import OPS
+from weft.ir.types import BOOL, I64, DType, TensorType
+
+COMPUTING = [op for op in OPS.values() if op.samples]
+
+
+def operand_dtype(op: OpDef, sample: Sample, at: int, dtype: DType) -> DType:
+    """The dtype of operand ``at`` when the op is tested for ``dtype``."""
+    if at in sample.ints:
+        return I64
+    return BOOL if op.letters[at:at + 1] == "b" else dtype
+
+
+def operands(op: OpDef, sample: Sample, dtype: DType, rng: np.random.Generator) -> list[Any]:
+    """Random operands inside the range that the row asks for."""
+    arrays = []
+    for at, shape in enumerate(sample.shapes):
+        kind = operand_dtype(op, sample, at, dtype)
+        if at in sample.ints:
+            bound = sample.ints[at]
+            arrays.append(rng.integers(-bound, bound, shape).astype(np.int64))
+        elif kind == BOOL:
+            arrays.append(rng.integers(0, 2, shape).astype(np.bool_))
+        elif kind.is_int:
+            low = max(sample.low, 0) if kind.kind == "u" else sample.low
+            high = min(sample.high, 2.0 ** (kind.bits - 2))
+            arrays.append(rng.integers(int(np.ceil(low)), int(high) + 1, shape,
+                                       dtype=kind.numpy))
+        else:
+            arrays.append(rng.uniform(sample.low, sample.high, shape).astype(kind.numpy))
+    return arrays
+
+
+def apply_op(b: Builder, op: OpDef, values: list[Value], sample: Sample) -> Value:
+    """The op on its operands; composite rows expand."""
+    if op.expand is not None:
+        result: Value = op.expand(b, *values, **sample.attrs)
+        return result
+    return b.emit(op, values, sample.attrs).results[0]
+
+
+def graph_of(op: OpDef, dtype: DType, samples: tuple[Sample, ...]) -> Graph:
+    """One graph that applies ``op`` to every sample, each with parameters of its own."""
+    graph = Graph(f"{op.name}_{dtype}")
+    b = Builder(graph, OPS, share=False, fold=False)
+    for number, sample in enumerate(samples):
+        values = [graph.add_param(TensorType(operand_dtype(op, sample, at, dtype), shape),
+                                  f"x{number}_{at}")
+                  for at, shape in enumerate(sample.shapes)]
+        graph.results.append(apply_op(b, op, values, sample))
+    return graph
+
+
+def expected(op: OpDef, arrays: list[Any], sample: Sample) -> Any:
+    """The row's NumPy meaning, with float32 reductions in higher precision."""
+    assert op.ref is not None
+    with np.errstate(all="ignore"):
+        return np.asarray(op.ref(*arrays, **sample.attrs))
+
+
+def assert_close(got: Any, want: Any, context: str) -> None:
+    """Exact for integers; a few units in the last place (scaled by the data) for floats."""
+    assert got.shape == want.shape, context
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=context)
+        return
+    tolerance = 2e-5 if got.dtype == np.float32 else 1e-12
+    scale = np.max(np.abs(want[np.isfinite(want)]), initial=0.0)
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale * 0.1,
+                               err_msg=context)

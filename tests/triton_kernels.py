@@ -1,0 +1,475 @@
+"""Kernels written by hand, with inputs: what the tests of the Triton back end run and compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from weft.ir.index import Dim, symbol
+from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
+from weft.ir.ops_map import threefry_body
+from weft.ir.scalar import PRIMITIVES
+from weft.ir.types import BOOL, DTYPES, F32, F64, I32, I64, U32, U64, DType, Loc, TensorType
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, its symbolic dims and buffers, and how close floats must come (in ULP)."""
+
+    kernel: Kernel
+    buffers: dict[str, Array]
+    dims: dict[str, int] = field(default_factory=dict)
+    ulp: float = 0
+    expected: dict[str, Array] = field(default_factory=dict)
+
+
+CASES: dict[str, Callable[[], Case]] = {}
+
+
+def case(*variants: Any) -> Callable[[Callable[..., Case]], Callable[..., Case]]:
+    """Register a case, or one for each tuple of arguments."""
+    def register(make: Callable[..., Case]) -> Callable[..., Case]:
+        for arguments in variants or ((),):
+            name = "-".join((make.__name__, *(str(a) for a in arguments)))
+            CASES[name] = lambda arguments=arguments: make(*arguments)
+        return make
+
+    return register
+
+
+def param(name: str, dtype: DType, *shape: Dim, mutable: bool = False) -> Param:
+    return Param(name, TensorType(dtype, tuple(shape)), mutable)
+
+
+def sample(dtype: DType, *shape: int, seed: int = 0) -> Array:
+    """Random elements; integers over their whole range, with zeros and ones among them."""
+    rng = np.random.default_rng([seed, *shape])
+    if dtype.is_float:
+        return rng.standard_normal(shape).astype(dtype.numpy)
+    if dtype == BOOL:
+        return rng.random(shape) < 0.5
+    info = np.iinfo(dtype.numpy)
+    wide = rng.integers(info.min, info.max, shape, dtype=dtype.numpy, endpoint=True)
+    small = rng.integers(0, 4, shape).astype(dtype.numpy)
+    return np.where(rng.random(shape) < 0.5, wide, small).astype(dtype.numpy)
+
+
+def zeros(dtype: DType, *shape: int) -> Array:
+    """Memory for a result; what is not stored shows."""
+    return np.full(shape, True if dtype == BOOL else 77, dtype.numpy)
+
+
+i, j, k, n = symbol("i"), symbol("j"), symbol("k"), symbol("n")
+b = symbol("b")
+
+
+@case((1,), (7,), (1000,), (2048,))
+def broadcast(size: int) -> Case:
+    s = KernelBuilder()
+    x, bias = s.load("x", F32, (i, j)), s.load("bias", F32, (j,))
+    row = s.cast(s.index(i * 10), F32)
+    s.store("y", (i, j), s.add(s.mul(s.add(x, bias), s.const(0.5, F32)), row))
+    kernel = Kernel("broadcast", (param("x", F32, 3, size), param("bias", F32, size),
+                                  param("y", F32, 3, size, mutable=True)),
+                    (Axis("i", 3, "par"), Axis("j", size, "par", 128)), tuple(s.body),
+                    (Loc("model.py", 12, "dense"),))
+    X, B = sample(F32, 3, size), sample(F32, size, seed=1)
+    half = ((X + B) * np.float32(0.5) + np.arange(3, dtype=np.float32)[:, None] * 10)
+    return Case(kernel, {"x": X, "bias": B, "y": zeros(F32, 3, size)}, expected={"y": half})
+
+
+@case((0,), (1,), (5,), (300,))
+def symbolic(size: int) -> Case:
+    s = KernelBuilder()
+    x = s.load("x", F64, (i, j))
+    s.store("y", (j, i), s.add(x, s.cast(s.index(j + b), F64)))
+    kernel = Kernel("transpose", (param("x", F64, b, 2 * b), param("y", F64, 2 * b, b,
+                                                                   mutable=True)),
+                    (Axis("i", b, "par", 4), Axis("j", 2 * b, "par", 64)), tuple(s.body))
+    X = sample(F64, size, 2 * size)
+    return Case(kernel, {"x": X, "y": zeros(F64, 2 * size, size)}, {"b": size},
+                expected={"y": (X + np.arange(2 * size) + size).T})
+
+
+def _softmax(axis: Axis, columns: Dim, size: int) -> Case:
+    s = KernelBuilder()
+    x = s.load("x", F32, (i, j))
+    e = s.exp(s.sub(x, s.reduce("max", x, "j")))
+    total = s.reduce("add", e, "j")
+    s.store("y", (i, j), s.div(e, total))
+    s.store("total", (i,), total)
+    kernel = Kernel("softmax", (param("x", F32, 3, columns),
+                                param("y", F32, 3, columns, mutable=True),
+                                param("total", F32, 3, mutable=True)),
+                    (Axis("i", 3, "par"), axis), tuple(s.body))
+    X = sample(F32, 3, size) * np.float32(10)
+    if size > 4:
+        X[1, 3] = np.nan
+    e64 = np.exp(X.astype(np.float64) - X.max(1, initial=-np.inf, keepdims=True))
+    total64 = e64.sum(1, keepdims=True)
+    return Case(kernel, {"x": X, "y": zeros(F32, 3, size), "total": zeros(F32, 3)},
+                {"n": size} if columns is n else {}, 64,
+                {"y": (e64 / total64).astype(np.float32),
+                 "total": total64[:, 0].astype(np.float32)})
+
+
+@case((0,), (1,), (1000,), (1024,))
+def softmax_lane(size: int) -> Case:
+    return _softmax(Axis("j", size, "lane", 0), size, size)
+
+
+@case((1000,), (100,))
+def softmax_loop(size: int) -> Case:
+    return _softmax(Axis("j", size, "seq", 128), size, size)
+
+
+@case((0,), (1,), (1000,))
+def softmax_symbolic(size: int) -> Case:
+    return _softmax(Axis("j", n, "seq", 128), n, size)
+
+
+@case((F32, 100), (F64, 64), (F32, 33))
+def layer_norm(dtype: DType, size: int) -> Case:
+    s = KernelBuilder()
+    x = s.load("x", dtype, (i, j))
+    count = s.const(float(size), dtype)
+    centred = s.sub(x, s.div(s.reduce("add", x, "j"), count))
+    variance = s.div(s.reduce("add", s.mul(centred, centred), "j"), count)
+    scaled = s.div(centred, s.sqrt(s.add(variance, s.const(1e-5, dtype))))
+    s.store("y", (i, j), s.fma(scaled, s.load("gain", dtype, (j,)), s.load("bias", dtype, (j,))))
+    kernel = Kernel("layer_norm", (param("x", dtype, 6, size), param("gain", dtype, size),
+                                   param("bias", dtype, size),
+                                   param("y", dtype, 6, size, mutable=True)),
+                    (Axis("i", 6, "par", 4), Axis("j", size, "lane", 0)), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 6, size), "gain": sample(dtype, size, seed=1),
+                         "bias": sample(dtype, size, seed=2), "y": zeros(dtype, 6, size)}, ulp=64)
+
+
+@case((F32, "add"), (F64, "max"), (I64, "add"), (U32, "mul"), (I32, "min"), (U64, "max"))
+def columns(dtype: DType, combine: str) -> Case:
+    s = KernelBuilder()
+    s.store("y", (j,), s.reduce(combine, s.load("x", dtype, (i, j)), "i"))
+    kernel = Kernel("columns", (param("x", dtype, 37, 70), param("y", dtype, 70, mutable=True)),
+                    (Axis("j", 70, "par", 64), Axis("i", 37, "seq", 1)), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 37, 70), "y": zeros(dtype, 70)}, ulp=64)
+
+
+@case((F32, "add"), (F32, "max"), (F64, "min"), (F32, "mul"), (I64, "min"), (U32, "max"),
+      (U64, "add"), (I32, "mul"), (BOOL, "and_"), (BOOL, "or_"), (BOOL, "max"), (I32, "or_"),
+      (U64, "and_"))
+def rows(dtype: DType, combine: str) -> Case:
+    """One reduction in a lane, a loop of tiles and a whole loop: three stores."""
+    s = KernelBuilder()
+    s.store("y", (i,), s.reduce(combine, s.load("x", dtype, (i, j)), "j"))
+    kernel = Kernel("rows", (param("x", dtype, 5, 45), param("y", dtype, 5, mutable=True)),
+                    (Axis("i", 5, "par", 2), Axis("j", 45, "seq", 16)), tuple(s.body))
+    X = sample(dtype, 5, 45)
+    if dtype.is_float:
+        X[2, 7] = np.nan
+    return Case(kernel, {"x": X, "y": zeros(dtype, 5)}, ulp=64)
+
+
+def _matmul(dtype: DType, m: int, inner: int, columns: int, block: int, step: int) -> Case:
+    s = KernelBuilder()
+    total = s.contract(s.load("x", dtype, (i, k)), s.load("w", dtype, (k, j)), "k")
+    if dtype.is_float:
+        total = s.tanh(s.add(total, s.load("bias", dtype, (j,))))
+    s.store("y", (i, j), total)
+    kernel = Kernel("matmul", (param("x", dtype, m, inner), param("w", dtype, inner, columns),
+                               param("bias", dtype, columns),
+                               param("y", dtype, m, columns, mutable=True)),
+                    (Axis("i", m, "par", block), Axis("j", columns, "par", block),
+                     Axis("k", inner, "seq", step)), tuple(s.body))
+    X, W = sample(dtype, m, inner), sample(dtype, inner, columns, seed=1)
+    return Case(kernel, {"x": X, "w": W, "bias": sample(dtype, columns, seed=2),
+                         "y": zeros(dtype, m, columns)}, ulp=256)
+
+
+@case((F32, 16, 16), (F32, 32, 32), (F32, 64, 64), (F64, 32, 32), (I64, 16, 16), (F32, 4, 8),
+      (U32, 1, 4))
+def matmul(dtype: DType, block: int, step: int) -> Case:
+    return _matmul(dtype, 40, 50, 60, block, step)
+
+
+@case((0,), (1,))
+def matmul_small(inner: int) -> Case:
+    return _matmul(F32, 3, inner, 5, 16, 16)
+
+
+@case((F32,), (F64,))
+def matmul_prologue(dtype: DType) -> Case:
+    """exp and 1/x of lanes beyond k are not zero; rhs is stored transposed, lhs is its sum's."""
+    s = KernelBuilder()
+    left = s.exp(s.load("x", dtype, (k, i)))
+    right = s.div(s.const(1.0, dtype), s.load("w", dtype, (j, k)))
+    s.store("y", (j, i), s.contract(left, right, "k"))
+    kernel = Kernel("prologue", (param("x", dtype, 21, 20), param("w", dtype, 18, 21),
+                                 param("y", dtype, 18, 20, mutable=True)),
+                    (Axis("j", 18, "par", 16), Axis("i", 20, "par", 16),
+                     Axis("k", 21, "seq", 16)), tuple(s.body))
+    W = sample(dtype, 18, 21, seed=1)
+    return Case(kernel, {"x": sample(dtype, 21, 20), "w": W + np.sign(W),
+                         "y": zeros(dtype, 18, 20)}, ulp=256)
+
+
+@case((F32,), (F64,))
+def matmul_batched(dtype: DType) -> Case:
+    s = KernelBuilder()
+    batch = symbol("batch")
+    total = s.contract(s.load("x", dtype, (batch, i, k)), s.load("w", dtype, (batch, k, j)), "k")
+    s.store("y", (batch, i, j), total)
+    kernel = Kernel("batched", (param("x", dtype, b, 17, n), param("w", dtype, b, n, 33),
+                                param("y", dtype, b, 17, 33, mutable=True)),
+                    (Axis("batch", b, "par"), Axis("i", 17, "par", 16),
+                     Axis("j", 33, "par", 16), Axis("k", n, "seq", 16)), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 3, 17, 20), "w": sample(dtype, 3, 20, 33),
+                         "y": zeros(dtype, 3, 17, 33)}, {"b": 3, "n": 20}, ulp=256)
+
+
+@case((F32,), (BOOL,))
+def gather(dtype: DType) -> Case:
+    """Rows by index, negative ones from the end, others beyond the end give zero."""
+    s = KernelBuilder()
+    index = s.load("ids", I64, (i,))
+    wrapped = s.select(s.lt(index, s.const(0, I64)), s.add(index, s.const(9, I64)), index)
+    inside = s.and_(s.ge(wrapped, s.const(0, I64)), s.lt(wrapped, s.const(9, I64)))
+    s.check(inside, 1)
+    s.store("y", (i, j), s.load("x", dtype, (symbol(wrapped.name), j), inside))
+    kernel = Kernel("gather", (param("x", dtype, 9, 30), param("ids", I64, 11),
+                               param("y", dtype, 11, 30, mutable=True)),
+                    (Axis("i", 11, "par", 4), Axis("j", 30, "par", 16)), tuple(s.body))
+    ids = np.array([0, 8, -1, -9, 3, 3, 100, -10, 1 << 40, 5, 2])
+    X = sample(dtype, 9, 30)
+    good = (ids >= -9) & (ids < 9)
+    rows = np.where(good[:, None], X[np.where(good, ids, 0)], np.zeros((), dtype.numpy))
+    return Case(kernel, {"x": X, "ids": ids, "y": zeros(dtype, 11, 30)},
+                expected={"y": rows.astype(dtype.numpy)})
+
+
+@case((F32, "rows"), (I64, "rows"), (F64, "tile"), (F32, "programs"), (U32, "tile"))
+def scatter(dtype: DType, way: str) -> Case:
+    """Rows added at indices with duplicates: in a loop, in lanes of one tile, by all programs."""
+    s = KernelBuilder()
+    row = s.load("ids", I64, (i,))
+    inside = s.lt(row, s.const(5, I64))
+    s.store("y", (symbol(row.name), j), s.load("x", dtype, (i, j)), accumulate=True, guard=inside)
+    first = {"rows": Axis("i", 40, "seq"), "tile": Axis("i", 40, "lane", 0),
+             "programs": Axis("i", 40, "par")}[way]
+    kernel = Kernel("scatter", (param("x", dtype, 40, 20), param("ids", I64, 40),
+                                param("y", dtype, 5, 20, mutable=True)),
+                    (Axis("j", 20, "par", 16), first), tuple(s.body))
+    ids = np.random.default_rng(3).integers(0, 6, 40)
+    Y = sample(dtype, 5, 20, seed=4)
+    return Case(kernel, {"x": sample(dtype, 40, 20), "ids": ids, "y": Y},
+                ulp=0 if way == "rows" else 64)
+
+
+@case()
+def histogram() -> Case:
+    """One program, no tile: read-modify-write in a scalar loop."""
+    s = KernelBuilder()
+    s.store("y", (symbol(s.load("ids", I64, (i,)).name),), s.const(1, I32), accumulate=True)
+    kernel = Kernel("histogram", (param("ids", I64, n), param("y", I32, 4, mutable=True)),
+                    (Axis("i", n, "seq"),), tuple(s.body))
+    ids = np.random.default_rng(5).integers(0, 4, 30)
+    return Case(kernel, {"ids": ids, "y": np.zeros(4, np.int32)}, {"n": 30},
+                expected={"y": np.bincount(ids, minlength=4).astype(np.int32)})
+
+
+@case()
+def pad() -> Case:
+    """Guards on both sides, and an index that is negative outside of its guard."""
+    s = KernelBuilder()
+    at = s.index(i)
+    inside = s.and_(s.ge(at, s.const(2, I64)), s.lt(at, s.const(9, I64)))
+    value = s.load("x", F32, (i - 2,), inside)
+    s.store("y", (i,), s.select(inside, value, s.const(-1.5, F32)))
+    kernel = Kernel("pad", (param("x", F32, 7), param("y", F32, 13, mutable=True)),
+                    (Axis("i", 13, "par", 8),), tuple(s.body))
+    X = sample(F32, 7)
+    return Case(kernel, {"x": X, "y": zeros(F32, 13)},
+                expected={"y": np.pad(X, (2, 4), constant_values=np.float32(-1.5))})
+
+
+@case()
+def concat() -> Case:
+    s = KernelBuilder()
+    low = s.lt(s.index(j), s.const(5, I64))
+    high = s.not_(low)
+    value = s.select(low, s.load("p", I32, (i, j), low), s.load("q", I32, (i, j - 5), high))
+    s.store("y", (i, j), value)
+    kernel = Kernel("concat", (param("p", I32, 3, 5), param("q", I32, 3, 8),
+                               param("y", I32, 3, 13, mutable=True)),
+                    (Axis("i", 3, "par", 2), Axis("j", 13, "lane", 0)), tuple(s.body))
+    P, Q = sample(I32, 3, 5), sample(I32, 3, 8)
+    return Case(kernel, {"p": P, "q": Q, "y": zeros(I32, 3, 13)},
+                expected={"y": np.concatenate([P, Q], 1)})
+
+
+@case((13,), (1,))
+def roll(size: int) -> Case:
+    """Remainders and quotients of expressions that may be negative."""
+    s = KernelBuilder()
+    shifted = symbol("i", size) - 5
+    s.store("y", (i,), s.load("x", F32, (shifted % size,)))
+    s.store("q", (i,), s.index(shifted // 3))
+    kernel = Kernel("roll", (param("x", F32, size), param("y", F32, size, mutable=True),
+                             param("q", I64, size, mutable=True)),
+                    (Axis("i", size, "par", 8),), tuple(s.body))
+    X = sample(F32, size)
+    return Case(kernel, {"x": X, "y": zeros(F32, size), "q": zeros(I64, size)},
+                expected={"y": np.roll(X, 5), "q": (np.arange(size) - 5) // 3})
+
+
+@case()
+def argmax() -> Case:
+    s = KernelBuilder()
+    x = s.load("x", F64, (i, j))
+    top = s.reduce("max", x, "j")
+    place = s.select(s.eq(x, top), s.index(j), s.const(1 << 62, I64))
+    s.store("y", (i,), s.reduce("min", place, "j"))
+    kernel = Kernel("argmax", (param("x", F64, 4, 50), param("y", I64, 4, mutable=True)),
+                    (Axis("i", 4, "par"), Axis("j", 50, "seq", 16)), tuple(s.body))
+    X = np.round(sample(F64, 4, 50))
+    return Case(kernel, {"x": X, "y": zeros(I64, 4)}, expected={"y": X.argmax(1)})
+
+
+@case()
+def truth() -> Case:
+    """Every primitive of truth values, and bools in memory."""
+    s = KernelBuilder()
+    x, y = s.load("x", BOOL, (i,)), s.load("y", BOOL, (i,))
+    names = ("and_", "or_", "xor", "min", "max", "lt", "le", "gt", "ge", "eq", "ne")
+    for at, name in enumerate(names):
+        s.store("out", (at, i), s.apply(name, x, y))
+    s.store("out", (len(names), i), s.select(x, s.not_(y), s.const(True, BOOL)))
+    kernel = Kernel("truth", (param("x", BOOL, 9), param("y", BOOL, 9),
+                              param("out", BOOL, len(names) + 1, 9, mutable=True)),
+                    (Axis("i", 9, "par", 16),), tuple(s.body))
+    X, Y = sample(BOOL, 9), sample(BOOL, 9, seed=1)
+    return Case(kernel, {"x": X, "y": Y, "out": zeros(BOOL, len(names) + 1, 9)})
+
+
+@case((37,))
+def threefry(size: int) -> Case:
+    s = KernelBuilder()
+    bits = threefry_body(s, s.load("key", U64, (0,)), s.cast(s.index(i), U64))
+    s.store("y", (i,), bits)
+    kernel = Kernel("threefry", (param("key", U64, 1), param("y", U64, size, mutable=True)),
+                    (Axis("i", size, "par", 32),), tuple(s.body))
+    return Case(kernel, {"key": sample(U64, 1), "y": zeros(U64, size)})
+
+
+SPECIALS = {
+    "f": (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 0.3, -0.7, 3.0, 1e10, -1e10, 1e-40, -1e-40,
+          np.inf, -np.inf, np.nan, 7.25, 100.0, 88.5, -88.5, 1e-5),
+    "i": (0, 1, -1, 2, -2, 3, 7, -7, 8, 31, 100), "u": (0, 1, 2, 3, 7, 31, 100, 255),
+}
+
+
+def _pairs(dtype: DType) -> list[Array]:
+    """All pairs of special values, the limits of an integer dtype among them."""
+    values = list(SPECIALS[dtype.kind])
+    if dtype.is_int:
+        info = np.iinfo(dtype.numpy)
+        values += [info.min, info.max]
+    grid = np.meshgrid(np.array(values, dtype.numpy), np.array(values, dtype.numpy))
+    return [np.ascontiguousarray(part.ravel()) for part in grid]
+
+
+def _elementwise(name: str, dtype: DType, inputs: list[Array], ulp: float) -> Case:
+    s = KernelBuilder()
+    names = "xyz"[:len(inputs)]
+    size = inputs[0].size
+    loads: list[Scalar] = [s.load(name, dtype, (i,)) for name in names]
+    if name == "select":
+        result = s.select(s.lt(loads[0], loads[1]), loads[0], loads[1])
+    else:
+        result = s.apply(name, *loads)
+    s.store("out", (i,), result)
+    kernel = Kernel(name, (*(param(name, dtype, size) for name in names),
+                           param("out", result.dtype, size, mutable=True)),
+                    (Axis("i", size, "par", 1024),), tuple(s.body))
+    buffers = dict(zip(names, inputs, strict=True))
+    return Case(kernel, {**buffers, "out": zeros(result.dtype, size)}, ulp=ulp)
+
+
+def _primitive_cases() -> None:
+    for name, primitive in PRIMITIVES.items():
+        if primitive.rule == "convert":
+            continue
+        for dtype in (F32, F64, I32, I64, U32, U64):
+            if dtype.kind not in primitive.kinds:
+                continue
+            ulp = 4.0 if primitive.composite and dtype.is_float else 0.0
+
+            def make(name: str = name, dtype: DType = dtype, ulp: float = ulp) -> Case:
+                arity = PRIMITIVES[name].arity
+                pairs = _pairs(dtype)
+                if name in ("shl", "shr"):
+                    pairs[1] = pairs[1] % dtype.numpy.type(dtype.bits)
+                third = [np.roll(pairs[0], 5)] if arity == 3 and name != "select" else []
+                return _elementwise(name, dtype, [*pairs[:min(arity, 2)], *third], ulp)
+
+            CASES[f"{name}-{dtype}"] = make
+
+
+_primitive_cases()
+
+
+@case(*((a, to) for a in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")
+        for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool") if a != to))
+def cast(start: str, to: str) -> Case:
+    s = KernelBuilder()
+    before, after = DTYPES[start], DTYPES[to]
+    X = sample(before, 40)
+    if before.is_float:  # out of range is not defined
+        X = np.abs(X * 1000) if after.kind == "u" else X * 1000
+    s.store("y", (i,), s.cast(s.load("x", before, (i,)), after))
+    kernel = Kernel("cast", (param("x", before, 40), param("y", after, 40, mutable=True)),
+                    (Axis("i", 40, "par", 64),), tuple(s.body))
+    return Case(kernel, {"x": X, "y": zeros(after, 40)})
+
+
+@case(("f32", "i32"), ("u32", "f32"), ("f64", "u64"), ("i64", "f64"), ("u64", "i64"))
+def bitcast(start: str, to: str) -> Case:
+    s = KernelBuilder()
+    s.store("y", (i,), s.bitcast(s.load("x", DTYPES[start], (i,)), to))
+    kernel = Kernel("bitcast", (param("x", DTYPES[start], 40),
+                                param("y", DTYPES[to], 40, mutable=True)),
+                    (Axis("i", 40, "par", 64),), tuple(s.body))
+    return Case(kernel, {"x": sample(DTYPES[start], 40), "y": zeros(DTYPES[to], 40)})
+
+
+@case((F32,), (F64,))
+def constants(dtype: DType) -> Case:
+    """Constants keep their bits: signed zeros, denormals, infinities, long fractions."""
+    s = KernelBuilder()
+    tiny = float(np.finfo(dtype.numpy).smallest_subnormal)
+    values = (0.1, -0.0, 1 / 3, tiny, float("inf"), float("-inf"), float("nan"), 1e30, -2.5)
+    zero = s.load("x", dtype, (0,))
+    for at, value in enumerate(values):
+        constant = s.const(value, dtype)
+        s.store("y", (at, 0), constant)
+        s.store("y", (at, 1), s.fma(constant, zero, constant))
+        s.store("y", (at, 2), s.select(s.eq(zero, zero), constant, zero))
+        s.store("y", (at, 3), s.max(constant, constant))
+    kernel = Kernel("constants", (param("x", dtype, 1),
+                                  param("y", dtype, len(values), 4, mutable=True)),
+                    (), tuple(s.body))
+    return Case(kernel, {"x": np.zeros(1, dtype.numpy), "y": zeros(dtype, len(values), 4)})
+
+
+@case()
+def awkward_names() -> Case:
+    s = KernelBuilder()
+    s.store("in", (symbol("lambda"),), s.load("tl", F32, (symbol("lambda"),)))
+    kernel = Kernel("layer1/for:0", (param("tl", F32, b), param("in", F32, b, mutable=True)),
+                    (Axis("lambda", b, "par", 4),), tuple(s.body))
+    X = sample(F32, 6)
+    return Case(kernel, {"tl": X, "in": zeros(F32, 6)}, {"b": 6}, expected={"in": X})
