@@ -135,7 +135,7 @@ def _plan(
     most_rows = lanes if swap else 8 if M is None else max(1, M)
     mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
     turned = (rhs.lanes == "k" and rhs.stride is not None and M is not None and N is not None
-              and 1 <= M <= _TURNED_ROWS and N >= lanes)
+              and 1 <= M <= _TURNED_ROWS and lanes <= N)
     if turned:
         mr, nv, compute = M or 1, 1, 0.3 * (N or 1) * depth
     if swap:

@@ -293,6 +293,115 @@ class _Task:
             values = loop.results
         return values
 
+    # -- packing
+
+    def pack_rows(
+        self, operand: Operand, to: str, first: Size, rows: Size, extent: Size, line: int
+    ) -> None:
+        """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
+        f, plan = self.f, self.plan
+        with _range(f, rows) as r:
+            free = str(self.least(self.add(first, r), self.sub(extent, 1)))
+            row = self.at(to, self.mul(r, line))
+            if operand.access.lanes is None:
+                with _range(f, self.depth) as k:
+                    value = operand.scalar(f, free, str(self.add(self.k0, k)))
+                    f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
+                return
+            for k, mask in _strips(f, self.depth, plan.lanes):
+                k_start = str(self.add(self.k0, k))
+                value = operand.vector(f, free, k_start, plan.lanes, mask)
+                self.store(self.masked(value, mask), self.at(row, k))
+
+    def pack_panels(
+        self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
+        width: int, size: int,
+    ) -> None:
+        """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
+        f, lanes = self.f, self.plan.lanes
+        room = self.sub(self.sub(extent, first), width)
+        whole = _int(f, "smax", _int(f, "sdiv", self.add(room, step), step), 0)
+        whole = self.least(panels, whole)
+        if isinstance(extent, int) and extent % step == 0 and step == width:
+            whole = panels
+        with _range(f, self.depth) as k:
+            row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
+            with _range(f, whole) as p, _range(f, width // lanes) as v:
+                strip = self.mul(v, lanes)
+                start = self.add(self.add(first, self.mul(p, step)), strip)
+                value = operand.vector(f, row, str(start), lanes, None)
+                self.store(value, self.at(inside, self.mul(p, size), strip))
+            if whole == panels:
+                return
+            with _range(f, self.sub(panels, whole)) as q, _range(f, width // lanes) as v:
+                p, strip = self.add(whole, q), self.mul(v, lanes)
+                start = self.add(self.add(first, self.mul(p, step)), strip)
+                mask = _mask(f, lanes, self.sub(extent, start))
+                value = self.masked(operand.vector(f, row, str(start), lanes, mask), mask)
+                self.store(value, self.at(inside, self.mul(p, size), strip))
+
+    def pack_transposed(self, n: Size) -> None:
+        """A panel of rhs from rows along k: a vector of columns at a time, through ``spare``."""
+        f, plan, spare = self.f, self.plan, self.areas[3]
+        group, line = min(plan.lanes, 128 // ELEMENT_BITS[self.type]), plan.kb + plan.lanes
+        with _range(f, plan.nv) as v:
+            strip = self.mul(v, plan.lanes)
+            self.pack_rows(self.rhs, spare, self.add(n, strip), plan.lanes, self.N, line)
+            panel = self.at(self.areas[1], strip)
+            with f.loop("0", str(self.depth), group) as k:
+                columns = self.transposed(self.at(spare, k), line, plan.lanes, group)
+                for c, column in enumerate(columns):
+                    self.store(column, self.at(panel, self.mul(k, plan.nr), c * plan.nr))
+
+    def transposed(self, source: str, stride: int, height: int, group: int) -> list[str]:
+        """``group`` columns of ``height`` rows, as vectors down the rows.
+
+        Loads gather the 128-bit pieces that belong together, so that what is left is a transpose
+        inside 128-bit pieces: log2(group) rounds of cheap interleaving.
+        """
+        lanes = self.plan.lanes
+        rows = []
+        for r in range(group):
+            pieces = [
+                self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
+                       f"align {ELEMENT_BITS[self.type] // 8}")
+                if r + q < height else "zeroinitializer"
+                for q in range(0, lanes, group)
+            ]
+            width = group
+            while width < lanes:
+                pieces = [self.shuffle(low, high, width, range(2 * width))
+                          for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
+                width *= 2
+            rows.append(pieces[0])
+        run, half = 1, group // 2
+        while run < group:
+            rows = [
+                self.shuffle(rows[c], rows[c + run], lanes, [
+                    base + high + at + other + e
+                    for base in range(0, lanes, group)
+                    for at in range(0, half, run)
+                    for other in (0, lanes)
+                    for e in range(run)
+                ])
+                for c in range(group) if not c & run for high in (0, half)
+            ]
+            run *= 2
+        return rows
+
+    def shuffle(self, low: str, high: str, width: int, order: Sequence[int]) -> str:
+        type_ = f"<{width} x {self.type}>"
+        spelled = ", ".join(f"i32 {index}" for index in order)
+        return self.f(f"shufflevector {type_} {low}, {type_} {high}, <{len(order)} x i32> "
+                      f"<{spelled}>")
+
+    def masked(self, value: str, mask: str | None) -> str:
+        """Zero outside ``mask``, so that no stray denormal or NaN slows the arithmetic."""
+        if mask is None:
+            return value
+        return self.f(f"select <{self.plan.lanes} x i1> {mask}, {self.vector} {value}, "
+                      f"{self.vector} zeroinitializer")
+
     def broadcast(self, pointer: str) -> str:
         f, vector, width = self.f, self.vector, self.plan.lanes
         value = f(f"load {self.type}, ptr {pointer}")

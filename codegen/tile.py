@@ -32,6 +32,7 @@ from .nest import loop_axis
 from .target import Target
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
+COLUMN_BLOCK = 128     # columns of one task that walks down all rows: several share a tall array
 GPU_BLOCK = 1024
 GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
@@ -168,7 +169,7 @@ def _tile_loops(kernel: Kernel, target: Target) -> Kernel:
         elif axis.name == loop:
             axes.append(replace(axis, kind="lane", block=0))
         else:
-            axes.append(replace(axis, block=MAP_BLOCK))
+            axes.append(replace(axis, block=MAP_BLOCK if loop is None else COLUMN_BLOCK))
     # The vector axis goes last, so that neighbouring tasks touch neighbouring memory.
     axes.sort(key=lambda axis: axis.name == vector)
     return replace(kernel, axes=tuple(axes))
