@@ -135,9 +135,10 @@ def _plan(
     most_rows = lanes if swap else 8 if M is None else max(1, M)
     mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
     turned = (rhs.lanes == "k" and rhs.stride is not None and M is not None and N is not None
-              and 1 <= M <= _TURNED_ROWS and lanes <= N)
+              and 1 <= M <= min(_TURNED_ROWS, most_rows) and lanes <= N)
     if turned:
-        mr, nv, compute = M or 1, 1, 0.3 * (N or 1) * depth
+        two = rhs.stride * size % _SAME_SET != 0 and 2 * lanes <= N
+        mr, nv, compute = M, 1 + two, 0.3 * N * depth
     if swap:
         compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
     nr = nv * lanes
@@ -158,10 +159,13 @@ def _plan(
 
 
 def _in_place(access: Access, size: int, uses: int | None, few: int) -> bool:
-    """Whether a plain array is read where it lies, except much used rows in one cache set."""
+    """Whether a plain array is read where it lies: not where each k begins a row that competes
+    with the others for its place in L1, unless it has few uses."""
     if access.stride is None or access.stride > _LONGEST_LINE:
         return False
-    return access.stride * size % _SAME_SET != 0 or (uses is not None and uses <= few)
+    if access.lanes == "k" or (uses is not None and uses <= few):
+        return True
+    return access.stride * size % _SAME_SET != 0
 
 
 def _register_tile(

@@ -68,8 +68,10 @@ class _KernelEmitter:
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
         self.kernel, self.target = kernel, target
+        # Inlined into the plan, kernels would make one huge function, slow to compile.
         self.f = FunctionText("void", kernel.name, [("ptr", "context"), ("i64", "begin"),
-                                                    ("i64", "end")])
+                                                    ("i64", "end")],
+                              linkage="internal", attributes="noinline nounwind")
         self.loop = loop_axis(kernel)
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
         self.width = lanes_of(kernel, target) if self.vector else 1

@@ -17,6 +17,7 @@ that lie well in memory are read in place. One task is one (mb, nb) block of the
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -281,15 +282,17 @@ class _Task:
                 continue
             carry = [(self.vector, value) for value in values]
             with f.carried_loop(str(begin), str(end), width, carry) as loop:
-                turned = self.transposed(self.at(b, loop.index), b_row, plan.lanes, width)
-                row, sums = self.at(a, self.mul(loop.index, a_k)), loop.values
-                for c, right in enumerate(turned):
-                    sums = [
-                        self.multiply_add(self.broadcast(self.at(row, r * a_row + c * a_k)),
-                                          right, sums[r])
-                        for r in range(plan.mr)
-                    ]
-                loop.next = sums
+                right = [
+                    self.transposed(self.at(b, loop.index, v * plan.lanes * b_row), b_row,
+                                    plan.lanes, width)
+                    for v in range(plan.nv)
+                ]
+                row, loop.next = self.at(a, self.mul(loop.index, a_k)), loop.values
+                for c, r in itertools.product(range(width), range(plan.mr)):
+                    left = self.broadcast(self.at(row, r * a_row + c * a_k))
+                    for v in range(plan.nv):
+                        t = r * plan.nv + v
+                        loop.next[t] = self.multiply_add(left, right[v][c], loop.next[t])
             values = loop.results
         return values
 

@@ -49,11 +49,7 @@ def emit_program(
 
     ``symbols`` orders the dims array; ``parallel_for`` names the pool's function.
     """
-    functions = []
-    for kernel in plan.kernels.values():
-        function = emit_kernel(kernel, target)
-        function.header = function.header.replace("define ", "define internal ", 1)
-        functions.append(function)
+    functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
     functions.append(_program(plan, symbols, parallel_for))
     functions.append(_arena(plan, symbols))
     globals_ = [NOWHERE]

@@ -203,6 +203,15 @@ def _patch_interpreter() -> None:
         return self.to_tensor(data, inputs[0].dtype)
 
     interpreter.ReduceOps.apply_impl = reduce
+    binary = interpreter.InterpreterBuilder.binary_op
+
+    def binary_op(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        result = binary(self, lhs, rhs, op)
+        if result.data.dtype == np.bool_:
+            result.dtype = tl.int1  # comparisons keep that of their operands, and fail as masks
+        return result
+
+    interpreter.InterpreterBuilder.binary_op = binary_op
     fused = PRIMITIVES["fma"].numpy
 
     def fma(self: Any, x: Any, y: Any, z: Any) -> Any:
@@ -219,7 +228,6 @@ def _patch_interpreter() -> None:
             scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
 
         interpreter._patch_lang_tensor = patched
-    assert tl is interpreter.tl
 
 
 @functools.cache
@@ -232,7 +240,7 @@ def _libdevice() -> SimpleNamespace:
         def call(*args: Any) -> Any:
             data = function(*(arg.handle.data for arg in args))
             kind = max((arg.type for arg in args), key=lambda type_: len(type_.shape))
-            kind = tl.block_type(kind.scalar, data.shape) if kind.is_block() else kind
+            kind = tl.block_type(kind.scalar, list(data.shape)) if kind.is_block() else kind
             return tl.tensor(TensorHandle(data, kind.scalar), kind)
 
         return call

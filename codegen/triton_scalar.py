@@ -120,6 +120,12 @@ def _negate(s: TritonScalars, dtype: DType, args: tuple[Tile, ...]) -> str:
     return f"{text} * -1.0" if dtype.is_float else f"-{text}"
 
 
+def _not(s: TritonScalars, dtype: DType, args: tuple[Tile, ...]) -> str:
+    # Triton 3.6 interprets ~x as x ^ -1, which no unsigned dtype has.
+    text = s.typed(args[0])
+    return f"{text} ^ {(1 << dtype.bits) - 1}" if dtype.kind == "u" else f"~{text}"
+
+
 def _fma(s: TritonScalars, dtype: DType, args: tuple[Tile, ...]) -> str:
     # Triton 3.6 makes a literal float32 here, or float64 outside of float32's normal range.
     plain = dtype.bits == 32 and any(not arg.literal for arg in args)
@@ -184,7 +190,7 @@ TRITON_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
     "lt": _compare("<"), "le": _compare("<="), "gt": _compare(">"), "ge": _compare(">="),
     "eq": _compare("=="), "ne": _compare("!="),
     "and_": _infix("&"), "or_": _infix("|"), "xor": _infix("^"),
-    "not_": lambda s, dtype, args: f"~{s.typed(args[0])}",
+    "not_": _not,
     "shl": _infix("<<"), "shr": _infix(">>"), "select": _select,
     "cast": _cast, "bitcast": _bitcast,
 })

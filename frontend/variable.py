@@ -73,6 +73,7 @@ class Variable(ArrayMethods):
 
     @value.setter
     def value(self, array: Array) -> None:
+        array = np.asarray(array)
         array.flags.writeable = False
         self._value = array
 

@@ -154,7 +154,7 @@ _COEFFICIENTS: dict[str, dict[str, tuple[float, ...]]] = {
         ),
     },
     "sin": {
-        "f32": (-1.1406609e-07, -5.1677084, 2.5500414, -0.5980462, 0.077142194),
+        "f32": (0.5790926, -5.1677084, 2.550041, -0.5980371, 0.07711428),
         "f64": (
             -0.16666666666666666, 0.008333333333333193, -0.00019841269841204683,
             2.755731920993081e-06, -2.5052106735222827e-08, 1.605893179646514e-10,
@@ -446,7 +446,8 @@ def sigmoid(x: _Num) -> _Num:
     """1 / (1 + exp(-x)) with the exponential of -|x|, which cannot overflow."""
     negative = (x.bits() | x.format.sign).floating()
     e = _bounded_exp(_at_least(negative, x.format.exp_bounds[0]))
-    return _select(x < 0.0, e, 1.0) / (e + 1.0)
+    scale = _select(x < 0.0, e, 1.0)
+    return (0.0 - scale).fma(e / (e + 1.0), scale)
 
 
 @_expansion
@@ -592,6 +593,7 @@ _INVERSE_PI = (
     (2.0**77, 3.583247455607534e-17, -1.0721436282893004e-33),
     (2.0**103, -2.7170920538718753e-25, 1.9429493537593412e-41),
 )
+_SINE_SLOPE = 2.0
 # pi in parts of 33 bits and a rest.
 _PI_PARTS = (
     3.1415926534682512,
@@ -601,8 +603,8 @@ _PI_PARTS = (
 )
 
 
-def _half_turns(x: _Num, offset: float) -> tuple[_Num, _Num]:
-    """x / pi + offset = n + f, |f| <= 0.523, for any float32 x: the bits of n and f in float64.
+def _half_turns(x: _Num) -> tuple[_Num, _Num]:
+    """x / pi = n + f, |f| <= 0.523, for any float32 x: the bits of n, and f in float64.
 
     A product of x (24 bits) and `high` (53 bits) is a multiple of 2^-53 where it is small, so the
     first fma is exact where it cancels; the second one adds the bits of 1 / pi that come next.
@@ -615,10 +617,8 @@ def _half_turns(x: _Num, offset: float) -> tuple[_Num, _Num]:
         high = _select(large, wide.like(next_high), high)
         low = _select(large, wide.like(next_low), low)
     shifter = wide.format.shifter
-    t = wide.fma(high, offset) + shifter if offset else wide.fma(high, shifter)
-    minus_n = shifter - t
-    rest = wide.fma(high, minus_n + offset if offset else minus_n)
-    return t.bits(), wide.fma(low, rest)
+    t = wide.fma(high, shifter)
+    return t.bits(), wide.fma(low, wide.fma(high, shifter - t))
 
 
 def _radians(x: _Num, offset: float, period: float) -> tuple[_Num, _Num]:
@@ -636,14 +636,15 @@ def _radians(x: _Num, offset: float, period: float) -> tuple[_Num, _Num]:
     return t.bits(), r
 
 
-def _sine(x: _Num, offset: float) -> _Num:
-    """sin(x + offset * pi)"""
+def _sine(x: _Num, quarter: bool) -> _Num:
+    """sin(x), or with `quarter` sin(x + pi/2)"""
     if x.dtype == "f32":
-        n, half_turns = _half_turns(x, offset)
-        f = (half_turns.bits() ^ (n << 63)).floating().cast("f32")
-        # f times pi, as a float32 constant and a rest that is the first coefficient.
-        return f.fma(2 * x.format.half_pi[0], f * _polynomial(f * f, x.coefficients("sin")))
-    n, r = _radians(x, offset, math.pi)
+        n, f = _half_turns(x)
+        if quarter:
+            f = 0.5 - abs(f)
+        f = (f.bits() ^ (n << 63)).floating().cast("f32")
+        return f.fma(_SINE_SLOPE, f * _polynomial(f * f, x.coefficients("sin")))
+    n, r = _radians(x, 0.5 if quarter else 0.0, math.pi)
     z = r * r
     y = (r * z).fma(_polynomial(z, x.coefficients("sin")), r)
     y = (y.bits() ^ (n << 63)).floating()
@@ -652,18 +653,18 @@ def _sine(x: _Num, offset: float) -> _Num:
 
 @_expansion
 def sin(x: _Num) -> _Num:
-    return _unless_tiny(x, _sine(x, 0.0))
+    return _unless_tiny(x, _sine(x, False))
 
 
 @_expansion
 def cos(x: _Num) -> _Num:
-    return _sine(x, 0.5)
+    return _sine(x, True)
 
 
 @_expansion
 def tan(x: _Num) -> _Num:
     if x.dtype == "f32":  # in float64 to the end: it loses too much on the way otherwise
-        _, f = _half_turns(x, 0.0)
+        _, f = _half_turns(x)
         a = abs(f)
         steep = a > 0.25
         g = _select(steep, 0.5 - a, a)

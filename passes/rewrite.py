@@ -107,11 +107,31 @@ class Rule:
         return term
 
 
+class _Entry:
+    """A rule with what its operands must be at least, so that most misses cost next to nothing."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule, self.root = rule, rule.root()
+        args = self.root.args
+        self.arity = len(args)
+        self.producers = tuple(
+            (at, arg.op if isinstance(arg, Pattern) else "full") for at, arg in enumerate(args)
+            if not isinstance(arg, str) or arg in _CONSTANTS)
+        self.equal = self.arity == 2 and args[0] == args[1] and isinstance(args[0], str)
+
+    def may_match(self, inputs: Sequence[Value]) -> bool:
+        if len(inputs) != self.arity or (self.equal and inputs[0] is not inputs[1]):
+            return False
+        for at, op in self.producers:
+            node = inputs[at].node
+            if node is None or node.op.name != op:
+                return False
+        return True
+
+
 def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str, Any],
          infer: Callable[[], TensorType]) -> Match | None:
     """The match of a rule with an op about to be emitted, or None."""
-    if len(root.args) != len(inputs):
-        return None
     found: dict[str, Value] = {}
     tables: list[Mapping[str, Any]] = [attrs]
     inner: list[Value] = []
@@ -165,24 +185,26 @@ class Rewriter:
         self.builder = Builder(self._clone.graph, OPS, share=True, fold=True)
         self.fired: Counter[str] = Counter()
         self.uses: Counter[Value] = Counter()
-        self._rules: dict[str, list[tuple[Rule, Pattern]]] = {}
-        for rule in rules:
-            root = rule.root()
-            self._rules.setdefault(root.op, []).append((rule, root))
+        self._rules: dict[str, list[_Entry]] = {}
+        for entry in map(_Entry, rules):
+            self._rules.setdefault(entry.root.op, []).append(entry)
         self._depth = 0
 
     def run(self) -> Graph:
-        """The rewritten graph; nodes that nothing needs any more are still in it."""
+        """The rewritten graph, without dead nodes."""
         old, clone = self._clone.old, self._clone
-        reads = Counter(value for node in old.nodes for value in node.inputs)
+        live = live_nodes(old)
+        reads = Counter(value for node in live for value in node.inputs)
         reads.update(old.results)
         for value in old.params:
             self.uses[clone.param(value)] += reads[value]
-        for node in old.nodes:
+        for node in live:
             self._node(node)
             for value in node.results:
                 self.uses[clone.values[value]] += reads[value]
-        return clone.finish()
+        graph = clone.finish()
+        graph.nodes = live_nodes(graph)
+        return graph
 
     def _node(self, node: Node) -> None:
         nodes, builder = self._clone.nodes, self.builder
@@ -215,11 +237,14 @@ class Rewriter:
     def _rewritten(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
     ) -> Value | None:
-        for rule, root in self._rules[op.name]:
-            match = find(rule, root, inputs, attrs,
+        for entry in self._rules[op.name]:
+            if not entry.may_match(inputs):
+                continue
+            match = find(entry.rule, entry.root, inputs, attrs,
                          lambda: self.builder.infer(op, inputs, attrs)[0])
             if match is None:
                 continue
+            rule = entry.rule
             if isinstance(rule.replacement, str):
                 result: Value | None = self._build(
                     parse_pattern(rule.replacement), match, match.type, name)
@@ -258,13 +283,12 @@ class Rewriter:
         return call
 
 
-def sweep(graph: Graph) -> Graph:
-    """Drop the nodes that neither a result nor a variable needs, from a graph nobody shares yet."""
+def live_nodes(graph: Graph) -> list[Node]:
+    """The nodes that a result or a variable needs, in order."""
     live: set[Node] = {value.node for value in graph.results if value.node is not None}
     for node in reversed(graph.nodes):
         if node in live or writes(node):
             live.add(node)
             live.update(node.after)
             live.update(value.node for value in node.inputs if value.node is not None)
-    graph.nodes = [node for node in graph.nodes if node in live]
-    return graph
+    return [node for node in graph.nodes if node in live]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..ir.graph import Graph
-from .rewrite import Rewriter, Rule, sweep
+from .rewrite import Rewriter, Rule
 from .rules import ALGEBRA
 from .rules_view import VIEWS
 
@@ -27,7 +27,7 @@ def simplify(
     """
     for _ in range(rounds):
         rewriter = Rewriter(graph, rules)
-        graph = sweep(rewriter.run())
+        graph = rewriter.run()
         if fired is not None:
             fired.update(rewriter.fired)
         if not rewriter.fired:

@@ -364,28 +364,33 @@ class CtypesCall:
             self._arena_bytes = size(lookup(f"{signature.name}_arena"))
 
     def call(self, *args: Any, **named: Any) -> Any:
+        ran = None if named else self.attempt(*args)
+        if ran is None or ran[0] != 0:
+            return NotImplemented
+        pairs = zip(self._signature.outputs, ran[1], strict=True)
+        returned = tuple(array for output, array in pairs if not output.given)
+        return returned[0] if self._signature.single else returned
+
+    def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
+        """Run the program: its status and all its results; None if the arguments do not fit."""
         signature, bound = self._signature, dict[str, int]()
         count = len(signature.inputs)
-        if named or len(args) != count + len(self._given):
-            return NotImplemented
+        if len(args) != count + len(self._given):
+            return None
         held = self._check(signature.inputs, args[:count], bound)
         if held is None:
-            return NotImplemented
+            return None
         given = self._check(self._given, args[count:], bound)
         if given is None or not all(array.flags.writeable for array in given):
-            return NotImplemented
+            return None
         if self._overlap([item for item in held if isinstance(item, np.ndarray)], given):
-            return NotImplemented
+            return None
         try:
             new = [self._new(output, bound) for output in signature.outputs if not output.given]
         except ValueError:  # a negative size, or more elements than an array can have
-            return NotImplemented
+            return None
         results = [(given if output.given else new).pop(0) for output in signature.outputs]
-        if self._run([*held, *results], [bound[name] for name in signature.symbols]) != 0:
-            return NotImplemented
-        pairs = zip(signature.outputs, results, strict=True)
-        returned = tuple(array for output, array in pairs if not output.given)
-        return returned[0] if signature.single else returned
+        return self._run([*held, *results], [bound[name] for name in signature.symbols]), results
 
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""

@@ -1,0 +1,361 @@
+"""NumPy's ufuncs on traced values.
+
+Most ufuncs are op rows, found by ``OpDef.numpy``; the others are a line or two of NumPy below,
+which traces again. NumPy resolves the dtypes, so bodies get operands of resolved dtype and common
+shape. A Python operator on Python numbers (traced ones too) follows Python: its result stays weak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.op import OpDef
+from ..ir.ops import OPS
+from .contract import GUFUNCS
+from .operand import (
+    Kind,
+    cast,
+    common_shape,
+    constant,
+    is_number,
+    is_weak,
+    kind_of,
+    reshape,
+    shape_of,
+    spread,
+    strong,
+    to_tracer,
+    type_of,
+)
+from .scope import current
+from .tracer import Tracer
+
+ROWS: Mapping[Any, OpDef] = MappingProxyType({
+    function: row for row in OPS.values() for function in row.numpy
+    if isinstance(function, np.ufunc)})
+
+COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater,
+                         np.greater_equal))
+_LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+_LN2 = 0.6931471805599453
+
+
+def fresh(x: Tracer) -> Tracer:
+    """Another tracer of the same value: NumPy would have made a new array here."""
+    return Tracer(current(), current().value_of(x))
+
+
+def _positive(x: Any) -> Any:
+    return fresh(x)
+
+
+def _logical(op: str) -> Callable[..., Any]:
+    def body(*operands: Tracer) -> Tracer:
+        return current().emit(op, *(cast(x, np.dtype(bool)) for x in operands))
+
+    return body
+
+
+def _reciprocal(x: Any) -> Any:
+    if x.dtype.kind != "f":
+        raise error("W113", "np.reciprocal of integers is not supported", hint="write 1 / x")
+    return 1 / x
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    # Scaled by the larger, so that squares neither overflow nor vanish.
+    x, y = abs(x), abs(y)
+    large, small = np.maximum(x, y), np.minimum(x, y)
+    ratio = small / np.where(large > 0, large, 1)
+    result = large * np.sqrt(1 + ratio * ratio)
+    infinite = np.isinf(x) | np.isinf(y)
+    return np.where(infinite, np.inf, np.where(large > 0, result, large))
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    difference = x - y
+    larger = np.maximum(x, y)
+    result = larger + np.log1p(np.exp(-abs(difference)))
+    return np.where(x == y, x + _LN2, result)  # equal infinities have no difference
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    larger = np.maximum(x, y)
+    result = larger + np.log1p(np.exp2(-abs(x - y))) / _LN2
+    return np.where(x == y, x + 1, result)
+
+
+def _arcsinh(x: Any) -> Any:
+    a = abs(x)
+    big = a > 1e8  # beyond this a*a + 1 is a*a in float64 too
+    safe = np.where(big, 1, a)
+    small = np.log1p(safe + safe * safe / (1 + np.sqrt(safe * safe + 1)))
+    return np.copysign(np.where(big, np.log(np.where(big, a, 1)) + _LN2, small), x)
+
+
+def _arccosh(x: Any) -> Any:
+    big = x > 1e8
+    t = np.where(big, 2, x) - 1
+    return np.where(big, np.log(x) + _LN2, np.log1p(t + np.sqrt(2 * t + t * t)))
+
+
+def _arctanh(x: Any) -> Any:
+    return 0.5 * np.log1p(2 * x / (1 - x))
+
+
+def _cbrt(x: Any) -> Any:
+    a = abs(x)
+    root = np.where(a > 0, a, 1) ** (1 / 3)
+    root = root - (root - a / (root * root)) / 3  # one Newton step: 1/3 is not exact
+    exact = (a > 0) & (a < np.inf)
+    return np.copysign(np.where(exact, root, a), x)
+
+
+def _signbit(x: Any) -> Any:
+    if x.dtype.kind != "f":
+        return x < 0
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    return np.where(np.signbit(y), -abs(x), abs(x))
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    return np.where(x == 0, y, np.where(x > 0, 1, np.where(x < 0, 0, x)))
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, 0, x * np.log(np.where(zero, 1, y)))
+
+
+def _xlog1py(x: Any, y: Any) -> Any:
+    zero = (x == 0) & ~np.isnan(y)
+    return np.where(zero, 0, x * np.log1p(np.where(zero, 0, y)))
+
+
+def _entropy(x: Any) -> Any:
+    return np.where(x < 0, -np.inf, -_xlogy(x, np.where(x < 0, 1, x)))
+
+
+def _logit(x: Any) -> Any:
+    return np.log(x / (1 - x))
+
+
+BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.positive: _positive, np.conjugate: _positive,
+    np.logical_and: _logical("and_"), np.logical_or: _logical("or_"),
+    np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
+    np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
+    np.float_power: lambda x, y: np.power(x, y),
+    np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
+    np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
+    np.hypot: _hypot, np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2,
+    np.arcsinh: _arcsinh, np.arccosh: _arccosh, np.arctanh: _arctanh, np.cbrt: _cbrt,
+    np.signbit: _signbit, np.copysign: _copysign, np.heaviside: _heaviside,
+    np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
+    np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
+})
+
+# scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
+SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
+    "erf": "erf", "expit": "sigmoid", "logit": _logit, "xlogy": _xlogy, "xlog1py": _xlog1py,
+    "entr": _entropy,
+})
+
+# What bool and integer operands mean to ops whose rows take floats or numbers only.
+_BOOL_ROWS = MappingProxyType({np.add: "or_", np.multiply: "and_"})
+_WHOLE = frozenset((np.floor, np.ceil, np.trunc, np.rint))  # the identity on integers
+_TESTS = MappingProxyType({np.isnan: False, np.isinf: False, np.isfinite: True})
+
+
+def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    """A Python operator: as NumPy has it, but numbers with numbers stay Python numbers."""
+    if ufunc is np.power and is_number(operands[1]) and operands[1] == 0.5:
+        ufunc, operands = np.sqrt, operands[:1]  # as NumPy's ** does, but not np.power
+    if not all(is_weak(x) for x in operands):
+        return apply(ufunc, operands)
+    if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
+        operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
+    if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
+        operands = (strong(operands[0]).astype(np.float64), operands[1])
+    result = apply(ufunc, operands)
+    result.weak = True
+    return result
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, bool) or (isinstance(x, Tracer) and x.dtype == np.dtype(bool))
+
+
+def _as_int(x: Any) -> Any:
+    if isinstance(x, bool):
+        return int(x)
+    result = cast(x, np.dtype(np.int64))
+    result.weak = True
+    return result
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """``ufunc(*inputs)`` or one of its methods. Raises DTypeError (W113) for what is not
+    supported, TracerError (W203) when the result should go into a plain array."""
+    name = f"np.{ufunc.__name__}"
+    options = {key: value for key, value in options.items() if key not in ("subok", "order")}
+    out = options.pop("out", None)
+    if any(isinstance(array, Tracer) for array in out or ()):
+        raise error("W113", f"{name} cannot write into a traced array (out=)",
+                    hint="use the result instead of out=")
+    if out is not None and any(array is not None for array in out):
+        raise error("W203", f"{name} cannot write a traced value into a plain array",
+                    types=[type_of(x) for x in inputs if isinstance(x, Tracer)][:1],
+                    hint="write y = y + x instead of y += x or out=y")
+    dtype = options.pop("dtype", None)
+    options = {key: value for key, value in options.items()
+               if value is not np._NoValue and not (key == "where" and value is True)}
+    if method == "__call__" and not options:
+        return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+    if method == "outer" and not options and len(inputs) == 2:
+        left = to_tracer(inputs[0])
+        ones = (1,) * len(shape_of(inputs[1]))
+        return apply(ufunc, (reshape(left, left.type.shape + ones), inputs[1]))
+    if method == "reduce":
+        function = _REDUCTIONS.get(ufunc)
+        if function is not None:
+            axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+            if dtype is not None and function is np.sum:
+                options["dtype"] = dtype
+            return function(inputs[0], axis=axis, **options)
+    if method == "at":
+        raise error("W203", f"{name}.at changes an array in place", hint="use x.at[i].add(v)")
+    what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
+    raise error("W113", f"{what} is not supported",
+                hint="choose with np.where" if "where" in options else "use other NumPy functions")
+
+
+_REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.add: np.sum, np.maximum: np.max, np.minimum: np.min,
+    np.logical_and: np.all, np.logical_or: np.any})
+
+
+def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
+    """``ufunc(*inputs, dtype=dtype)``."""
+    if ufunc is np.divmod:
+        return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
+    row, body = ROWS.get(ufunc), BODIES.get(ufunc)
+    if row is None and body is None:
+        special = SPECIAL.get(ufunc.__name__)
+        if isinstance(special, str):
+            row = OPS[special]
+        else:
+            body = special
+    if row is None and body is None and ufunc not in GUFUNCS:
+        raise error("W113", f"np.{ufunc.__name__} is not supported",
+                    types=[type_of(x) for x in inputs],
+                    hint="write it with other NumPy functions, or call it outside the function")
+    *wanted, result = resolve(ufunc, inputs, dtype)
+    if ufunc in GUFUNCS:
+        return GUFUNCS[ufunc](inputs, wanted, result)
+    if ufunc is np.power and is_number(inputs[1]):
+        found = _power(inputs[0], inputs[1], result, common_shape(inputs))
+        if found is not None:
+            return found
+    shape = common_shape(inputs)
+    if ufunc in COMPARISONS and wanted[0].kind in "iu":
+        answer = _beyond(ufunc, inputs, wanted[0])
+        if answer is not None:
+            return constant(answer, np.dtype(bool), shape)
+    operands = [spread(x, kind, shape) for x, kind in zip(inputs, wanted, strict=True)]
+    made: Tracer = body(*operands) if body is not None else _emit_row(ufunc, row, operands)
+    return made if made.dtype == result else cast(made, result)
+
+
+def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tracer:
+    assert row is not None
+    kind = operands[0].dtype.kind
+    if kind == "b" and ufunc in _BOOL_ROWS:
+        return current().emit(_BOOL_ROWS[ufunc], *operands)
+    if kind in "iub":
+        if ufunc in _WHOLE or (kind == "b" and ufunc is np.absolute):
+            return fresh(operands[0])
+        if ufunc in _TESTS:
+            return constant(_TESTS[ufunc], np.dtype(bool), operands[0].type.shape)
+        if ufunc is np.power:
+            raise error("W113", "an integer power with a traced exponent is not supported",
+                        types=[x.type for x in operands],
+                        hint="convert the base: x.astype(np.float64) ** n")
+    if len({x.dtype for x in operands}) > 1:
+        raise error("W111", f"np.{ufunc.__name__} does not take these dtypes together",
+                    types=[x.type for x in operands], hint="convert one with .astype")
+    return current().emit(row.name, *operands)
+
+
+def resolve(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy computes a ufunc in: of the operands, then of the result.
+
+    Raises DTypeError (W111) where NumPy raises TypeError.
+    """
+    if len(inputs) != ufunc.nin:
+        raise error("W102", f"np.{ufunc.__name__} takes {ufunc.nin} operands, got {len(inputs)}")
+    kinds: list[Kind] = [kind_of(x) for x in inputs]
+    signature = None if dtype is None else (*[None] * ufunc.nin, dtype)
+    try:
+        return ufunc.resolve_dtypes((*kinds, None), signature=signature)  # type: ignore[arg-type]
+    except TypeError as problem:
+        # NumPy's advice on booleans is worth passing on.
+        hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
+            problem) else "convert with .astype"
+        raise error("W111", f"np.{ufunc.__name__} does not take operands of these dtypes",
+                    types=[type_of(x) for x in inputs], hint=hint) from None
+
+
+def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | None:
+    """x ** constant by multiplication, where that is at least as exact; else None."""
+    whole = float(exponent).is_integer()
+    if dtype.kind in "iu":
+        if exponent < 0:
+            raise error("W111", "integers to negative integer powers are not allowed",
+                        hint="convert the base: x.astype(np.float64) ** n")
+        return _repeated(spread(x, dtype, shape), int(exponent))
+    if not whole or not -2 <= exponent <= 4 or dtype.kind != "f":
+        return None
+    base = spread(x, dtype, shape)
+    if exponent < 0:
+        return 1 / _repeated(base, -int(exponent))  # type: ignore[no-any-return]
+    return _repeated(base, int(exponent))
+
+
+def _repeated(base: Any, exponent: int) -> Tracer:
+    """base ** exponent by repeated squaring."""
+    if exponent == 0:
+        return constant(1, base.dtype, base.type.shape)
+    result: Any = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return fresh(result)
+
+
+def _beyond(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> bool | None:
+    """The answer of a comparison with a Python int that the dtype cannot hold, else None."""
+    limits = np.iinfo(dtype)
+    for at, x in enumerate(inputs):
+        if isinstance(x, int) and not isinstance(x, bool) and not limits.min <= x <= limits.max:
+            other = int(limits.max if x > limits.max else limits.min)
+            pair = (x, other) if at == 0 else (other, x)
+            compare = {np.equal: "__eq__", np.not_equal: "__ne__", np.less: "__lt__",
+                       np.less_equal: "__le__", np.greater: "__gt__",
+                       np.greater_equal: "__ge__"}[ufunc]
+            return bool(getattr(pair[0], compare)(pair[1]))
+    return None
+
