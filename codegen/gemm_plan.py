@@ -26,7 +26,7 @@ _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
-_TURNED_ROWS = 8  # so few uses of each rhs vector do not pay for storing it
+_TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; a row longer than this is not copied whole
 
 
@@ -133,12 +133,11 @@ def _plan(
     depth = max(1, _NOMINAL if K is None else K)
     # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
     most_rows = lanes if swap else 8 if M is None else max(1, M)
-    mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
-    turned = (rhs.lanes == "k" and rhs.stride is not None and M is not None and N is not None
-              and 1 <= M <= min(_TURNED_ROWS, most_rows) and lanes <= N)
-    if turned:
-        two = rhs.stride * size % _SAME_SET != 0 and 2 * lanes <= N
-        mr, nv, compute = M, 1 + two, 0.3 * N * depth
+    turned = _turned_tile(M, N, rhs, size, lanes, most_rows)
+    if turned is not None:
+        (mr, nv), compute = turned, 0.3 * (N or 1) * depth
+    else:
+        mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
     if swap:
         compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
     nr = nv * lanes
@@ -153,7 +152,7 @@ def _plan(
         plan = replace(plan, lhs="in place", line=0 if M is not None else lhs.stride or 0)
     if rhs.lanes == "free" and N is not None and _in_place(rhs, size, M, 8 * mr):
         plan = replace(plan, rhs="in place")
-    if turned:
+    if turned is not None:
         plan = replace(plan, rhs="turned")
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
 
@@ -166,6 +165,17 @@ def _in_place(access: Access, size: int, uses: int | None, few: int) -> bool:
     if access.lanes == "k" or (uses is not None and uses <= few):
         return True
     return access.stride * size % _SAME_SET != 0
+
+
+def _turned_tile(
+    M: int | None, N: int | None, rhs: Access, size: int, lanes: int, most_rows: int
+) -> tuple[int, int] | None:
+    """The tile of a product that uses each vector of rhs too seldom to pay for packing it."""
+    if rhs.lanes != "k" or rhs.stride is None or M is None or N is None:
+        return None
+    if not 1 <= M <= min(_TURNED_ROWS, most_rows) or lanes > N:
+        return None
+    return M, 1 if rhs.stride * size % _SAME_SET == 0 or 2 * lanes > N else 2
 
 
 def _register_tile(

@@ -18,15 +18,12 @@ that lie well in memory are read in place. One task is one (mb, nb) block of the
 from __future__ import annotations
 
 import itertools
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from .gemm_plan import ELEMENT_BITS, Access, GemmPlan
+from .llvm_sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 from .llvm_text import FunctionText
-
-Size = int | str  # an extent or index: known now, or the name of an i64 value
 
 
 class Operand(Protocol):
@@ -75,7 +72,7 @@ def emit_task_count(f: FunctionText, plan: GemmPlan, M: Size, N: Size) -> Size:
     """The number of tasks: an int when M and N are, else an i64 value emitted into ``f``."""
     if plan.swap:
         M, N = N, M
-    return _int(f, "mul", _ceil_div(f, M, plan.mb), _ceil_div(f, N, plan.nb))
+    return integer(f, "mul", ceil_div(f, M, plan.mb), ceil_div(f, N, plan.nb))
 
 
 class _Task:
@@ -127,40 +124,40 @@ class _Task:
         return self.f(f"add {vector} {c}, {self.f(f'mul {vector} {a}, {b}')}")
 
     def add(self, a: Size, b: Size) -> Size:
-        return _int(self.f, "add", a, b)
+        return integer(self.f, "add", a, b)
 
     def sub(self, a: Size, b: Size) -> Size:
-        return _int(self.f, "sub", a, b)
+        return integer(self.f, "sub", a, b)
 
     def mul(self, a: Size, b: Size) -> Size:
-        return _int(self.f, "mul", a, b)
+        return integer(self.f, "mul", a, b)
 
     def least(self, a: Size, b: Size) -> Size:
-        return _int(self.f, "smin", a, b)
+        return integer(self.f, "smin", a, b)
 
     # -- the loops over blocks and tiles
 
     def emit(self, task: str) -> None:
         f, plan = self.f, self.plan
-        n_blocks = _ceil_div(f, self.N, plan.nb)
+        n_blocks = ceil_div(f, self.N, plan.nb)
         if plan.swap:  # tasks are numbered row by row of the output, whatever computes them
-            m_blocks = _ceil_div(f, self.M, plan.mb)
-            m_block, n_block = _int(f, "srem", task, m_blocks), _int(f, "sdiv", task, m_blocks)
+            m_blocks = ceil_div(f, self.M, plan.mb)
+            m_block, n_block = integer(f, "srem", task, m_blocks), integer(f, "sdiv", task, m_blocks)
         else:
-            m_block, n_block = _int(f, "sdiv", task, n_blocks), _int(f, "srem", task, n_blocks)
+            m_block, n_block = integer(f, "sdiv", task, n_blocks), integer(f, "srem", task, n_blocks)
         self.m0, self.n0 = self.mul(m_block, plan.mb), self.mul(n_block, plan.nb)
         self.rows = self.least(plan.mb, self.sub(self.M, self.m0))
         self.columns = self.least(plan.nb, self.sub(self.N, self.n0))
-        self.m_tiles = _ceil_div(f, self.rows, plan.mr)
-        self.n_tiles = _ceil_div(f, self.columns, plan.nr)
-        k_blocks = _int(f, "smax", _ceil_div(f, self.K, plan.kb), 1) if plan.cut else 1
-        with _range(f, k_blocks) as k_block:
+        self.m_tiles = ceil_div(f, self.rows, plan.mr)
+        self.n_tiles = ceil_div(f, self.columns, plan.nr)
+        k_blocks = integer(f, "smax", ceil_div(f, self.K, plan.kb), 1) if plan.cut else 1
+        with span(f, k_blocks) as k_block:
             self.k0 = self.mul(k_block, plan.kb)
             self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
             self.pack_lhs()
-            with _range(f, self.n_tiles) as j:
+            with span(f, self.n_tiles) as j:
                 self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
-                with _range(f, self.m_tiles) as i:
+                with span(f, self.m_tiles) as i:
                     self.tile(i, j, k_block, k_blocks)
 
     def pack_lhs(self) -> None:
@@ -208,7 +205,7 @@ class _Task:
         else:
             b_k = self.rhs.access.stride or 0
             if isinstance(self.N, int) and plan.nr > self.N:
-                mask = _mask(f, plan.lanes, self.N - plan.nr + plan.lanes)
+                mask = prefix_mask(f, plan.lanes, self.N - plan.nr + plan.lanes)
             else:
                 n_origin = self.inside(n, self.N, plan.nr)
             at = (n_origin, self.mul(self.k0, b_k)) if plan.rhs == "in place" else (
@@ -223,7 +220,7 @@ class _Task:
         m_stop = self.least(self.add(m, plan.mr), self.add(self.m0, self.rows))
         n_stop = self.least(self.add(n, plan.nr), self.add(self.n0, self.columns))
         last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}") if plan.cut else None
-        with _maybe(f, last):
+        with maybe(f, last):
             sums = self.at(sums, self.mul(self.sub(m, m_origin), plan.nr), self.sub(n, n_origin))
             hand_over = self.finish_swapped if plan.swap else self.finish
             hand_over(sums, m, self.sub(m_stop, m), n, self.sub(n_stop, n))
@@ -231,7 +228,7 @@ class _Task:
     def inside(self, start: Size, extent: Size, width: int) -> Size:
         if isinstance(extent, int) and extent % width == 0:
             return start
-        return _int(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
+        return integer(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
 
     def multiply(
         self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, sums: str,
@@ -276,7 +273,7 @@ class _Task:
         """Rows of rhs lie along k and each is used once: turn them in registers, unpacked."""
         f, plan = self.f, self.plan
         group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
-        whole = _int(f, "sub", self.depth, _int(f, "srem", self.depth, group))
+        whole = integer(f, "sub", self.depth, integer(f, "srem", self.depth, group))
         for begin, end, width in ((0, whole, group), (whole, self.depth, 1)):
             if begin == end:
                 continue
@@ -287,7 +284,7 @@ class _Task:
                                     plan.lanes, width)
                     for v in range(plan.nv)
                 ]
-                row, loop.next = self.at(a, self.mul(loop.index, a_k)), loop.values
+                row, loop.next = self.at(a, self.mul(loop.index, a_k)), list(loop.values)
                 for c, r in itertools.product(range(width), range(plan.mr)):
                     left = self.broadcast(self.at(row, r * a_row + c * a_k))
                     for v in range(plan.nv):
@@ -303,15 +300,15 @@ class _Task:
     ) -> None:
         """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
         f, plan = self.f, self.plan
-        with _range(f, rows) as r:
+        with span(f, rows) as r:
             free = str(self.least(self.add(first, r), self.sub(extent, 1)))
             row = self.at(to, self.mul(r, line))
             if operand.access.lanes is None:
-                with _range(f, self.depth) as k:
+                with span(f, self.depth) as k:
                     value = operand.scalar(f, free, str(self.add(self.k0, k)))
                     f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
                 return
-            for k, mask in _strips(f, self.depth, plan.lanes):
+            for k, mask in strips(f, self.depth, plan.lanes):
                 k_start = str(self.add(self.k0, k))
                 value = operand.vector(f, free, k_start, plan.lanes, mask)
                 self.store(self.masked(value, mask), self.at(row, k))
@@ -323,23 +320,23 @@ class _Task:
         """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
         f, lanes = self.f, self.plan.lanes
         room = self.sub(self.sub(extent, first), width)
-        whole = _int(f, "smax", _int(f, "sdiv", self.add(room, step), step), 0)
+        whole = integer(f, "smax", integer(f, "sdiv", self.add(room, step), step), 0)
         whole = self.least(panels, whole)
         if isinstance(extent, int) and extent % step == 0 and step == width:
             whole = panels
-        with _range(f, self.depth) as k:
+        with span(f, self.depth) as k:
             row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
-            with _range(f, whole) as p, _range(f, width // lanes) as v:
+            with span(f, whole) as p, span(f, width // lanes) as v:
                 strip = self.mul(v, lanes)
                 start = self.add(self.add(first, self.mul(p, step)), strip)
                 value = operand.vector(f, row, str(start), lanes, None)
                 self.store(value, self.at(inside, self.mul(p, size), strip))
             if whole == panels:
                 return
-            with _range(f, self.sub(panels, whole)) as q, _range(f, width // lanes) as v:
+            with span(f, self.sub(panels, whole)) as q, span(f, width // lanes) as v:
                 p, strip = self.add(whole, q), self.mul(v, lanes)
                 start = self.add(self.add(first, self.mul(p, step)), strip)
-                mask = _mask(f, lanes, self.sub(extent, start))
+                mask = prefix_mask(f, lanes, self.sub(extent, start))
                 value = self.masked(operand.vector(f, row, str(start), lanes, mask), mask)
                 self.store(value, self.at(inside, self.mul(p, size), strip))
 
@@ -347,7 +344,7 @@ class _Task:
         """A panel of rhs from rows along k: a vector of columns at a time, through ``spare``."""
         f, plan, spare = self.f, self.plan, self.areas[3]
         group, line = min(plan.lanes, 128 // ELEMENT_BITS[self.type]), plan.kb + plan.lanes
-        with _range(f, plan.nv) as v:
+        with span(f, plan.nv) as v:
             strip = self.mul(v, plan.lanes)
             self.pack_rows(self.rhs, spare, self.add(n, strip), plan.lanes, self.N, line)
             panel = self.at(self.areas[1], strip)
@@ -417,9 +414,9 @@ class _Task:
         """Row by row, so that a heavy epilogue is written once and not for each register."""
         f, plan = self.f, self.plan
         even = isinstance(self.N, int) and self.N % plan.lanes == 0
-        with _range(f, rows) as r:
+        with span(f, rows) as r:
             line, row = self.at(sums, self.mul(r, plan.nr)), str(self.add(m, r))
-            for c, mask in _strips(f, columns, plan.lanes, even):
+            for c, mask in strips(f, columns, plan.lanes, even):
                 value = self.load(self.at(line, c))
                 self.epilogue(f, row, str(self.add(n, c)), value, plan.lanes, mask)
 
@@ -431,80 +428,7 @@ class _Task:
             turned = self.transposed(self.at(sums, c), plan.nr, plan.mr, group)
             for offset, column in enumerate(turned):
                 self.store(column, self.at(spare, self.mul(c, plan.lanes), offset * plan.lanes))
-        mask = None if rows == plan.lanes else _mask(f, plan.lanes, rows)
-        with _range(f, columns) as c:
+        mask = None if rows == plan.lanes else prefix_mask(f, plan.lanes, rows)
+        with span(f, columns) as c:
             value = self.load(self.at(spare, self.mul(c, plan.lanes)))
             self.epilogue(f, str(self.add(n, c)), str(m), value, plan.lanes, mask)
-
-
-# ------------------------------------------------------------------- integers, loops and masks
-
-_FOLD: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "sdiv": operator.floordiv, "srem": operator.mod, "smin": min, "smax": max,
-}
-_NEUTRAL = {("add", 0), ("sub", 0), ("mul", 1), ("sdiv", 1)}
-
-
-def _int(f: FunctionText, name: str, a: Size, b: Size) -> Size:
-    """``a name b`` on i64, folded where it is known: static extents cost no text."""
-    if isinstance(a, int) and isinstance(b, int):
-        return _FOLD[name](a, b)
-    if (name, b) in _NEUTRAL:
-        return a
-    if (name, a) in (("add", 0), ("mul", 1)):
-        return b
-    if name in ("mul", "srem") and (0 in (a, b) or (name, b) == ("srem", 1)):
-        return 0
-    if name in ("smin", "smax"):
-        return f.call("i64", f"llvm.{name}.i64", ("i64", str(a)), ("i64", str(b)))
-    wrap = "" if name in ("sdiv", "srem") else " nsw"
-    return f(f"{name}{wrap} i64 {a}, {b}")
-
-
-def _ceil_div(f: FunctionText, extent: Size, step: int) -> Size:
-    return _int(f, "sdiv", _int(f, "add", extent, step - 1), step)
-
-
-@contextmanager
-def _range(f: FunctionText, count: Size) -> Iterator[Size]:
-    """``for index in range(count)``; no loop is written where count is known to be one."""
-    if count == 1:
-        yield 0
-        return
-    with f.loop("0", str(count)) as index:
-        yield index
-
-
-def _maybe(f: FunctionText, condition: str | None) -> AbstractContextManager[None]:
-    return nullcontext() if condition is None else f.when(condition)
-
-
-def _strips(
-    f: FunctionText, count: Size, width: int, even: bool = False
-) -> Iterator[tuple[Size, str | None]]:
-    """Vectors over ``range(count)`` as (offset, mask): the caller's body is written at most twice,
-    for whole vectors (mask None) and for the rest; ``even``: there is no rest."""
-    rest = 0 if even else _int(f, "srem", count, width)
-    whole = _int(f, "sub", count, rest)
-    if whole == width:
-        yield 0, None
-    elif whole != 0:
-        with f.loop("0", str(whole), width) as offset:
-            yield offset, None
-    if rest != 0:
-        with _maybe(f, None if isinstance(rest, int) else f(f"icmp ne i64 {rest}, 0")):
-            yield whole, _mask(f, width, rest)
-
-
-def _mask(f: FunctionText, width: int, count: Size) -> str:
-    """``<width x i1>``: the first ``count`` lanes (none where it is negative)."""
-    if isinstance(count, int):
-        return "<" + ", ".join(f"i1 {int(lane < count)}" for lane in range(width)) + ">"
-    vector = f"<{width} x i32>"
-    near = f.call("i64", "llvm.smin.i64", ("i64", count), ("i64", str(width)))
-    near = f.call("i64", "llvm.smax.i64", ("i64", near), ("i64", "0"))
-    one = f(f"insertelement {vector} poison, i32 {f(f'trunc i64 {near} to i32')}, i64 0")
-    many = f(f"shufflevector {vector} {one}, {vector} poison, {vector} zeroinitializer")
-    iota = "<" + ", ".join(f"i32 {lane}" for lane in range(width)) + ">"
-    return f(f"icmp slt {vector} {iota}, {many}")

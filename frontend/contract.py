@@ -53,10 +53,7 @@ def contract(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
     y, right = _drop_ones(y, right, sizes)
     x, left = _sum_alone(x, left, right + out)
     y, right = _sum_alone(y, right, left + out)
-    missing = [letter for letter in out if letter not in left + right]
-    kept = "".join(letter for letter in out if letter not in missing)
-    result = current().emit("contract", x, y, dims=f"{left},{right}->{kept}")
-    return reshape(result, tuple(sizes[letter] for letter in out)) if missing else result
+    return current().emit("contract", x, y, dims=f"{left},{right}->{out}")
 
 
 def _drop_ones(x: Tracer, letters: str, sizes: Mapping[str, Dim]) -> tuple[Tracer, str]:

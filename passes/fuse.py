@@ -274,6 +274,39 @@ def _space_for(node: Node, region: Region) -> Index | None:
     return None if region.anchor == "scatter" else region.place(node.results[0].shape)
 
 
+def _merge_siblings(partition: Partition) -> None:
+    """Join independent regions over one space that read the same value: it is loaded once."""
+    first: dict[tuple[int, str, Index, tuple[int, ...]], Region] = {}
+    for region in list(partition.regions.values()):
+        if region.anchor not in ("map", "reduce"):
+            continue
+        for value in _read_in_full(partition, region):
+            key = (value, region.anchor, region.shape, region.axes)
+            other = first.get(key)
+            if other is None or other.id not in partition.regions or (
+                    len(other.nodes) + len(region.nodes) > partition.limit // 2):
+                first[key] = region
+            elif not (other.ancestors >> region.id & 1 or region.ancestors >> other.id & 1):
+                other.index.update(region.index)
+                partition.take(other, region)
+                break
+
+
+def _read_in_full(partition: Partition, region: Region) -> list[int]:
+    """Values from outside that a region reads element by element, by identity."""
+    found: dict[int, None] = {}
+    whole = natural(region.shape)
+    for node in region.nodes:
+        if node.op.kind is not Kind.REDUCE and region.index[id(node.results[0])] != whole:
+            continue
+        for use in partition.uses[id(node)]:
+            maker = use.value.node
+            outside = maker is None or partition.home[id(maker)] is not region
+            if outside and use.exact and use.index == whole:
+                found[id(use.value)] = None
+    return list(found)
+
+
 def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
     """Pull map regions into their only consumer, through views, when that saves memory traffic."""
     readers: dict[int, set[int]] = {}
@@ -329,6 +362,7 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
             _grow(partition, node)
         elif any(id(value) in roots for value in node.results):
             _grow_root(partition, node)
+    _merge_siblings(partition)
     _absorb_prologues(partition, roots)
     return _rebuild(graph, partition, roots)
 

@@ -1,0 +1,166 @@
+"""Passes as data: a frozen dataclass whose fields are its options and its command-line syntax.
+
+    simplify{rounds=1},place{devices=(cpu:0, gpu:0)}     the text of two passes
+    Simplify(rounds=1), Place(devices=(...))             the same as objects
+
+``PassManager`` runs passes in order and tells a callback after each one: that one hook serves
+dumps, verification, timing and the search for a guilty pass.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from ..ir.diagnose import error
+from ..ir.graph import Graph
+from ..ir.types import CPU0, Device
+from .place import place
+from .simplify import simplify
+from .state import resolve_state
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Base of the passes: a valid graph in, a valid graph out. Options are fields with defaults."""
+
+    name: ClassVar[str] = ""
+
+    def run(self, graph: Graph) -> Graph:
+        """The new graph; the old one is left as it was."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """The name, and the options that differ from their defaults in braces."""
+        options = [f"{part.name}={_text(getattr(self, part.name))}" for part in fields(self)
+                   if getattr(self, part.name) != part.default]
+        return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+
+@dataclass(frozen=True)
+class ResolveState(Pass):
+    """Variables become parameters and results."""
+
+    name: ClassVar[str] = "state"
+
+    def run(self, graph: Graph) -> Graph:
+        return resolve_state(graph)
+
+
+@dataclass(frozen=True)
+class Simplify(Pass):
+    """Algebra, views, common subexpressions, constants and dead code."""
+
+    name: ClassVar[str] = "simplify"
+    rounds: int = 2
+
+    def run(self, graph: Graph) -> Graph:
+        return simplify(graph, self.rounds)
+
+
+@dataclass(frozen=True)
+class Place(Pass):
+    """A device for every node."""
+
+    name: ClassVar[str] = "place"
+    devices: tuple[Device, ...] = (CPU0,)
+
+    def run(self, graph: Graph) -> Graph:
+        return place(graph, self.devices)
+
+
+PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Simplify, Place)})
+
+# What is run between tracing and lowering, by level of optimization; text, as on the command line.
+PIPELINES = MappingProxyType({
+    0: "state,place",
+    1: "state,simplify{rounds=1},place",
+    2: "state,simplify,place",
+})
+
+
+def parse_passes(text: str) -> tuple[Pass, ...]:
+    """Passes from ``"simplify,place{devices=(cpu:0)}"``; raises TextError (W501) naming the part.
+
+    >>> ",".join(map(str, parse_passes("state, simplify{rounds=1}, simplify{rounds=2}")))
+    'state,simplify{rounds=1},simplify'
+    """
+    return tuple(_parse_pass(part) for part in _split(text))
+
+
+def _parse_pass(text: str) -> Pass:
+    match = re.fullmatch(r"([\w-]+)\s*(?:\{(.*)\})?", text)
+    kind = PASSES.get(match[1]) if match else None
+    if match is None or kind is None:
+        raise error("W501", f"no pass '{text}'", hint=f"passes are {', '.join(PASSES)}")
+    known = {part.name: part for part in fields(kind)}
+    options: dict[str, Any] = {}
+    for item in _split(match[2] or ""):
+        key, _, value = (part.strip() for part in item.partition("="))
+        if key not in known:
+            raise error("W501", f"pass {kind.name} has no option '{key}'",
+                        hint=f"its options are {', '.join(known) or 'none'}")
+        try:
+            options[key] = _value(value, known[key].default)
+        except ValueError as problem:
+            raise error("W501", f"option {key} of pass {kind.name}: {problem}") from None
+    return kind(**options)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas that are not inside brackets."""
+    depth, part = 0, ""
+    for letter in text:
+        depth += (letter in "{(") - (letter in "})")
+        if letter == "," and depth == 0:
+            yield part.strip()
+            part = ""
+        else:
+            part += letter
+    if part.strip():
+        yield part.strip()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))})"
+    return str(value)
+
+
+def _value(text: str, default: Any) -> Any:
+    """An option from its text; its type is that of the default."""
+    if isinstance(default, bool):
+        if text not in ("true", "false"):
+            raise ValueError(f"expected true or false, not '{text}'")
+        return text == "true"
+    if isinstance(default, tuple):
+        return tuple(_value(item, default[0]) for item in _split(text.strip("()")))
+    if isinstance(default, Device):
+        return Device.parse(text)
+    return type(default)(text)
+
+
+AfterPass = Callable[[Pass, Graph, float], None]
+
+
+@dataclass(frozen=True)
+class PassManager:
+    """Runs passes one after the other; ``after`` gets each pass, its graph and milliseconds."""
+
+    passes: tuple[Pass, ...]
+    after: Sequence[AfterPass] = ()
+
+    def run(self, graph: Graph) -> Graph:
+        for step in self.passes:
+            start = time.perf_counter()
+            graph = step.run(graph)
+            elapsed = (time.perf_counter() - start) * 1e3
+            for observe in self.after:
+                observe(step, graph, elapsed)
+        return graph
