@@ -19,9 +19,11 @@ from contextlib import contextmanager
 
 from ..ir.index import Dim, ceil_div
 from ..ir.kernel import (
+    Apply,
     Check,
     Contract,
     Kernel,
+    Load,
     Reduce,
     Stmt,
     axes_of,
@@ -48,13 +50,20 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
 
 
 def lanes_of(kernel: Kernel, target: Target) -> int:
-    """Elements in a vector step: fixed for reductions, two registers' worth for maps."""
-    wide = any(stmt.dtype.itemsize == 8 for stmt in kernel.body if stmt.name)
-    if loop_axis(kernel) is not None:
-        return 16 if wide else 32
+    """Elements in a vector step: fixed where lanes are added up, else by the registers there."""
+    # Indices are 64 bits wide, but narrow where they are only cast.
+    bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in kernel.body
+                     if isinstance(stmt, (Load, Reduce, Apply))) else 32
+    loop = loop_axis(kernel)
+    if loop is not None and kernel.axis(loop).kind == "lane":
+        return 1024 // bits
     heavy = sum(is_heavy(stmt) for stmt in kernel.body)
     registers = 1 if heavy > 1 else 2
-    return max(4, registers * target.vector_bits // (64 if wide else 32))
+    if loop is not None and not heavy:
+        # Down a column each row is another page: take as much of it as fits in registers.
+        sums = sum(isinstance(stmt, Reduce) for stmt in kernel.body)
+        registers = max(2, min(target.registers // 2, 16) // max(1, sums))
+    return max(4, registers * target.vector_bits // bits)
 
 
 def is_heavy(stmt: Stmt) -> bool:

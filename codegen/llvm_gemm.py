@@ -139,12 +139,11 @@ class _Task:
 
     def emit(self, task: str) -> None:
         f, plan = self.f, self.plan
-        n_blocks = ceil_div(f, self.N, plan.nb)
-        if plan.swap:  # tasks are numbered row by row of the output, whatever computes them
-            m_blocks = ceil_div(f, self.M, plan.mb)
-            m_block, n_block = integer(f, "srem", task, m_blocks), integer(f, "sdiv", task, m_blocks)
-        else:
-            m_block, n_block = integer(f, "sdiv", task, n_blocks), integer(f, "srem", task, n_blocks)
+        # Tasks are numbered row by row of the output, even where its transpose is computed.
+        inner = ceil_div(f, self.M, plan.mb) if plan.swap else ceil_div(f, self.N, plan.nb)
+        m_block, n_block = integer(f, "sdiv", task, inner), integer(f, "srem", task, inner)
+        if plan.swap:
+            m_block, n_block = n_block, m_block
         self.m0, self.n0 = self.mul(m_block, plan.mb), self.mul(n_block, plan.nb)
         self.rows = self.least(plan.mb, self.sub(self.M, self.m0))
         self.columns = self.least(plan.nb, self.sub(self.N, self.n0))

@@ -71,7 +71,11 @@ def _extreme(word: str) -> Emit:
         if dtype.name == "bool":
             return _plain("or" if word == "max" else "and")(s, dtype, type_, args)
         if dtype.is_float:
-            return _intrinsic("maximum" if word == "max" else "minimum")(s, dtype, type_, args)
+            # LLVM's ``maximum`` also orders signed zeros, which takes twice the instructions.
+            a, b = args
+            better = s.gt(a, b) if word == "max" else s.lt(a, b)
+            chosen: LlvmValue = s.select(s.ne(a, a), a, s.select(better, a, b))
+            return chosen.ref
         return _intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{word}")(s, dtype, type_, args)
 
     return emit

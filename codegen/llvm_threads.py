@@ -25,7 +25,7 @@ MAX_THREADS = 64
 # of its share at most; not many more, because each one costs a contended compare-and-swap.
 _CHUNKS_PER_THREAD = 4
 
-# Thread i wakes 4i + 1 .. 4i + 4. A wake costs the waker more than a microsecond, which 63 times
+# Thread i wakes 4i + 1 .. 4i + 4. A wake costs the waker one to ten microseconds, which 63 times
 # in a row would hold back the caller's own share.
 _WAKE_FAN = 4
 
@@ -60,9 +60,9 @@ class _Machine:
 
     futex: int  # number of the system call
     relax: str  # the instruction that makes a spinning core yield to its sibling
-    # A launch mostly follows another within microseconds, and a wake costs five or more, so
-    # threads spin first: 10 to 70 us on the cores of the last ten years (a ``pause`` is 5 to
-    # 45 ns), long enough for the gap between kernels, too short to be seen in the load.
+    # A launch mostly follows another within microseconds, and a wake costs ten and more, so
+    # threads spin before they sleep: 10 to 70 us on the cores of the last ten years (a ``pause``
+    # is 5 to 45 ns), longer than the gap between kernels, too short to be seen in the load.
     spins: int
     # Every chunk must round as the caller would (flush-to-zero is set by some libraries, in
     # some threads), else results would depend on who ran it.
@@ -157,6 +157,7 @@ def pool_parts(
         _wait(machine, prefix),
         _worker(machine, prefix),
         _spread(prefix),
+        _strike(prefix),
         _seen(prefix),
     ]
     blocked = ", ".join([f"i64 {_BLOCKED}"] + ["i64 -1"] * 15)
@@ -205,6 +206,7 @@ def _admits(stem: str) -> str:
 
 
 def _parallel_for(prefix: str, linkage: str) -> FunctionText:
+    """The entry: a launch where it pays and the pool is free, else one call of the body."""
     text = f"""
         %many = icmp sgt i64 %tasks, 1
         %wide = icmp sgt i64 %threads, 1
@@ -614,7 +616,6 @@ def _spread(prefix: str) -> FunctionText:
     text = f"""
         %now = alloca [{_CORE_SET // 64} x i64], align 8
         %free = alloca [{_CORE_SET // 64} x i64], align 8
-        {_at("cores", _CORES)}
         %unknown = call i32 @sched_getaffinity(i32 0, {size}, ptr %now)
         %known = icmp eq i32 %unknown, 0
         br i1 %known, label %compare, label %done
@@ -627,30 +628,7 @@ def _spread(prefix: str) -> FunctionText:
         br label %begin
       begin:
         call void @llvm.memcpy.p0.p0.i64(ptr %free, ptr %allowed, {size}, i1 false)
-        br label %head
-      head:
-        %at = phi i64 [ 0, %begin ], [ %at.1, %next ]
-        %at.1 = add i64 %at, 1
-        %slot = getelementptr i32, ptr %cores, i64 %at
-        %core.1 = load atomic i32, ptr %slot monotonic, align 4
-        %core = sub i32 %core.1, 1
-        %valid = icmp ult i32 %core, {_CORE_SET}
-        br i1 %valid, label %strike, label %next
-      strike:
-        %number = lshr i32 %core, 6
-        %word = getelementptr i64, ptr %free, i32 %number
-        %wide = zext i32 %core to i64
-        %low = and i64 %wide, 63
-        %bit = shl i64 1, %low
-        %others = xor i64 %bit, -1
-        %old = load i64, ptr %word
-        %left = and i64 %old, %others
-        store i64 %left, ptr %word
-        br label %next
-      next:
-        %more = icmp ult i64 %at.1, %index
-        br i1 %more, label %head, label %set
-      set:
+        call void @{prefix}_pool_strike(ptr %pool, i64 %index, ptr %free)
         %differs = call i32 @memcmp(ptr %free, ptr %now, {size})
         %same = icmp eq i32 %differs, 0
         br i1 %same, label %publish, label %move
@@ -669,6 +647,39 @@ def _spread(prefix: str) -> FunctionText:
         ret void"""
     params = [("ptr", "pool"), ("i64", "index"), ("ptr", "allowed"), ("ptr", "chosen")]
     return _function("void", f"{prefix}_pool_spread", params, text)
+
+
+def _strike(prefix: str) -> FunctionText:
+    """Take the cores of the threads before worker ``index`` out of ``set``."""
+    text = f"""
+        {_at("cores", _CORES)}
+        br label %head
+      head:
+        %at = phi i64 [ 0, %entry ], [ %at.1, %next ]
+        %at.1 = add i64 %at, 1
+        %slot = getelementptr i32, ptr %cores, i64 %at
+        %core.1 = load atomic i32, ptr %slot monotonic, align 4
+        %core = sub i32 %core.1, 1
+        %known = icmp ult i32 %core, {_CORE_SET}
+        br i1 %known, label %clear, label %next
+      clear:
+        %number = lshr i32 %core, 6
+        %word = getelementptr i64, ptr %set, i32 %number
+        %wide = zext i32 %core to i64
+        %low = and i64 %wide, 63
+        %bit = shl i64 1, %low
+        %others = xor i64 %bit, -1
+        %old = load i64, ptr %word
+        %left = and i64 %old, %others
+        store i64 %left, ptr %word
+        br label %next
+      next:
+        %more = icmp ult i64 %at.1, %index
+        br i1 %more, label %head, label %done
+      done:
+        ret void"""
+    params = [("ptr", "pool"), ("i64", "index"), ("ptr", "set")]
+    return _function("void", f"{prefix}_pool_strike", params, text)
 
 
 def _seen(prefix: str) -> FunctionText:

@@ -32,7 +32,7 @@ from .nest import loop_axis
 from .target import Target
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
-COLUMN_BLOCK = 128     # columns of one task that walks down all rows: several share a tall array
+COLUMN_BLOCK = 256     # columns of one task that walks down all rows: several share a tall array
 GPU_BLOCK = 1024
 GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 

@@ -206,13 +206,17 @@ TRITON_NATIVES: Mapping[tuple[str, str], Emit] = MappingProxyType({
 class TritonScalars:
     """Primitives as methods that write lines of source: ``s.add(a, b)``, ``s.exp(x)``.
 
-    ``order`` lists the tile axes: the dimensions of every tile are in this order.
+    ``order`` lists the tile axes: the dimensions of every tile are in this order. An expansion
+    becomes a function of the generated module, in ``functions`` by name.
     """
 
-    def __init__(self, order: tuple[str, ...], taken: set[str]) -> None:
+    def __init__(
+        self, order: tuple[str, ...], taken: set[str], functions: dict[str, str] | None = None
+    ) -> None:
         self.order = order
         self.lines: list[str] = []
-        self.hint = "v"
+        self.functions = {} if functions is None else functions
+        self.hint = "t"
         self._taken = set(taken)
         self._known: dict[str, Tile] = {}
         self.indent = 1
@@ -311,8 +315,19 @@ class TritonScalars:
         native = TRITON_NATIVES.get((name, dtype.name))
         if native is not None:
             return self.define(native(self, dtype, args), dtype, self.union(*args))
-        result: Tile = EXPANSIONS[name](self, *args)
-        return result
+        function = f"{name}_{dtype}"
+        if function not in self.functions:
+            self.functions[function] = self._expansion(name, dtype, len(args))
+        texts = ", ".join(map(self.typed, self.fitted(*args)))
+        return self.define(f"{function}({texts})", dtype, self.union(*args))
+
+    def _expansion(self, name: str, dtype: DType, arity: int) -> str:
+        """A composite primitive as a function; the types and shapes are those of its arguments."""
+        names = ("x", "y")[:arity]
+        s = TritonScalars((), set(names), self.functions)
+        result = EXPANSIONS[name](s, *(Tile(x, dtype.name) for x in names))
+        return "\n".join(["@triton.jit", f"def {name}_{dtype}({', '.join(names)}):", *s.lines,
+                          f"    return {s.typed(result)}"])
 
     def __getattr__(self, name: str) -> Callable[..., Tile]:
         if name not in PRIMITIVES:

@@ -9,7 +9,7 @@ import numpy as np
 from .diagnose import error
 from .index import Dim
 from .op import Kind, OpDef, Sample
-from .types import BOOL, COMPUTED, I64, TensorType
+from .types import BOOL, COMPUTED, I32, I64, TensorType
 
 _SHAPES = (((7,), (0,)), ((3, 5), (1,)), ((3, 5), (0,)), ((2, 3, 4), (0, 2)), ((2, 3, 4), (1, 2)),
            ((1, 1), (0, 1)), ((3, 0), (0,)), ((70, 33), (0,)), ((33, 70), (1,)), ((5, 1000), (1,)),
@@ -126,8 +126,13 @@ def _arg_expand(extreme: str) -> Any:
         hit = b.eq(x, best)
         if x.dtype.is_float:
             hit = b.or_(hit, b.isnan(x))
-        place = b.iota(axis=axis, dtype=I64, shape=x.shape)
-        return b.min(b.select(hit, place, (1 << 63) - 1), axes=(axis,))
+        # 32-bit places where they suffice: twice as many fit into a vector.
+        extent = x.shape[axis]
+        narrow = isinstance(extent, int) and extent < 1 << 31
+        dtype = I32 if narrow else I64
+        place = b.iota(axis=axis, dtype=dtype, shape=x.shape)
+        first = b.min(b.select(hit, place, (1 << (dtype.bits - 1)) - 1), axes=(axis,))
+        return b.cast(first, dtype=I64) if narrow else first
 
     return expand
 

@@ -156,8 +156,9 @@ class _GraphReader:
 
     def _param(self, label: str, type_: TensorType) -> None:
         name = self.scanner.unquote(label[1:])
-        stem, colon, port = name.rpartition(":")
-        if not (colon and port.isdigit()):
+        if re.search(r":[0-9]+\Z", name):
+            stem = name.rpartition(":")[0]
+        else:
             stem, name = name, f"{name}:0"
         value = Value(type_, name)
         self._reserve(stem)

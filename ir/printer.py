@@ -68,7 +68,7 @@ def _labels(graph: Graph) -> dict[int, str]:
 def _param_name(value: Value) -> str:
     # "x:0" is written x; other ports, and stems that end like a port, are written in full.
     stem = value.name.removesuffix(":0")
-    return value.name if re.search(r":\d+$", stem) else stem
+    return value.name if re.search(r":[0-9]+\Z", stem) else stem
 
 
 def _refs(labels: Mapping[int, str], values: Iterable[Value]) -> str:

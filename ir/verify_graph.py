@@ -77,19 +77,19 @@ def check_order(scope: Scope) -> Problems:
 
 def check_names(scope: Scope) -> Problems:
     """Node and value names are unique; a value is named ``node:port``."""
-    seen: set[str] = set()
+    params: set[str] = set()
     for value in scope.graph.params:
-        if not re.search(r".:\d+$", value.name) or value.name in seen:
+        if not re.fullmatch(r"(?s:.+):[0-9]+", value.name) or value.name in params:
             yield None, f"parameter name '{value.name}' is taken or has no port"
-        seen |= {value.name, value.name.removesuffix(":0")}
+        params.add(value.name)
+    seen = {name.rpartition(":")[0] for name in params}
     for node in scope.graph.nodes:
         if not node.name or node.name in seen:
             yield node, f"the name '{node.name}' is taken or empty"
         seen.add(node.name)
         for at, value in enumerate(node.results):
-            if value.name != f"{node.name}:{at}" or value.name in seen:
+            if value.name != f"{node.name}:{at}":
                 yield node, f"result {at} is named '{value.name}'"
-            seen.add(value.name)
 
 
 def check_arity(scope: Scope) -> Problems:

@@ -9,8 +9,8 @@ Everything else lives in one arena. Values share memory in two ways:
 A value that starts as a copy of another one (the base of a scatter) takes over the memory of its
 base when that dies; else the base is copied first. Parameters are never written to.
 
-A chain of values that hand on one memory in place is a *site*. A site whose last value is a result
-is that result's buffer, so a chain of elementwise kernels needs no arena at all.
+A chain of values that hand on one memory in place is a *site* and one buffer of the plan. A site
+whose last value is a result is that result's buffer, so elementwise chains need no arena.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph, Value
-from ..ir.index import Dim, ceil_div, row_major, symbols_of
-from ..ir.kernel import Contract, Kernel, Load, Reduce, Store
+from ..ir.index import Dim, ceil_div, symbols_of
+from ..ir.kernel import Contract, Kernel, Reduce, Store
 from ..ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, KernelCall, Launch, Plan, Slot, Step
 from ..ir.types import CPU0, Device, TensorType
+from ..ir.verify_plan import may_share
 from .arena import Block, assign_offsets
 
 
@@ -33,26 +34,26 @@ def plan_memory(
 ) -> Plan:
     """The plan that runs ``calls``, in their order, on the parameters of ``graph``.
 
-    Calls name values of the graph; every result must be a parameter or written by a call.
+    Calls name values of the graph; every result must be a parameter or written by a call. Raises
+    VerifyError (W601) when that is not so.
     """
     lives = _lives(graph, calls)
     sites, copies = _share(lives, calls)
-    offsets, arena = _offsets(lives, sites)
     names = _Names()
     buffers = {value.name: names.unique(value.name) for value in graph.params}
     vars_in = {value: var for var, value in graph.var_params.items()}
     params = tuple(Slot(buffers[value.name], value.type, vars_in.get(value, ""))
                    for value in graph.params)
     results, final = _results(graph, buffers, names)
+    allocs, arena = _allocate(lives, sites, names)
     for site in sites:
-        slot = buffers.get(site.values[-1]) if site.values[-1] in lives.results else None
-        for value in site.values:
-            buffers[value] = slot or names.unique(value)
+        slot = buffers.get(site[-1])
+        for value in site:
+            buffers[value] = slot or allocs[site[0]].name
     kernels, kernel_names = _kernels(calls)
     steps: list[Step] = []
     for at, call in enumerate(calls):
-        steps += [Alloc(buffers[value], lives.values[value].type, offsets[value])
-                  for value in lives.born(at, call) if value in offsets]
+        steps += [allocs[value] for value in lives.born(at, call) if value in allocs]
         steps += [Copy(buffers[base], buffers[result]) for result, base in copies.get(at, ())]
         steps.append(Launch(kernel_names[id(call.kernel)],
                             tuple(buffers[arg] for arg in call.args), lives.device(call)))
@@ -110,11 +111,7 @@ def _lives(graph: Graph, calls: Sequence[KernelCall]) -> _Lives:
     return lives
 
 
-@dataclass
-class _Site:
-    """One memory and the values that hand it on, first to last."""
-
-    values: list[str]
+_Site = list[str]  # the values that have one memory, in the order in which they have it
 
 
 def _share(
@@ -126,50 +123,41 @@ def _share(
     copies: dict[int, list[tuple[str, str]]] = {}
     known: dict[int, Mapping[str, frozenset[str]]] = {}
     for at, call in enumerate(calls):
+        if id(call.kernel) not in known:
+            known[id(call.kernel)] = overwritable(call.kernel)
         bases = dict(call.updates)
-        rules = known.setdefault(id(call.kernel), overwritable(call.kernel))
         taken: set[str] = set()
         for value in lives.born(at, call):
             if value in bases:
-                heirs = [bases[value]] if bases[value] not in call.args else []
+                old = [bases[value]] if bases[value] not in call.args else []
             else:
-                heirs = _overwritten(call, value, rules)
-            heir = next((h for h in heirs if h not in taken
-                         and _may_take(lives, at, value, h, home)), None)
-            if heir is not None:
-                taken.add(heir)
-                home[value] = home[heir]
-                home[value].values.append(value)
+                old = _overwritten(call, value, known[id(call.kernel)])
+            found = next((other for other in old if other not in taken
+                          and _may_take(lives, at, value, other)), None)
+            if found is not None:
+                taken.add(found)
+                home[value] = home[found]
+                home[value].append(value)
                 continue
             if value in bases:
                 copies.setdefault(at, []).append((value, bases[value]))
-            home[value] = _Site([value])
+            home[value] = [value]
             sites.append(home[value])
     return sites, copies
 
 
-def _may_take(
-    lives: _Lives, at: int, value: str, old: str, home: Mapping[str, _Site]
-) -> bool:
+def _may_take(lives: _Lives, at: int, value: str, old: str) -> bool:
     """True if ``value`` may live where ``old`` was: a temporary of its size that dies here."""
-    if old in lives.params or lives.last[old] != at:
-        return False
-    if lives.type(old).nbytes != lives.type(value).nbytes:
-        return False
-    # The buffer of a result has one type, so all values of its site must have that type.
-    return value not in lives.results or all(
-        lives.type(other) == lives.type(value) for other in home[old].values)
+    was, will = lives.type(old), lives.type(value)
+    return (old not in lives.params and lives.last[old] == at
+            and was.dtype == will.dtype and was.size == will.size)
 
 
-def _overwritten(
-    call: KernelCall, value: str, rules: Mapping[str, frozenset[str]]
-) -> list[str]:
+def _overwritten(call: KernelCall, value: str, rules: Mapping[str, frozenset[str]]) -> list[str]:
     """The values that a call may overwrite with ``value``, in the order of its parameters."""
     pairs = list(zip(call.kernel.params, call.args, strict=True))
     outputs = [param.name for param, arg in pairs if arg == value]
-    if len(outputs) != 1:
-        return []
-    allowed = rules.get(outputs[0], frozenset())
+    allowed = rules.get(outputs[0], frozenset()) if len(outputs) == 1 else frozenset()
     barred = {arg for param, arg in pairs if param.name not in allowed}
     barred.update(base for _, base in call.updates)
     return [arg for param, arg in pairs if param.name in allowed and arg not in barred]
@@ -178,50 +166,35 @@ def _overwritten(
 def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
     """For each parameter that is written, the ones whose memory it may be given.
 
-    Safe when every point of the kernel reads the old element and writes the new one at the same
-    byte offset, before which and after which no other point touches it: no loops in order, no
-    reductions, no masks of its own, and all axes take part in the index.
+    Only in elementwise kernels: every point reads an element and then writes the same one, which
+    no other point touches, so all axes take part in the index and there are no loops in order,
+    no reductions and no masked stores.
     """
     if any(axis.kind == "seq" for axis in kernel.axes) or any(
             isinstance(stmt, (Reduce, Contract)) for stmt in kernel.body):
         return {}
     moving = {axis.name for axis in kernel.axes if axis.extent != 1}
-    loads: dict[str, set[tuple[Dim, str]]] = {}
-    stores: dict[str, set[tuple[Dim, str, bool]]] = {}
-    last_load: dict[str, int] = {}
-    first_store: dict[str, int] = {}
-    for at, stmt in enumerate(kernel.body):
-        if isinstance(stmt, Load):
-            offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
-            loads.setdefault(stmt.param, set()).add((offset, stmt.guard))
-            last_load[stmt.param] = at
-        elif isinstance(stmt, Store):
-            offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
-            stores.setdefault(stmt.param, set()).add((offset, stmt.guard, stmt.accumulate))
-            first_store.setdefault(stmt.param, at)
-    result: dict[str, frozenset[str]] = {}
-    for output, places in stores.items():
-        (offset, guard, accumulate), *others = places
-        plain = not others and not guard and not accumulate and output not in loads
-        if plain and moving <= symbols_of(offset) and not any(
-                name.startswith("%") for name in symbols_of(offset)):
-            itemsize = kernel.param(output).type.dtype.itemsize
-            result[output] = frozenset(
-                param.name for param in kernel.params
-                if not param.mutable and param.type.dtype.itemsize == itemsize
-                and loads.get(param.name) == {(offset, "")}
-                and last_load[param.name] < first_store[output])
-    return result
+    stores: dict[str, list[Store]] = {}
+    for stmt in kernel.body:
+        if isinstance(stmt, Store):
+            stores.setdefault(stmt.param, []).append(stmt)
+    return {output: frozenset(param.name for param in kernel.params if not param.mutable
+                              and may_share(kernel, param.name, output))
+            for output, places in stores.items()
+            if len(places) == 1 and not places[0].guard and not places[0].accumulate
+            and moving <= frozenset[str]().union(*map(symbols_of, places[0].indices))}
 
 
-def _offsets(lives: _Lives, sites: Sequence[_Site]) -> tuple[dict[str, Dim], Dim]:
-    """The arena offset of each value that lives there, and the size of the arena."""
-    temporary = [site for site in sites if site.values[-1] not in lives.results]
+def _allocate(
+    lives: _Lives, sites: Sequence[_Site], names: _Names
+) -> tuple[dict[str, Alloc], Dim]:
+    """The allocation of each site in the arena, by its first value, and the size of the arena."""
+    temporary = [site for site in sites if site[-1] not in lives.results]
     offsets, arena = assign_offsets([
-        Block(lives.first[site.values[0]], lives.last[site.values[-1]],
-              _rounded(lives.type(site.values[0]).nbytes)) for site in temporary])
-    return {value: offset for site, offset in zip(temporary, offsets, strict=True)
-            for value in site.values}, arena
+        Block(lives.first[site[0]], lives.last[site[-1]], _rounded(lives.type(site[0]).nbytes))
+        for site in temporary])
+    return {site[0]: Alloc(names.unique(site[0]), lives.type(site[0]), offset)
+            for site, offset in zip(temporary, offsets, strict=True)}, arena
 
 
 def _rounded(nbytes: Dim) -> Dim:
