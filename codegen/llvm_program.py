@@ -78,20 +78,25 @@ def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionT
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
     f = FunctionText("i32", plan.name, params)
     dims = _load_dims(f, symbols)
-    buffers = _buffers(f, plan, dims)
+    places = _places(plan)
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
+    # One context serves all launches: each has ended before the next is written.
+    slots = max((len(k.params) + len(k.dims) for k in plan.kernels.values()), default=0) + 1
+    context = f.alloca("i64", slots, align=16)
     types = plan.types()
     for step in plan.steps:
         if isinstance(step, Launch):
             kernel = plan.kernels[step.kernel]
-            _launch(f, kernel, [buffers[name] for name in step.args], dims, status, parallel_for)
+            pointers = [_address(f, places[name], dims) for name in step.args]
+            _launch(f, kernel, pointers, dims, (context, status), parallel_for)
             if _checks(kernel):
                 _return_if_failed(f, status)
         elif isinstance(step, Copy):
             size = emit_dim(f, types[step.source].nbytes, dims)
-            f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", buffers[step.target]),
-                   ("ptr", buffers[step.source]), ("i64", size), ("i1", "false"))
+            f.call("void", "llvm.memcpy.p0.p0.i64",
+                   ("ptr", _address(f, places[step.target], dims)),
+                   ("ptr", _address(f, places[step.source], dims)), ("i64", size), ("i1", "false"))
     f.ret("i32 0")
     return f
 
@@ -109,27 +114,30 @@ def _return_if_failed(f: FunctionText, status: str) -> None:
     f.place(fine)
 
 
-def _buffers(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> dict[str, str]:
-    """The address of every buffer of the plan."""
-    buffers = {}
-    for at, slot in enumerate((*plan.params, *plan.results)):
-        place = f(f"getelementptr ptr, ptr %args, i64 {at}")
-        buffers[slot.name] = f(f"load ptr, ptr {place}, align 8")
-    for step in plan.steps:
-        if isinstance(step, Alloc):
-            offset = emit_dim(f, step.offset, dims)
-            buffers[step.name] = f(f"getelementptr i8, ptr %arena, i64 {offset}")
-    return buffers
+def _places(plan: Plan) -> dict[str, int | Alloc]:
+    """Where each buffer is: a position in ``args``, or a window of the arena."""
+    places: dict[str, int | Alloc] = {
+        slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
+    places.update({step.name: step for step in plan.steps if isinstance(step, Alloc)})
+    return places
+
+
+def _address(f: FunctionText, place: int | Alloc, dims: Mapping[str, str]) -> str:
+    """Loaded where it is used: thousands of addresses do not fit into registers."""
+    if isinstance(place, Alloc):
+        return f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, place.offset, dims)}")
+    slot = f(f"getelementptr ptr, ptr %args, i64 {place}")
+    return f(f"load ptr, ptr {slot}, align 8")
 
 
 def _launch(
-    f: FunctionText, kernel: Kernel, pointers: Sequence[str], dims: Mapping[str, str], status: str,
-    parallel_for: str,
+    f: FunctionText, kernel: Kernel, pointers: Sequence[str], dims: Mapping[str, str],
+    memory: tuple[str, str], parallel_for: str,
 ) -> None:
+    context, status = memory
     slots = [("ptr", pointer) for pointer in pointers]
     slots += [("i64", dims[name]) for name in kernel.dims]
     slots.append(("ptr", status))
-    context = f.alloca("i64", len(slots), align=16)
     for at, (type_, value) in enumerate(slots):
         place = f(f"getelementptr i64, ptr {context}, i64 {at}")
         f.do(f"store {type_} {value}, ptr {place}, align 8")

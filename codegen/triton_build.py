@@ -184,7 +184,8 @@ class _Memory:
         return self.shape
 
     def stride(self) -> tuple[int, ...]:
-        return tuple(step // self.array.itemsize for step in self.array.strides)
+        strides: tuple[int, ...] = self.array.strides
+        return tuple(step // self.array.itemsize for step in strides)
 
 
 @functools.cache

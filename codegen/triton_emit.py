@@ -46,8 +46,6 @@ from .triton_axes import Layout, is_dot, is_tile, layout_of
 from .triton_memory import TileMemory
 from .triton_scalar import TRITON_PRIMITIVES, TRITON_TYPES, Tile
 
-__all__ = ["TRITON_PRIMITIVES", "TritonSource", "emit_triton"]
-
 _HEADER = "\n".join(("import triton", "import triton.language as tl",
                      "from triton.language.extra import libdevice"))
 
@@ -267,6 +265,7 @@ class _Emitter(TileMemory):
     def accumulate(self, stmt: Reduce | Contract, total: Tile) -> None:
         """One round of a loop: combine the round's values with the running total."""
         self.hint = f"v{stmt.name[1:]}"
+        parts: tuple[Tile, ...]
         if isinstance(stmt, Reduce):
             value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
             name, parts = stmt.combine, (total, value)
@@ -282,7 +281,7 @@ class _Emitter(TileMemory):
 
 def _is_any(combine: str) -> bool:
     """True if a reduction of truth values asks for any, false if for all."""
-    return combine in ("or_", "max", "add")
+    return combine in ("or_", "max")
 
 
 def _combine(stmt: Reduce | Contract) -> str:

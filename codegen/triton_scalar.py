@@ -20,7 +20,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..ir.scalar import PRIMITIVES, result_dtype
-from ..ir.scalar_math import EXPANSIONS
+from ..ir.scalar_expand import EXPANSIONS
 from ..ir.types import BOOL, DTYPES, DType, as_dtype
 
 # Dtypes in registers; in memory a bool is a byte.

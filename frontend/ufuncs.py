@@ -305,9 +305,9 @@ def resolve(
     if len(inputs) != ufunc.nin:
         raise error("W102", f"np.{ufunc.__name__} takes {ufunc.nin} operands, got {len(inputs)}")
     kinds: list[Kind] = [kind_of(x) for x in inputs]
-    signature = None if dtype is None else (*[None] * ufunc.nin, dtype)
+    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
-        return ufunc.resolve_dtypes((*kinds, None), signature=signature)  # type: ignore[arg-type]
+        return ufunc.resolve_dtypes((*kinds, None), **options)  # type: ignore[arg-type]
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
         hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(

@@ -190,8 +190,8 @@ class Builder:
                    tuple((k, freeze(v)) for k, v in sorted(attrs.items())))
             known = self._known.get(key)
             if known is not None:
-                # The merged node keeps every line it came from, for errors and profiles.
-                known.locs += tuple(loc for loc in locs if loc not in known.locs)[:8]
+                # The merged node keeps the lines it came from, for errors and profiles.
+                known.locs = (*known.locs, *(loc for loc in locs if loc not in known.locs))[:8]
                 return known
         label = self.graph.unique_name(self.prefix + (name or self.stem or op.name))
         node = Node(op, tuple(inputs), attrs, label, device=self.device, locs=locs,

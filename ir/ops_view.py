@@ -115,6 +115,13 @@ def _broadcast_ref(x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     return np.broadcast_to(np.reshape(x, inner), shape)
 
 
+def _broadcast_grad(
+    b: Any, g: Any, x: Any, y: Any, *, shape: tuple[Dim, ...], axes: tuple[int, ...]
+) -> Any:
+    new = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    return (b.sum(g, axes=new) if new else g,)
+
+
 def _slice_infer(
     x: TensorType, *, start: tuple[Dim, ...], step: tuple[int, ...], shape: tuple[Dim, ...]
 ) -> tuple[TensorType, ...]:
@@ -298,8 +305,7 @@ ROWS: tuple[OpDef, ...] = (
               ((3, 5), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((33, 65), (1, 0)), ((0, 3), (1, 0)),
               ((2, 3, 4), (0, 2, 1)), ((), ())))),
     _view("broadcast", _broadcast_infer, _broadcast_view, _broadcast_ref,
-          lambda b, g, x, y, *, shape, axes: (
-              b.sum(g, axes=tuple(a for a in range(len(shape)) if a not in axes)),),
+          _broadcast_grad,
           "x repeated along new axes; operand axis k is result axis axes[k]",
           {"shape": tuple, "axes": tuple},
           tuple(Sample((a,), {"shape": z, "axes": axes}) for a, z, axes in (

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 GOLDEN = Path(__file__).parent / "golden"
 
 # Programs take a while to draw, and machines of continuous integration are slow and uneven.
-settings.register_profile("weft", max_examples=2500, deadline=None, print_blob=True,
+settings.register_profile("weft", deadline=None, print_blob=True,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("weft")
 

@@ -1,0 +1,178 @@
+"""NumPy's reductions, and functions made of them.
+
+Sums of bools and of integers narrower than 64 bits are taken in 64 bits, as in NumPy; means of
+integers in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.index import Dim, product
+from .indexing import as_number
+from .operand import axes_of, axis_of, cast, reshape, shape_of, strong
+from .scope import current
+from .shaping import band, moveaxis, ravel
+from .tracer import Tracer
+from .ufuncs import fresh
+
+_BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _reduced(op: str, x: Tracer, axis: Any, keepdims: bool) -> Tracer:
+    """One reduction node, and the axes back as 1 if they are to be kept."""
+    axes = axes_of(axis, x.ndim)
+    if op in ("max", "min") and any(x.type.shape[at] == 0 for at in axes):
+        raise error("W102", f"the {op} of no elements has no value", types=[x.type])
+    result = current().emit(op, x, axes=axes) if axes else fresh(x)
+    return reshape(result, _kept(x, axes)) if keepdims else result
+
+
+def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
+    return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
+
+
+def sum_(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tracer:
+    x = strong(a)
+    wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind)
+    if dtype is None and wide is not None:
+        dtype = wide if x.dtype.itemsize < 8 else x.dtype
+    return _reduced("sum", x if dtype is None else cast(x, np.dtype(dtype)), axis, bool(keepdims))
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tracer:
+    x, result = _floating(strong(a), dtype)
+    return cast(_reduced("mean", x, axis, bool(keepdims)), result)
+
+
+def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
+    """The array as floats to average, and the dtype of the result; float16 in float32."""
+    result = np.dtype(dtype) if dtype is not None else x.dtype if x.dtype.kind not in "iub" else _F64
+    return cast(x, _F32 if result == np.float16 else result), result
+
+
+def extreme(op: str) -> Callable[..., Any]:
+    def run(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+        return _reduced(op, strong(a), axis, bool(keepdims))
+
+    return run
+
+
+def truth(op: str) -> Callable[..., Any]:
+    def run(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+        return _reduced(op, cast(strong(a), _BOOL), axis, bool(keepdims))
+
+    return run
+
+
+def place(op: str) -> Callable[..., Any]:
+    """argmax and argmin."""
+    def run(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+        x = strong(a)
+        rank = x.ndim
+        if axis is None:
+            x, axis = ravel(x), 0
+            kept: tuple[Dim, ...] = (1,) * rank
+        else:
+            axis = axis_of(axis, rank)
+            kept = _kept(x, (axis,))
+        result = current().emit(op, x, axis=axis)
+        return reshape(result, kept) if keepdims else result
+
+    return run
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, *, ddof: Any = 0, keepdims: bool = False,
+    correction: Any = None,
+) -> Any:
+    x, result = _floating(strong(a), dtype)
+    axes = axes_of(axis, x.ndim)
+    difference: Any = x - mean(x, axes, keepdims=True)
+    count = product(x.type.shape[at] for at in axes)
+    free = ddof if correction is None else correction
+    divisor: Any = max(count - free, 0) if isinstance(count, int) else as_number(count) - free
+    total: Any = sum_(difference * difference, axes, keepdims=keepdims)
+    return cast(total / divisor, result)
+
+
+def std(a: Any, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
+    return np.sqrt(var(a, axis, dtype, **options))
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    keepdims: bool = False,
+) -> Any:
+    x: Any = strong(a)
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        count = product(x.type.shape[at] for at in axes_of(axis, x.ndim))
+        return result, np.full_like(result, as_number(count))  # type: ignore[call-overload]
+    w: Any = strong(weights)
+    if w.type.shape != x.type.shape:
+        if axis is None or isinstance(axis, (tuple, list)) or w.ndim != 1:
+            raise error("W102", "weights must have the shape of the array, or be one per element "
+                                "of an axis", types=[x.type, w.type])
+        w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
+                             for at, dim in enumerate(x.type.shape)))
+    scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
+    result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
+    return (result, scale) if returned else result
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tracer:
+    return sum_(cast(strong(a), _BOOL), axis, keepdims=keepdims)
+
+
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    x = strong(a)
+    largest: Any = _reduced("max", x, axis, keepdims)
+    return largest - _reduced("min", x, axis, keepdims)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    a: Any = strong(x)
+    if a.dtype.kind != "f":
+        a = cast(a, _F64)
+    count = len(axes_of(axis, a.ndim))
+    if ord is None or (ord == "fro" and count == 2) or (ord == 2 and count == 1):
+        return np.sqrt(sum_(a * a, axis, keepdims=keepdims))
+    if count == 1 and ord in (1, np.inf, -np.inf):
+        if ord == 1:
+            return sum_(abs(a), axis, keepdims=keepdims)
+        return _reduced("max" if ord > 0 else "min", abs(a), axis, keepdims)
+    raise error("W113", f"np.linalg.norm with ord={ord!r} is not supported", types=[a.type],
+                hint="the norms of vectors with ord 1, 2 and inf, and the Frobenius norm, are")
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    x = moveaxis(a, (axis1, axis2), (-2, -1))
+    mask = band(x.type.shape[-2:], offset, "eq")
+    return sum_(np.where(mask, x, 0), (-2, -1), dtype)  # type: ignore[call-overload]
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if shape_of(a1) != shape_of(a2):
+        return False
+    x: Any = strong(a1)
+    same = x == a2
+    if equal_nan:
+        same = same | (np.isnan(x) & np.isnan(a2))
+    return np.all(same)
+
+
+TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
+    np.sum: sum_, np.mean: mean, np.max: extreme("max"), np.amax: extreme("max"),
+    np.min: extreme("min"), np.amin: extreme("min"), np.any: truth("any"), np.all: truth("all"),
+    np.argmax: place("argmax"), np.argmin: place("argmin"), np.var: var, np.std: std,
+    np.average: average, np.count_nonzero: count_nonzero, np.ptp: ptp, np.linalg.norm: norm,
+    np.trace: trace, np.array_equal: array_equal,
+})
