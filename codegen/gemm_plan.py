@@ -16,6 +16,7 @@ cycle; only their ratios matter.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -67,7 +68,8 @@ class GemmPlan:
     cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
     lhs: Literal["in place", "rows", "panels"]
     rhs: Literal["in place", "panels", "turned"]  # turned: in place, transposed in registers
-    line: int  # elements between packed lhs rows; in place: > 0 if M may be less than a tile
+    lhs_line: int  # elements between packed rows; in place: > 0 if M may be less than a tile
+    rhs_line: int = 0  # turned: elements between rows, > 0 if N may be less than a tile
     swap: bool = False  # the transposed product is computed
     cost: float = 0.0  # estimated cycles of one core for the whole product
 
@@ -85,13 +87,13 @@ class GemmPlan:
     def tile_elements(self) -> int:
         """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, so
         that panels do not all begin in the same cache set."""
-        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.line
+        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.lhs_line
 
     def areas(self) -> tuple[int, int, int, int]:
         """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
         m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
         lhs = self.tile_elements * (1 if self.lhs == "in place" else m_tiles)
-        rhs = self.nr * self.kb if self.rhs == "panels" else 0
+        rhs = self.nr * (self.kb if self.rhs == "panels" else self.rhs_line)
         sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
         line = 64 * 8 // ELEMENT_BITS[self.element]
@@ -135,7 +137,7 @@ def _plan(
     most_rows = lanes if swap else 8 if M is None else max(1, M)
     turned = _turned_tile(M, N, rhs, size, lanes, most_rows)
     if turned is not None:
-        (mr, nv), compute = turned, 0.3 * (N or 1) * depth
+        (mr, nv), compute = turned, 0.3 * (N or _NOMINAL) * depth
     else:
         mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
     if swap:
@@ -147,13 +149,13 @@ def _plan(
         kb = _round_up(-(-depth // -(-depth // most_depth)), lanes)
     packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
     plan = GemmPlan(element, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
-                    packed, "panels", kb + lanes, swap)
+                    packed, "panels", kb + lanes, swap=swap)
     if _in_place(lhs, size, N, 8 * nr) and (M is not None or lhs.lanes == "k"):
-        plan = replace(plan, lhs="in place", line=0 if M is not None else lhs.stride or 0)
+        plan = replace(plan, lhs="in place", lhs_line=0 if M is not None else lhs.stride or 0)
     if rhs.lanes == "free" and N is not None and _in_place(rhs, size, M, 8 * mr):
         plan = replace(plan, rhs="in place")
     if turned is not None:
-        plan = replace(plan, rhs="turned")
+        plan = replace(plan, rhs="turned", rhs_line=0 if N is not None else rhs.stride or 0)
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
 
 
@@ -171,11 +173,12 @@ def _turned_tile(
     M: int | None, N: int | None, rhs: Access, size: int, lanes: int, most_rows: int
 ) -> tuple[int, int] | None:
     """The tile of a product that uses each vector of rhs too seldom to pay for packing it."""
-    if rhs.lanes != "k" or rhs.stride is None or M is None or N is None:
+    if rhs.lanes != "k" or rhs.stride is None or rhs.stride > _LONGEST_LINE:
         return None
-    if not 1 <= M <= min(_TURNED_ROWS, most_rows) or lanes > N:
+    if M is None or not 1 <= M <= min(_TURNED_ROWS, most_rows) or (N is not None and lanes > N):
         return None
-    return M, 1 if rhs.stride * size % _SAME_SET == 0 or 2 * lanes > N else 2
+    few = N is not None and 2 * lanes > N
+    return M, 1 if few or rhs.stride * size % _SAME_SET == 0 else 2
 
 
 def _register_tile(
@@ -190,8 +193,8 @@ def _register_tile(
                 break
             m_tiles = _NOMINAL / mr if M is None else -(-max(1, M) // mr)
             n_tiles = _NOMINAL / (nv * lanes) if N is None else -(-max(1, N) // (nv * lanes))
-            # Two fma or loads a cycle, a latency of four; and data that comes from beyond L1.
-            step = max(mr * nv / 2, (mr + nv) / 2, 4.0) + 0.1 * (nv + mr / lanes)
+            # Two fma or loads a cycle, their latency, and data that comes from beyond L1.
+            step = max(mr * nv / 2, (mr + nv) / 2, 5.0) + 0.1 * (nv + mr / lanes)
             cycles = m_tiles * n_tiles * (depth * step + 4 * mr * nv + 20)
             best = min(best, (cycles, -mr, nv))
     cycles, mr, nv = best
@@ -216,14 +219,15 @@ def _blocks(
     if plan.cut:  # waiting sums are read and written for each block of k
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
     wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
+    m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
+    n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
     choices = []
-    for m_blocks in _cuts(m_tiles, most_m):
-        for n_blocks in _cuts(n_tiles, most_n):
-            tasks = m_blocks * n_blocks
-            mt, nt = -(-m_tiles // m_blocks), -(-n_tiles // n_blocks)
-            share = compute * mt * nt / (m_tiles * n_tiles)
-            cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + _TASK_COST)
-            choices.append((max(0, wanted - tasks), cycles, mt, nt))
+    for m_blocks, n_blocks in itertools.product(m_cuts, n_cuts):
+        tasks = m_blocks * n_blocks
+        mt, nt = -(-m_tiles // m_blocks), -(-n_tiles // n_blocks)
+        share = compute * mt * nt / (m_tiles * n_tiles)
+        cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + _TASK_COST)
+        choices.append((max(0, wanted - tasks), cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
     return replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
 

@@ -166,14 +166,14 @@ class _Task:
                              plan.pr, plan.tile_elements)
         elif plan.lhs == "rows":
             tile_rows = self.mul(self.m_tiles, plan.mr)
-            self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.line)
-        elif plan.line:
-            with f.when(self.short()):
-                self.pack_rows(self.lhs, self.areas[0], 0, plan.mr, self.M, plan.line)
+            self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.lhs_line)
+        elif plan.lhs_line:
+            with f.when(self.short(self.M, plan.mr)):
+                self.pack_rows(self.lhs, self.areas[0], 0, plan.mr, self.M, plan.lhs_line)
 
-    def short(self) -> str:
-        """Whether lhs has fewer rows than a tile, so that it cannot be read in place."""
-        return self.f(f"icmp slt i64 {self.M}, {self.plan.mr}")
+    def short(self, extent: Size, tile: int) -> str:
+        """Whether an operand has fewer rows than a tile, so that it cannot be read in place."""
+        return self.f(f"icmp slt i64 {extent}, {tile}")
 
     def pack_rhs(self, n: Size) -> None:
         """The panel of nr columns from ``n``: packed just before use, it is still in L1."""
@@ -182,20 +182,23 @@ class _Task:
             self.pack_panels(self.rhs, self.areas[1], n, 1, self.N, plan.nr, plan.nr, 0)
         elif plan.rhs == "panels":
             self.pack_transposed(n)
+        elif plan.rhs_line:
+            with self.f.when(self.short(self.N, plan.nr)):
+                self.pack_rows(self.rhs, self.areas[1], 0, plan.nr, self.N, plan.rhs_line)
 
     def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
         """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
         f, plan = self.f, self.plan
         m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
         m_origin, n_origin = m, n
-        a_row, a_k = (1, plan.pr) if plan.lhs == "panels" else (plan.line, 1)
+        a_row, a_k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
         if plan.lhs == "in place":  # the last tile is moved back inside: its rows exist
             m_origin = self.inside(m, self.M, plan.mr)
             stride = self.lhs.access.stride or 0
             a_row, a_k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
             a = self.at(self.lhs.pointer(f), self.mul(m_origin, a_row), self.mul(self.k0, a_k))
-            if plan.line:
-                a = f(f"select i1 {self.short()}, ptr {self.areas[0]}, ptr {a}")
+            if plan.lhs_line:
+                a = f(f"select i1 {self.short(self.M, plan.mr)}, ptr {self.areas[0]}, ptr {a}")
         else:
             a = self.at(self.areas[0], self.mul(i, plan.tile_elements))
         b_k, mask = plan.nr, None
@@ -210,6 +213,8 @@ class _Task:
             at = (n_origin, self.mul(self.k0, b_k)) if plan.rhs == "in place" else (
                 self.mul(n_origin, b_k), self.k0)
             b = self.at(self.rhs.pointer(f), *at)
+            if plan.rhs_line:
+                b = f(f"select i1 {self.short(self.N, plan.nr)}, ptr {self.areas[1]}, ptr {b}")
         sums = self.areas[2]
         if plan.cut:
             slot = self.add(self.mul(j, plan.mb // plan.mr), i)

@@ -29,6 +29,7 @@ def _llvm() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # for the inline assembly of artifacts
     return llvm
 
 

@@ -49,15 +49,22 @@ def emit_program(
 
     ``symbols`` orders the dims array; ``parallel_for`` names the pool's function.
     """
-    functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
-    functions.append(_program(plan, symbols, parallel_for))
-    functions.append(_arena(plan, symbols))
-    globals_ = [NOWHERE]
+    functions, globals_ = program_parts(plan, target, symbols, parallel_for)
     if entry is not None:
         emitted = emit_entry(entry)
         functions += emitted.functions
         globals_ += emitted.globals_
     return module_text(functions, globals_, prelude=f'target triple = "{target.triple}"')
+
+
+def program_parts(
+    plan: Plan, target: Target, symbols: Sequence[str], parallel_for: str
+) -> tuple[list[FunctionText], list[str]]:
+    """The functions and globals of ``plan``, to be put into a module with other code."""
+    functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
+    functions.append(_program(plan, symbols, parallel_for))
+    functions.append(_arena(plan, symbols))
+    return functions, [NOWHERE]
 
 
 def _load_dims(f: FunctionText, symbols: Sequence[str]) -> dict[str, str]:

@@ -195,10 +195,12 @@ def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar |
     lhs, rhs, out = contract_letters(node.attrs["dims"])
     at: dict[str, Dim] = dict(zip(out, index, strict=True))
     summed = [c for c in lhs if c not in at]
-    assert low.loop is not None
-    at.update(zip(summed, unravel(low.loop, low.loop_dims), strict=True))
+    places = unravel(low.loop, low.loop_dims) if low.loop is not None else (0,) * len(summed)
+    at.update(zip(summed, places, strict=True))
     left = yield node.inputs[0], tuple(at[c] for c in lhs), guard
     right = yield node.inputs[1], tuple(at[c] for c in rhs), guard
+    if low.loop is None:
+        return low.builder.mul(left, right)
     if is_product(node):
         return low.builder.reduce("add", low.builder.mul(left, right), str(low.loop))
     return low.builder.contract(left, right, str(low.loop))
@@ -269,7 +271,9 @@ def lower_contract(low: Lowering, name: str) -> Kernel:
     operands = (*anchor.inputs[0].shape, *anchor.inputs[1].shape)
     sizes = dict(zip(lhs + rhs, operands, strict=True))
     at = {letter: low.axis(letter, sizes[letter]) for letter in out}
-    low.loop_axis("k", tuple(sizes[letter] for letter in lhs if letter not in at))
+    summed = tuple(sizes[letter] for letter in lhs if letter not in at)
+    if product(summed) != 1:
+        low.loop_axis("k", summed)
     index = tuple(at[letter] for letter in out)
     return low.finish(name, [(value, index) for value in low.body.results])
 

@@ -157,7 +157,8 @@ class _Memory:
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         if not array.flags.c_contiguous:
             raise ValueError("kernels run on dense row-major arrays")
-        self.array, self.dtype, self.shape = array, self._TYPES[array.dtype.name], array.shape
+        self.array, self.dtype = array, self._TYPES[array.dtype.name]
+        self.shape: tuple[int, ...] = array.shape
 
     def data_ptr(self) -> int:
         return int(self.array.ctypes.data)
@@ -240,9 +241,10 @@ def _libdevice() -> SimpleNamespace:
     def elementwise(function: Any) -> Any:
         def call(*args: Any) -> Any:
             data = function(*(arg.handle.data for arg in args))
-            kind = max((arg.type for arg in args), key=lambda type_: len(type_.shape))
-            kind = tl.block_type(kind.scalar, list(data.shape)) if kind.is_block() else kind
-            return tl.tensor(TensorHandle(data, kind.scalar), kind)
+            kind = args[0].type.scalar
+            is_block = any(arg.type.is_block() for arg in args)
+            return tl.tensor(TensorHandle(data, kind),
+                             tl.block_type(kind, list(data.shape)) if is_block else kind)
 
         return call
 

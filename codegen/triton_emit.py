@@ -78,7 +78,7 @@ def emit_triton(kernel: Kernel) -> TritonSource:
     header = f"def {emitter.name}({', '.join(argument for argument, _ in signature)}):"
     comments = [f"    # {emitter.pointers[param.name]}: {'mut ' * param.mutable}{param.type}"
                 for param in kernel.params]
-    comments += [f"    # {loc}  {loc.source.strip()}".rstrip() for loc in kernel.locs]
+    comments += [f"    # {' '.join(f'{loc}  {loc.source}'.split())}" for loc in kernel.locs]
     main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
     text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
     return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
@@ -176,7 +176,8 @@ class _Emitter(TileMemory):
         return self.define(text, DTYPES[value.dtype], axes)
 
     def reduced(self, combine: str, value: Tile, axis: str) -> Tile:
-        """A tile combined along one of its axes."""
+        """A tile combined along an axis."""
+        value = self.broadcast(value, self.layout.tile_axes(frozenset((axis, *value.axes))))
         at, dtype = value.axes.index(axis), DTYPES[value.dtype]
         axes = tuple(other for other in value.axes if other != axis)
         if dtype == BOOL:
@@ -253,7 +254,7 @@ class _Emitter(TileMemory):
         """A variable for the running total of a reduction or contraction."""
         dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
         operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
-        axes = self.layout.tile_axes(operands if dot is None else frozenset(dot))
+        axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))
         combine = _combine(stmt)
         word = "sum" if combine == "add" else combine.strip("_")
         name = self.fresh(f"v{stmt.name[1:]}_{word}")

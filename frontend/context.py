@@ -10,9 +10,10 @@ context of a region (a loop body) has a parent, whose tracers become parameters 
 
 from __future__ import annotations
 
+import functools
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -34,6 +35,7 @@ Array = np.ndarray[Any, Any]
 class Api(Protocol):
     """What the operations of a tracer mean; ``numpy_api.NumpyApi`` in fact."""
 
+    def stem(self, ufunc: np.ufunc) -> str: ...
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...
     def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
               options: dict[str, Any]) -> Any: ...
@@ -127,7 +129,7 @@ class TraceContext:
 
     def apply(
         self, function: Callable[..., Any], args: tuple[Any, ...],
-        options: Mapping[str, Any] | None = None, stem: str = "",
+        options: Mapping[str, Any] | None = None, *, stem: str = "",
     ) -> Any:
         """Run one operation the user wrote. The node of its result is named after the variable it
         is assigned to, else ``stem``, else its op. Errors get the user's line.
@@ -325,6 +327,29 @@ def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iter
         yield
     finally:
         SCOPE.reset(token)
+
+
+def composite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of several operations count as one in traced code: its nodes share the line
+    of the call, and its result is named after the variable it is assigned to, or the function."""
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = context_for((*args, *options.values()))
+        if ctx is None:
+            return function(*args, **options)
+        return ctx.apply(function, args, options, stem=function.__name__)
+
+    return call
+
+
+def context_for(operands: Iterable[Any]) -> TraceContext | None:
+    """The trace that an operation on these is recorded in: the active one, or the one that a
+    traced operand belongs to; None outside of any."""
+    ctx = ACTIVE.get()
+    if ctx is not None:
+        return ctx
+    tracer = next((x for x in operands if isinstance(x, Tracer)), None)
+    return None if tracer is None else tracer.context()
 
 
 def nodes_of(item: Any) -> tuple[Node, ...]:

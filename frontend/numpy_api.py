@@ -144,6 +144,10 @@ _INSTEAD: Mapping[str, str] = MappingProxyType({
 class NumpyApi:
     """The meaning of a tracer's operations; see ``context.Api``."""
 
+    def stem(self, ufunc: np.ufunc) -> str:
+        """The name of a result that is not simply one op's."""
+        return "" if ufunc in ufuncs.ROWS else ufunc.__name__
+
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         return ufuncs.operator(ufunc, operands)
 

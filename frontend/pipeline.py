@@ -17,7 +17,7 @@ from typing import Any
 
 from ..codegen.llvm_dims import emit_dim
 from ..codegen.llvm_entry import EntrySpec, InputSpec, OutputSpec
-from ..codegen.llvm_jit import assembly, compile_object, cpu_target, jit_for
+from ..codegen.llvm_jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ..codegen.llvm_program import emit_program
 from ..codegen.llvm_text import FunctionText
 from ..codegen.lower import lower
@@ -124,7 +124,8 @@ class Stages:
         plan = self.plan
         kinds = self.entry_kinds or ("array",) * len(plan.params)
         kinds += ("array",) * (len(plan.params) - len(kinds))
-        inputs = tuple(InputSpec(kind, slot.type.dtype.name, tuple(map(_plain_dim, slot.type.shape)))
+        inputs = tuple(InputSpec(kind, slot.type.dtype.name,
+                                 tuple(map(_plain_dim, slot.type.shape)))
                        for kind, slot in zip(kinds, plan.params, strict=True))
         outputs = tuple(OutputSpec(slot.type.dtype.name, tuple(map(_entry_dim, slot.type.shape)),
                                    given=bool(slot.var)) for slot in plan.results)
@@ -207,7 +208,7 @@ class Machine:
 
     addresses: Mapping[str, int]
     support: Mapping[str, int]
-    keep: object
+    keep: Jit
 
 
 def build(stages: Stages) -> Machine:

@@ -258,18 +258,19 @@ class Tracer(ArrayMethods):
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         ctx = self.context()
-        return ctx.apply(ctx.api.operator, (ufunc, operands))
+        return ctx.apply(ctx.api.operator, (ufunc, operands), stem=ctx.api.stem(ufunc))
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = self.context()
-        return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options))
+        return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
+                         stem=ctx.api.stem(ufunc))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
         ctx = self.context()
-        return ctx.apply(ctx.api.function, (function, args, options))
+        return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
 
     def astype(self, dtype: Any, **_: Any) -> Tracer:
         """The elements converted to another dtype."""

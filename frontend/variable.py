@@ -157,7 +157,8 @@ class Variable(ArrayMethods):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = self._context(inputs)
         if ctx is not None:
-            return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options))
+            return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
+                             stem=ctx.api.stem(ufunc))
         return getattr(ufunc, method)(*_values(inputs), **_values(options))
 
     def __array_function__(
@@ -166,7 +167,8 @@ class Variable(ArrayMethods):
     ) -> Any:
         ctx = ACTIVE.get()
         if ctx is not None:
-            return ctx.apply(ctx.api.function, (function, args, options))
+            return ctx.apply(ctx.api.function, (function, args, options),
+                             stem=function.__name__)
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented  # the tracer among the operands takes over
         return function(*_values(args), **_values(options))

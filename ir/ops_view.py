@@ -281,16 +281,15 @@ def _pad_grad(
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1) -> OpDef:
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, grad=grad,
-                 samples=samples)
+                 differentiable=grad is not None, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
     _view("identity", lambda x: (x,), _identity_view, lambda x: x,
           lambda b, g, x, y: (g,), "x under another name", {},
           tuple(Sample((shape,)) for shape in ((), (0,), (3, 5)))),
-    _view("stop_gradient", lambda x: (x,), _identity_view, lambda x: x,
-          lambda b, g, x, y: (None,), "x, through which no gradient flows", {},
-          (Sample(((3, 5),)),)),
+    _view("stop_gradient", lambda x: (x,), _identity_view, lambda x: x, None,
+          "x, through which no gradient flows", {}, (Sample(((3, 5),)),)),
     _view("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),
           "the same elements, in row-major order, as another shape", {"shape": tuple},

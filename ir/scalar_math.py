@@ -154,7 +154,7 @@ _COEFFICIENTS: dict[str, dict[str, tuple[float, ...]]] = {
         ),
     },
     "sin": {
-        "f32": (0.6415926, -5.1677084, 2.550041, -0.5980371, 0.07711428),
+        "f32": (0.7665926, -5.1677084, 2.550041, -0.5980371, 0.07711428),
         "f64": (
             -0.16666666666666666, 0.008333333333333193, -0.00019841269841204683,
             2.755731920993081e-06, -2.5052106735222827e-08, 1.605893179646514e-10,
@@ -593,14 +593,9 @@ _INVERSE_PI = (
     (2.0**77, 3.583247455607534e-17, -1.0721436282893004e-33),
     (2.0**103, -2.7170920538718753e-25, 1.9429493537593412e-41),
 )
-_SINE_SLOPE = 2.5
-# pi in parts of 33 bits and a rest.
-_PI_PARTS = (
-    3.1415926534682512,
-    1.2154201012607932e-10,
-    4.044532497422333e-21,
-    1.69568553207378e-31,
-)
+_SINE_SLOPE = 2.375
+# pi in three parts; the first has 42 bits, so that n times it is exact or cancels exactly.
+_PI_PARTS = (3.141592653589214, 5.792147943243964e-13, -2.5073980413864998e-29)
 
 
 def _half_turns(x: _Num) -> tuple[_Num, _Num]:
@@ -621,19 +616,17 @@ def _half_turns(x: _Num) -> tuple[_Num, _Num]:
     return t.bits(), wide.fma(low, wide.fma(high, shifter - t))
 
 
-def _radians(x: _Num, offset: float, period: float) -> tuple[_Num, _Num]:
-    """x / period + offset = n + r / period, for float64 |x| < 2^46: the bits of n, and r."""
+def _radians(x: _Num, period: float, offset: float) -> tuple[_Num, _Num, _Num]:
+    """n = rint(x / period + offset) for float64 |x| < 2^46: its bits, n - offset, and what is left
+    of x after subtracting the first part of `period`, exactly."""
     shifter = x.format.shifter
     if offset:
         t = x.fma(1 / period, offset) + shifter
-        whole = t - shifter - offset
+        n = t - shifter - offset
     else:
         t = x.fma(1 / period, shifter)
-        whole = t - shifter
-    r = x
-    for part in _PI_PARTS:
-        r = whole.fma(-part * (period / math.pi), r)
-    return t.bits(), r
+        n = t - shifter
+    return t.bits(), n, n.fma(-_PI_PARTS[0] * (period / math.pi), x)
 
 
 def _sine(x: _Num, quarter: bool) -> _Num:
@@ -644,10 +637,12 @@ def _sine(x: _Num, quarter: bool) -> _Num:
             f = 0.5 - abs(f)
         f = (f.bits() ^ (n << 63)).floating().cast("f32")
         return f.fma(_SINE_SLOPE, f * _polynomial(f * f, x.coefficients("sin")))
-    n, r = _radians(x, 0.5 if quarter else 0.0, math.pi)
+    bits, n, r = _radians(x, math.pi, 0.5 if quarter else 0.0)
+    for part in _PI_PARTS[1:]:
+        r = n.fma(-part, r)
     z = r * r
     y = (r * z).fma(_polynomial(z, x.coefficients("sin")), r)
-    y = (y.bits() ^ (n << 63)).floating()
+    y = _at_least(_at_most((y.bits() ^ (bits << 63)).floating(), 1.0), -1.0)
     return _select(abs(x) < 2.0**46, y, math.nan)
 
 
@@ -671,10 +666,19 @@ def tan(x: _Num) -> _Num:
         p = g * _polynomial(g * g, x.coefficients("tan"))
         y = _select(steep, p.like(1.0), p) / _select(steep, p, 1.0)
         return _unless_tiny(x, (y.bits() ^ (f.bits() & f.format.sign)).floating().cast("f32"))
-    n, r = _radians(x, 0.0, math.pi / 2)
+    bits, n, r = _radians(x, math.pi / 2, 0.0)
+    _, second, third = (part / 2 for part in _PI_PARTS)
+    # r - n * (second + third) in two floats, by exact product, exact sum and one more sum.
+    product = n * second
+    rough = r - product
+    back = r - rough
+    lost = r - (rough + back) + (back - product)
+    lost = lost - n.fma(third, n.fma(second, 0.0 - product))
+    r = rough + lost
+    tail = lost - (r - rough)
     z = r * r
-    p = (r * z).fma(_polynomial(z, x.coefficients("tan")), r)
-    odd = (n & 1).equals(1)
+    p = r + (r * z).fma(_polynomial(z, x.coefficients("tan")), tail.fma(z, tail))
+    odd = (bits & 1).equals(1)
     y = _select(odd, p.like(-1.0), p) / _select(odd, p, 1.0)
     return _unless_tiny(x, _select(abs(x) < 2.0**46, y, math.nan))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -19,10 +19,7 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import CheckSite, Plan, Slot
-from .native_call import Array, CtypesCall
-
-Call = Callable[..., Any]
-
+from .native_call import Array, CtypesCall, NativeCall
 
 class State(Protocol):
     """A variable as the executor sees it."""
@@ -63,14 +60,14 @@ class Program:
     def __init__(
         self,
         plan: Plan,
-        call: Call,
+        call: NativeCall | CtypesCall,
         checked: CtypesCall,
         *,
         kinds: Sequence[str],
         captured: Mapping[str, Array],
         variables: Mapping[str, State],
     ) -> None:
-        self.plan, self._call, self._checked = plan, call, checked
+        self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches = 0
         self._sources: list[int | Array | State] = []
         self._slots: list[Slot] = []
@@ -87,12 +84,22 @@ class Program:
         # Always in one order, so that steps that write several variables cannot deadlock.
         self._locks = [state.lock for state, _ in sorted(self._written, key=lambda w: id(w[0]))]
         self._spare: dict[int, Array] = {}
-        self.direct = call if len(self._slots) == len(plan.params) and not self._written else None
+        # With nothing to bind or commit, callers may skip this object altogether.
+        self.direct = call.call if len(self._slots) == len(plan.params) and not self._written else None
 
     @property
     def arguments(self) -> list[Slot]:
         """The parameters that a caller gives."""
         return self._slots
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that steps may use, from the next one on."""
+        return self._native.threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._native.threads = self._checked.threads = count
 
     def run(self, leaves: Sequence[Any]) -> tuple[Array, ...]:
         """Run one step and commit its variables; results in order, without the variables.
@@ -144,9 +151,8 @@ class Program:
             return results
         ran = self._checked.attempt(*fitted, *targets)
         if ran is not None and ran[0] == 0:
-            kept = tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
+            return tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
                          if not slot.var)
-            return kept
         if ran is None:
             raise error("W303", "the arguments do not fit the compiled program",
                         types=[slot.type for slot in self._slots])

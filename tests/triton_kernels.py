@@ -474,6 +474,22 @@ def constants(dtype: DType) -> Case:
     return Case(kernel, {"x": np.zeros(1, dtype.numpy), "y": zeros(dtype, len(values), 4)})
 
 
+@case((F32,), (F64,))
+def scalars(dtype: DType) -> Case:
+    """Every primitive of floats on scalars: constants, and one that is loaded."""
+    s = KernelBuilder()
+    x, y = s.load("x", dtype, (0,)), s.const(0.75, dtype)
+    at = 0
+    for name, primitive in PRIMITIVES.items():
+        if primitive.rule == "same" and "f" in primitive.kinds:
+            for args in ((x, y, x), (y, y, y), (y, x, y)):
+                s.store("y", (at,), s.apply(name, *args[:primitive.arity]))
+                at += 1
+    kernel = Kernel("scalars", (param("x", dtype, 1), param("y", dtype, at, mutable=True)),
+                    (), tuple(s.body))
+    return Case(kernel, {"x": np.full(1, 0.3, dtype.numpy), "y": zeros(dtype, at)}, ulp=4)
+
+
 @case()
 def awkward_names() -> Case:
     s = KernelBuilder()

@@ -1,0 +1,41 @@
+"""Functions of Weft on plain arrays, outside of any trace: they run at once.
+
+``run_eagerly`` is the one way in. It evaluates the traced graph with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ir.interp import run_graph
+from . import tree
+from .trace import Traced, trace_function
+
+
+def run_eagerly(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """``function(*args, **kwargs)``, which records into a trace, computed now."""
+    traced = trace_function(function, args, kwargs)
+    return interpret(traced, tree.leaves((args, dict(kwargs or {}))))
+
+
+def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
+    """The result of a traced function for the leaves of its arguments; variables it assigns
+    change. Raises the error of the step, which then changes none."""
+    arrays = [np.asarray(leaf, entry.type.dtype.numpy)
+              for leaf, entry in zip(leaves, traced.leaves, strict=True) if entry.param is not None]
+    arrays += [capture.array for capture in traced.captures]
+    before = {name: variable.value for name, variable in traced.variables.items()}
+    state: dict[str, Any] = dict(before)
+    results = run_graph(traced.graph, arrays, state)
+    for name, variable in traced.variables.items():
+        if state[name] is not before[name]:
+            variable.value = np.array(state[name])
+    # NumPy's functions give scalars, not arrays without dims.
+    return tree.unflatten(traced.out_tree, [
+        array.item() if kind == "number" else array[()]
+        for array, kind in zip(results, traced.out_kinds, strict=True)])

@@ -1,0 +1,69 @@
+"""Spec: what an argument will be, wherever an example array is accepted.
+
+    weft.Spec("f32", (None, 784))       one unknown dim, with a symbol of its own
+    weft.Spec("f32", ("b", 784))        arguments whose dims share a symbol have equal sizes
+    "f32[b,784]"                        the same as text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.diagnose import error
+from ..ir.index import Dim, symbol
+from ..ir.types import TensorType, as_dtype, parse_dim, parse_type
+from .source import user_loc
+
+
+class Spec:
+    """dtype and shape of an argument; a dim is an int, a symbol or expression as text, or None."""
+
+    __slots__ = ("_shape", "dtype")
+
+    def __init__(self, dtype: Any, shape: Sequence[Any] = ()) -> None:
+        try:
+            self.dtype = as_dtype(dtype)
+            self._shape = tuple(_dim(dim) for dim in shape)
+        except (TypeError, ValueError) as problem:
+            raise error("W112", f"not a spec: {problem}", locs=user_loc(),
+                        hint='write such as weft.Spec("f32", (None, 784))') from None
+
+    @staticmethod
+    def parse(text: str) -> Spec:
+        """A spec from text such as ``f32[b,784]``; raises DTypeError (W112)."""
+        try:
+            type_ = parse_type(text)
+        except ValueError:
+            raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
+                        hint="name the argument in static_argnames (a text such as 'f32[b,784]' "
+                             "stands for an array)") from None
+        return Spec(type_.dtype, type_.shape)
+
+    def type(self, name: str) -> TensorType:
+        """The tensor type of an argument of that name, which gives its unknown dims symbols."""
+        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "n"
+        return TensorType(self.dtype, tuple(
+            symbol(f"{stem}_{axis}") if dim is None else dim
+            for axis, dim in enumerate(self._shape)))
+
+    @property
+    def shape(self) -> tuple[Dim | None, ...]:
+        return self._shape
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Spec) and self.dtype == other.dtype
+                and self._shape == other._shape)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self._shape))
+
+    def __repr__(self) -> str:
+        dims = ",".join("?" if dim is None else str(dim) for dim in self._shape)
+        return f"Spec({self.dtype}[{dims}])"
+
+
+def _dim(dim: Any) -> Dim | None:
+    if dim is None or not isinstance(dim, (int, str)):
+        return None if dim is None or dim == -1 else dim  # type: ignore[no-any-return]
+    return parse_dim(dim) if isinstance(dim, str) else dim
