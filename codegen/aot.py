@@ -13,7 +13,7 @@ address plus a constant, and loading checks that the header is the very one seen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -23,7 +23,7 @@ from .cpu_check import emit_cpu_check, portable
 from .llvm_program import program_parts
 from .llvm_text import FunctionText, module_text
 from .llvm_threads import pool_parts
-from .llvm_types import memory_type
+from .llvm_types import LLVM_TYPES, memory_type
 from .target import Target
 
 STATUS = MappingProxyType({
@@ -38,7 +38,6 @@ STATUS = MappingProxyType({
 _READ, _PRIVATE, _CLOSE_ON_EXEC, _END = 1, 2, 0o2000000, 2  # of mmap, open and lseek
 _FNV = (0xCBF29CE484222325, 0x100000001B3)
 _MASK = (1 << 64) - 1
-_PATH = "@{}.program"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Artifact:
 
 def is_scalar(source: Source, type_: TensorType) -> bool:
     """True for arguments that C passes by value: numbers that are not variables."""
-    return not type_.rank and source.offset is None
+    return not type_.rank and source.offset is None and type_.dtype.name in LLVM_TYPES
 
 
 def digest(header: bytes) -> int:
@@ -162,17 +161,15 @@ class _Writer:
             _unless(f, f"icmp slt i64 {size}, 0", _status("bad_argument"))
         slots = f.alloca("ptr", len(artifact.sources) + len(artifact.results), 8)
         given = 0
-        for at in range(len(artifact.sources) + len(artifact.results)):
-            source = artifact.sources[at] if at < len(artifact.sources) else Source("result")
+        for at, source in enumerate([*artifact.sources, *map(Source, artifact.results)]):
             pointer = ""
             if source.argument:
                 pointer = f(f"load ptr, ptr {_element(f, 'ptr', '%args', given)}, align 8")
                 given += 1
             if source.offset is not None:
                 weight = _element(f, "i8", "%weights", source.offset)
-                missing = f(f"icmp eq ptr {pointer}, null") if pointer else "true"
-                pointer = f(f"select i1 {missing}, ptr {weight}, ptr {pointer}") if pointer else (
-                    weight)
+                pointer = weight if not pointer else f(
+                    f"select i1 {f(f'icmp eq ptr {pointer}, null')}, ptr {weight}, ptr {pointer}")
             f.do(f"store ptr {pointer}, ptr {_element(f, 'ptr', slots, at)}, align 8")
         self._run(f, slots)
         return f
@@ -191,7 +188,7 @@ class _Writer:
         f.ret(f"i32 {f(f'{program} {aligned}, {threads}')}")
         f.place("own")
         size = f(f"call i64 @{self.name}.program_arena(ptr %dims)")
-        # One byte more, because no memory at all may be told by NULL.
+        # Never 0 bytes, for which NULL would not mean that memory is short.
         rounded = f(f"and i64 {f(f'add i64 {size}, {ALIGNMENT}')}, {-ALIGNMENT}")
         block = f.call("ptr", "aligned_alloc", ("i64", str(ALIGNMENT)), ("i64", rounded))
         _unless(f, f"icmp eq ptr {block}, null", _status("no_memory"))

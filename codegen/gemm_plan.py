@@ -17,6 +17,7 @@ cycle; only their ratios matter.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -150,23 +151,26 @@ def _plan(
     packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
     plan = GemmPlan(element, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes, swap=swap)
-    if _in_place(lhs, size, N, 8 * nr) and (M is not None or lhs.lanes == "k"):
+    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (M is not None or lhs.lanes == "k"):
         plan = replace(plan, lhs="in place", lhs_line=0 if M is not None else lhs.stride or 0)
-    if rhs.lanes == "free" and N is not None and _in_place(rhs, size, M, 8 * mr):
+    if rhs.lanes == "free" and N is not None and _in_place(rhs, size, nr, M, 8 * mr):
         plan = replace(plan, rhs="in place")
     if turned is not None:
         plan = replace(plan, rhs="turned", rhs_line=0 if N is not None else rhs.stride or 0)
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
 
 
-def _in_place(access: Access, size: int, uses: int | None, few: int) -> bool:
-    """Whether a plain array is read where it lies: not where each k begins a row that competes
-    with the others for its place in L1, unless it has few uses."""
+def _in_place(access: Access, size: int, width: int, uses: int | None, few: int) -> bool:
+    """Whether a plain array is read where it lies.
+
+    Not if each step of k reads ``width`` elements of a row that shares its place in L1 with most
+    other rows, as rows a power of two apart do, and packing them pays (more than ``few`` uses).
+    """
     if access.stride is None or access.stride > _LONGEST_LINE:
         return False
     if access.lanes == "k" or (uses is not None and uses <= few):
         return True
-    return access.stride * size % _SAME_SET != 0
+    return math.gcd(access.stride * size, _SAME_SET) <= 16 * width * size
 
 
 def _turned_tile(
@@ -194,7 +198,7 @@ def _register_tile(
             m_tiles = _NOMINAL / mr if M is None else -(-max(1, M) // mr)
             n_tiles = _NOMINAL / (nv * lanes) if N is None else -(-max(1, N) // (nv * lanes))
             # Two fma or loads a cycle, their latency, and data that comes from beyond L1.
-            step = max(mr * nv / 2, (mr + nv) / 2, 5.0) + 0.1 * (nv + mr / lanes)
+            step = max(mr * nv / 2, (mr + nv) / 2, 6.0) + 0.1 * (nv + mr / lanes)
             cycles = m_tiles * n_tiles * (depth * step + 4 * mr * nv + 20)
             best = min(best, (cycles, -mr, nv))
     cycles, mr, nv = best

@@ -92,14 +92,14 @@ def _pointer_type(dtype: DType) -> str:
 
 
 def _warps(layout: Layout) -> int:
-    """Warps of 32 threads that give each thread eight elements of the largest tile; 32 for
-    ``tl.dot``, which reads its operands once for all elements of a thread."""
+    """Warps of 32 threads that give each thread eight elements of the largest tile; 16 for
+    ``tl.dot``, which reads its operands once for all elements of a thread (32 spill)."""
     kernel = layout.kernel
     dots = any(isinstance(stmt, Contract) and is_dot(kernel, stmt) for stmt in kernel.body)
     largest = max((prod(layout.size(axis) for axis in layout.tile_axes(names))
                    for names in (*axes_of(kernel).values(), *store_axes(kernel).values())),
                   default=1)
-    return min(8, max(1, largest // (1024 if dots else 256)))
+    return min(8, max(1, largest // (512 if dots else 256)))
 
 
 def _seq_axis(kernel: Kernel) -> Axis | None:

@@ -196,7 +196,7 @@ TRITON_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 })
 
 # Composite primitives that Triton computes to an ULP or two, for these dtypes. Not for f32: tl.exp
-# is ex2.approx of a rounded product (64 ULP at 80), and libdevice flushes denormals there.
+# is ex2.approx of a rounded product (tens of ULP at 80), and libdevice flushes denormals there.
 TRITON_NATIVES: Mapping[tuple[str, str], Emit] = MappingProxyType({
     (name, "f64"): _call(f"tl.{name}")
     for name in ("exp", "exp2", "log", "log2", "sin", "cos", "erf")

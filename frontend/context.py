@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -83,7 +83,7 @@ class TraceContext:
         self.alive = True
         self.variables: dict[str, Any] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
-        self.source = SourceMap() if parent is None else parent.source
+        self.source: SourceMap = SourceMap() if parent is None else parent.source
         self._held: dict[int, _Held] = {}
         self._inherited: dict[int, Tracer] = {}
         self._var_names: dict[int, str] = {}
@@ -264,6 +264,16 @@ class TraceContext:
         return Operation((node,), node.name)
 
     @contextmanager
+    def waiting(self, *operations: Operation) -> Iterator[None]:
+        """Let nodes made in the body run after these operations."""
+        saved = self.builder.after
+        self.builder.after = (*saved, *(node for op in operations for node in op.nodes))
+        try:
+            yield
+        finally:
+            self.builder.after = saved
+
+    @contextmanager
     def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:
         """Let reads of these variables give these tracers, until the variables are written."""
         names = {self._resource(variable)["var"]: tracer
@@ -350,6 +360,19 @@ def context_for(operands: Iterable[Any]) -> TraceContext | None:
         return ctx
     tracer = next((x for x in operands if isinstance(x, Tracer)), None)
     return None if tracer is None else tracer.context()
+
+
+def after(value: Any, operations: Sequence[Operation]) -> Any:
+    """The same traced value, had only when the operations have run: to fetch it is to run them."""
+    ctx = context_for((value,))
+    if ctx is None or not isinstance(value, Tracer):
+        return value
+
+    def record() -> Tracer:
+        with ctx.waiting(*operations):
+            return ctx.emit("identity", value)
+
+    return ctx.apply(record, ())
 
 
 def nodes_of(item: Any) -> tuple[Node, ...]:

@@ -88,9 +88,9 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
 
     def matmul(inputs: tuple[Any, ...], wanted: Any, result: Any) -> Any:
         # matmul takes vectors on either side; the other gufuncs are what it means then.
-        vectors = tuple(len(shape_of(x)) == 1 for x in inputs)
-        return {(True, True): _vecdot, (False, True): _matvec, (True, False): _vecmat,
-                (False, False): run}[vectors](inputs, wanted, result)
+        left, right = (len(shape_of(x)) == 1 for x in inputs)
+        forms = {(True, True): _vecdot, (False, True): _matvec, (True, False): _vecmat}
+        return forms.get((left, right), run)(inputs, wanted, result)
 
     return matmul if left_core == "MK" and right_core == "KN" else run
 
@@ -121,7 +121,7 @@ def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
 
 def dot(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
-        return np.multiply(strong(a), b)  # type: ignore[call-overload]
+        return np.multiply(strong(a), b)
     x, y = _pair(a, b)
     _check_core(x, y, "K", "K" if y.ndim == 1 else "KN")
     left = _LETTERS[:x.ndim - 1] + "K"
@@ -131,7 +131,7 @@ def dot(a: Any, b: Any) -> Any:
 
 def inner(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
-        return np.multiply(strong(a), b)  # type: ignore[call-overload]
+        return np.multiply(strong(a), b)
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
@@ -209,7 +209,7 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     for term, rank in zip(terms, ranks, strict=True):
         own = dots[batch - (rank - len(term) + 3):] if "..." in term else ""
         term = term.replace("...", own)
-        if len(term) != rank or not term.isalpha() and term:
+        if len(term) != rank or (term and not term.isalpha()):
             raise error("W102", f"'{subscripts}' does not fit an operand of {rank} dims")
         filled.append(term)
     if arrow:

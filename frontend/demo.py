@@ -11,6 +11,7 @@ import importlib.util
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def make_variables(seed: int = 0) -> list[Variable]:
     """Weights (He et al., 2015) and zero biases of the layers of ``WIDTHS``."""
     rng = np.random.default_rng(seed)
     variables = []
-    for layer, (fan_in, fan_out) in enumerate(zip(WIDTHS, WIDTHS[1:], strict=False), 1):
+    for layer, (fan_in, fan_out) in enumerate(pairwise(WIDTHS), 1):
         scale = np.sqrt(2.0 / fan_in)
         weights = rng.standard_normal((fan_in, fan_out)) * scale
         variables.append(Variable(weights.astype(np.float32), name=f"w{layer}"))

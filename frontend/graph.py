@@ -17,7 +17,6 @@ from typing import Any
 
 from ..ir.diagnose import error
 from ..ir.graph import Node, Value
-from ..ir.types import parse_type
 from .context import TraceContext
 from .numpy_api import NumpyApi
 from .scope import active

@@ -198,7 +198,8 @@ def getitem(x: Any, index: Any) -> Tracer:
     spans = [item if isinstance(item, Span) else Span(0, 1, x.type.shape[axis])
              for axis, item in enumerate(parsed.axes)]
     x = take_spans(x, spans)
-    sizes = {axis: span.count for axis, span in enumerate(spans) if span.keep and axis not in arrays}
+    sizes = {axis: span.count for axis, span in enumerate(spans)
+             if span.keep and axis not in arrays}
     if not arrays:
         return reshape(x, tuple(1 if axis is None else sizes[axis] for axis in parsed.layout
                                 if axis is None or axis in sizes))

@@ -163,10 +163,10 @@ class NumpyApi:
         found = FUNCTIONS.get(function)
         name = _full_name(function)
         if found is None:
-            hint = _INSTEAD.get(function.__name__, "write it with other NumPy functions, or call it "
-                                                   "outside of the traced function")
-            raise error("W113", f"{name} is not supported in traced code", hint=f"use {hint}"
-                        if function.__name__ in _INSTEAD else hint)
+            instead = _INSTEAD.get(function.__name__)
+            raise error("W113", f"{name} is not supported in traced code",
+                        hint=f"use {instead}" if instead else "write it with other functions, or "
+                             "call it outside of the traced function")
         options = {key: value for key, value in options.items()
                    if value is not np._NoValue and not (key == "out" and value is None)
                    and not (key == "where" and value is True)}

@@ -16,7 +16,6 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Dim, Expr, divide, product
 from ..ir.types import DType, TensorType, as_dtype
-from .context import Array
 from .scope import current
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
-
-import numpy as np
 
 from ..codegen.llvm_jit import Jit
 from ..ir.index import Dim, evaluate
 from ..ir.plan import Plan
-from ..runtime.executor import Program, State, default_threads
+from ..runtime.executor import Program, Source, State
 from ..runtime.native_call import (
     Argument,
     CtypesCall,
@@ -20,9 +18,8 @@ from ..runtime.native_call import (
     Support,
     native_call,
 )
+from ..runtime.threads import follow_thread_limit, thread_limit
 from .pipeline import Stages, build
-
-Array = np.ndarray[Any, Any]
 
 
 @cache
@@ -37,7 +34,6 @@ def _support(jit: Jit) -> Support | None:
 def signature_of(plan: Plan, kinds: tuple[str, ...], symbols: tuple[str, ...],
                  single: bool) -> Signature:
     """What the ctypes path must know of a plan."""
-    kinds += ("array",) * (len(plan.params) - len(kinds))
     inputs = tuple(Argument(kind, slot.type.dtype.name, tuple(map(_size, slot.type.shape)))
                    for kind, slot in zip(kinds, plan.params, strict=True))
     outputs = tuple(Result(slot.type.dtype.name, tuple(map(_size, slot.type.shape)),
@@ -55,16 +51,27 @@ def _size(dim: Dim) -> Any:
 
 def make_program(
     stages: Stages,
-    captured: Mapping[str, Array] | None = None,
+    sources: Sequence[Source] | None = None,
     variables: Mapping[str, State] | None = None,
 ) -> Program:
-    """Compile ``stages`` and bind closed-over arrays (by parameter name) and variables."""
+    """Compile ``stages`` and bind its parameters.
+
+    ``sources`` says where the parameters of the traced graph come from (default: arguments in
+    order); those that hold variables follow them in the plan and are found in ``variables``.
+    """
     machine = build(stages)
     plan, entry = stages.plan, stages.entry
-    threads = stages.options.threads or default_threads()
+    threads = stages.options.threads or thread_limit()
     lookup = machine.addresses.__getitem__
-    checked = CtypesCall(signature_of(plan, stages.entry_kinds, stages.symbols, entry.single),
+    kinds = tuple(spec.kind for spec in entry.inputs)
+    checked = CtypesCall(signature_of(plan, kinds, stages.symbols, entry.single),
                          lookup, keep=machine, threads=threads)
     native = native_call(plan.name, lookup, _support(machine.keep), keep=machine, threads=threads)
-    return Program(plan, native or checked, checked, kinds=stages.entry_kinds,
-                   captured=captured or {}, variables=variables or {})
+    bound: list[Source] = list(range(len(plan.params)) if sources is None else sources)
+    states = variables or {}
+    bound += [states[slot.var] for slot in plan.params if slot.var]
+    program = Program(plan, native or checked, checked, sources=bound[:len(plan.params)],
+                      kinds=kinds, written=states)
+    if stages.options.threads is None:
+        follow_thread_limit(program)
+    return program

@@ -52,7 +52,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False)
 
 def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
     """The array as floats to average, and the dtype of the result; float16 in float32."""
-    result = np.dtype(dtype) if dtype is not None else x.dtype if x.dtype.kind not in "iub" else _F64
+    own = x.dtype if x.dtype.kind not in "iub" else _F64
+    result = own if dtype is None else np.dtype(dtype)
     return cast(x, _F32 if result == np.float16 else result), result
 
 
@@ -115,7 +116,7 @@ def average(
         if not returned:
             return result
         count = product(x.type.shape[at] for at in axes_of(axis, x.ndim))
-        return result, np.full_like(result, as_number(count))  # type: ignore[call-overload]
+        return result, np.full_like(result, as_number(count))
     w: Any = strong(weights)
     if w.type.shape != x.type.shape:
         if axis is None or isinstance(axis, (tuple, list)) or w.ndim != 1:
@@ -156,7 +157,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     x = moveaxis(a, (axis1, axis2), (-2, -1))
     mask = band(x.type.shape[-2:], offset, "eq")
-    return sum_(np.where(mask, x, 0), (-2, -1), dtype)  # type: ignore[call-overload]
+    return sum_(np.where(mask, x, 0), (-2, -1), dtype)
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:

@@ -26,7 +26,8 @@ class Scope:
 
 
 ACTIVE: ContextVar[TraceContext | None] = ContextVar("weft_active_trace", default=None)
-SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=Scope())
+_NOTHING = Scope()
+SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 
 
 def active() -> TraceContext | None:

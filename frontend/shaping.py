@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,8 +15,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Dim
-from .indexing import as_number, getitem, take_spans
-from .indexing import Span as _Span
+from .indexing import Span, as_number, getitem, take_spans
 from .operand import (
     Kind,
     as_dim,
@@ -160,7 +160,9 @@ def concatenate(
     return current().emit("concatenate", *parts, axis=axis)
 
 
-def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None) -> Tracer:
+def stack(
+    arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None
+) -> Tracer:
     arrays = list(arrays)
     shapes = [shape_of(x) for x in arrays]
     if any(shape != shapes[0] for shape in shapes):
@@ -209,14 +211,14 @@ def array_split(
     edges = [None, *map(as_number, inner), None]
     before = (slice(None),) * axis
     return [fresh(getitem(x, (*before, slice(first, last))))
-            for first, last in zip(edges[:-1], edges[1:], strict=True)]
+            for first, last in itertools.pairwise(edges)]
 
 
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
     axes = axes_of(axis, x.ndim)
     return fresh(take_spans(x, [
-        _Span(dim - 1, -1, dim) if at in axes and dim != 0 else _Span(0, 1, dim)
+        Span(dim - 1, -1, dim) if at in axes and dim != 0 else Span(0, 1, dim)
         for at, dim in enumerate(x.type.shape)]))
 
 
@@ -361,7 +363,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tracer:
         counted = current().emit("iota", axis=0, dtype=_dtype(kind), shape=(size,))
         if first == 0:
             return counted
-        return counted + as_number(first)  # type: ignore[no-any-return, operator]
+        return counted + as_number(first)  # type: ignore[no-any-return]
     return fresh(to_tracer(np.arange(*args, dtype=dtype)))
 
 

@@ -65,5 +65,5 @@ class Spec:
 
 def _dim(dim: Any) -> Dim | None:
     if dim is None or not isinstance(dim, (int, str)):
-        return None if dim is None or dim == -1 else dim  # type: ignore[no-any-return]
+        return None if dim is None or dim == -1 else dim
     return parse_dim(dim) if isinstance(dim, str) else dim

@@ -1,9 +1,9 @@
 """Tracing: run a Python function once on tracers and keep the graph it draws.
 
-Arguments are nests of arrays, NumPy and Python scalars, ``Spec`` and texts such as ``"f32[b,784]"``;
-each leaf becomes a parameter. Python scalars are parameters too, with NumPy's weak promotion, so a
-changing learning rate does not trace again. Arguments in ``static_argnames`` stay what they are and
-belong to the structure (``in_tree``), hence to the cache key.
+Arguments are nests of arrays, NumPy and Python scalars, ``Spec`` and texts (``"f32[b,784]"``); each
+leaf becomes a parameter. Python scalars are parameters too, with NumPy's weak promotion, so that a
+changing learning rate does not trace again. Arguments in ``static_argnames`` stay what they are
+and belong to the structure (``in_tree``), hence to the cache key.
 
 Closed-over arrays come after the leaves among the graph's parameters, as ``captures``.
 """
@@ -94,7 +94,7 @@ class Signature:
     ) -> tuple[list[Any], tree.TreeDef]:
         """The leaves of a call and its structure, which holds the static arguments."""
         if self.static:
-            args = tuple(self._wrapped(self._name(at), value) for at, value in enumerate(args))
+            args = tuple(self._wrapped(self.name(at), value) for at, value in enumerate(args))
             kwargs = {name: self._wrapped(name, value) for name, value in kwargs.items()}
         return tree.flatten((args, dict(kwargs)))
 
@@ -107,7 +107,8 @@ class Signature:
                         hint="use a tuple instead of a list, or pass an array that is traced")
         return tree.Static(value)
 
-    def _name(self, at: int) -> str:
+    def name(self, at: int) -> str:
+        """The name of positional argument number ``at``."""
         if at < len(self.positional):
             return self.positional[at]
         return f"{self.rest}[{at - len(self.positional)}]"
@@ -115,7 +116,7 @@ class Signature:
     def names(self, structure: tree.TreeDef) -> list[str]:
         """The name of each leaf of a call's structure."""
         args, kwargs = structure.children
-        names = [self._name(at) + path for at, child in enumerate(args.children)
+        names = [self.name(at) + path for at, child in enumerate(args.children)
                  for path in tree.paths(child)]
         keys: Any = kwargs.meta
         return names + [key + path for key, child in zip(keys, kwargs.children, strict=True)

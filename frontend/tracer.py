@@ -21,6 +21,7 @@ from ..ir.diagnose import Error, error
 from ..ir.graph import Node, Value
 from ..ir.index import Dim, Expr
 from ..ir.types import TensorType
+from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import assigns_item, user_loc
 
@@ -38,106 +39,6 @@ class Operation:
         return f"Operation<{self.name}>"
 
 
-def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def forward(self: Any, other: Any) -> Any:
-        return NotImplemented if _foreign(other) else self._operate(ufunc, self, other)
-
-    def reflected(self: Any, other: Any) -> Any:
-        return NotImplemented if _foreign(other) else self._operate(ufunc, other, self)
-
-    return forward, reflected
-
-
-def _foreign(other: Any) -> bool:
-    """True for operands that are no numbers, and for classes that opt out of NumPy."""
-    return (other is None or isinstance(other, str)
-            or getattr(type(other), "__array_ufunc__", True) is None)
-
-
-def _unary(ufunc: np.ufunc) -> Callable[..., Any]:
-    def method(self: Any) -> Any:
-        return self._operate(ufunc, self)
-
-    return method
-
-
-def _function(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"``np.{function.__name__}`` of this array."
-    return method
-
-
-def _dims(args: tuple[Any, ...]) -> Any:
-    """``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same."""
-    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-
-
-class ArrayMethods:
-    """The operators and methods of an array, for tracers and variables."""
-
-    __slots__ = ()
-    __array_priority__ = 1000
-
-    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
-        return ufunc(*operands)
-
-    __add__, __radd__ = _binary(np.add)
-    __sub__, __rsub__ = _binary(np.subtract)
-    __mul__, __rmul__ = _binary(np.multiply)
-    __truediv__, __rtruediv__ = _binary(np.true_divide)
-    __floordiv__, __rfloordiv__ = _binary(np.floor_divide)
-    __mod__, __rmod__ = _binary(np.remainder)
-    __pow__, __rpow__ = _binary(np.power)
-    __matmul__, __rmatmul__ = _binary(np.matmul)
-    __and__, __rand__ = _binary(np.bitwise_and)
-    __or__, __ror__ = _binary(np.bitwise_or)
-    __xor__, __rxor__ = _binary(np.bitwise_xor)
-    __lshift__, __rlshift__ = _binary(np.left_shift)
-    __rshift__, __rrshift__ = _binary(np.right_shift)
-    __lt__, __gt__ = _binary(np.less)[0], _binary(np.greater)[0]
-    __le__, __ge__ = _binary(np.less_equal)[0], _binary(np.greater_equal)[0]
-    __eq__, __ne__ = _binary(np.equal)[0], _binary(np.not_equal)[0]
-    # Compared element by element, hashed by identity: a placeholder is a key of feed_dict.
-    __hash__ = object.__hash__
-    __neg__, __pos__ = _unary(np.negative), _unary(np.positive)
-    __abs__, __invert__ = _unary(np.absolute), _unary(np.invert)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
-
-    sum, mean, max, min = map(_function, (np.sum, np.mean, np.max, np.min))
-    any, all, var, std = map(_function, (np.any, np.all, np.var, np.std))
-    argmax, argmin, clip, dot = map(_function, (np.argmax, np.argmin, np.clip, np.dot))
-    squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
-    repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
-
-    def flatten(self) -> Any:
-        """A one-dimensional copy."""
-        return np.copy(np.ravel(self))  # type: ignore[call-overload]
-
-    def reshape(self, *shape: Any) -> Any:
-        """The same elements in another shape; one dim may be -1."""
-        return np.reshape(self, _dims(shape))  # type: ignore[call-overload]
-
-    def transpose(self, *axes: Any) -> Any:
-        """The axes in another order; reversed without arguments."""
-        return np.transpose(self, _dims(axes) or None)  # type: ignore[call-overload]
-
-    @property
-    def T(self) -> Any:  # noqa: N802
-        return np.transpose(self)  # type: ignore[call-overload]
-
-    @property
-    def mT(self) -> Any:  # noqa: N802
-        return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
-
-
 class Tracer(ArrayMethods):
     """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
 
@@ -145,9 +46,11 @@ class Tracer(ArrayMethods):
                  "_version", "weak")
 
     def __init__(
-        self, ctx: TraceContext, value: Value, *, weak: bool = False, argument: bool = False
+        self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
+        argument: bool = False,
     ) -> None:
-        self._ctx, self._value, self.weak, self._argument = ctx, value, weak, argument
+        self._ctx, self.weak, self._argument = ctx, weak, argument
+        self._value: Any = value
         self._changed: Tracer | None = None  # what an in-place operation made of this array
         self._root: Tracer | None = None     # the array that this one is a view of, if any,
         self._index: Any = None              # the index it was taken with,
@@ -159,7 +62,8 @@ class Tracer(ArrayMethods):
     @property
     def value(self) -> Value:
         """The value in the graph."""
-        return self._value
+        value: Value = self._value
+        return value
 
     @property
     def ctx(self) -> TraceContext:
@@ -168,7 +72,7 @@ class Tracer(ArrayMethods):
 
     @property
     def type(self) -> TensorType:
-        return self._value.type
+        return self.value.type
 
     @property
     def name(self) -> str:
@@ -177,27 +81,27 @@ class Tracer(ArrayMethods):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._value.dtype.numpy
+        return self.type.dtype.numpy
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Ints, and ``SymbolicDim`` for what is not known before the arguments are."""
-        shape = self._value.type.shape
+        shape = self.type.shape
         if all(isinstance(dim, int) for dim in shape):
             return shape
         return tuple(wrap_dim(self._ctx, dim) for dim in shape)
 
     @property
     def ndim(self) -> int:
-        return len(self._value.type.shape)
+        return self.type.rank
 
     @property
     def size(self) -> Any:
-        return wrap_dim(self._ctx, self._value.type.size)
+        return wrap_dim(self._ctx, self.type.size)
 
     @property
     def itemsize(self) -> int:
-        return self._value.dtype.itemsize
+        return self.type.dtype.itemsize
 
     @property
     def nbytes(self) -> Any:
@@ -455,14 +359,14 @@ class SymbolicDim(Tracer):
     __slots__ = ("expr",)
 
     def __init__(self, ctx: TraceContext, expr: Expr) -> None:
-        super().__init__(ctx, None, weak=True)  # type: ignore[arg-type]
+        super().__init__(ctx, None, weak=True)
         self.expr = expr
 
     @property
     def value(self) -> Value:
         if self._value is None:
             self._value = self._ctx.dim(self.expr)
-        return self._value
+        return super().value
 
     @property
     def type(self) -> TensorType:
@@ -492,11 +396,13 @@ class SymbolicDim(Tracer):
 
     def __eq__(self, other: Any) -> Any:
         difference = _difference(self, other)
-        return Tracer.__eq__(self, other) if isinstance(difference, Expr) else difference == 0
+        return self._operate(np.equal, self, other) if isinstance(
+            difference, Expr) else difference == 0
 
     def __ne__(self, other: Any) -> Any:
         difference = _difference(self, other)
-        return Tracer.__ne__(self, other) if isinstance(difference, Expr) else difference != 0
+        return self._operate(np.not_equal, self, other) if isinstance(
+            difference, Expr) else difference != 0
 
     def __index__(self) -> int:
         raise self._no_number("an int", "make arrays of this size with np.zeros(shape, like=x) or "

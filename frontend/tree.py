@@ -64,7 +64,8 @@ class TreeDef:
         parts = [f"{key}{child!r}" for key, child in zip(_labels(self), self.children, strict=True)]
         if self.kind in (list, tuple):
             parts = [repr(child) for child in self.children]
-        brackets = {dict: "{}", list: "[]", tuple: "()"}.get(self.kind)
+        known: dict[type, str] = {dict: "{}", list: "[]", tuple: "()"}
+        brackets = known.get(self.kind)
         text = ", ".join(parts)
         return (brackets[0] + text + brackets[1]) if brackets else f"{self.kind.__name__}({text})"
 
@@ -232,14 +233,29 @@ def _paths(structure: TreeDef, prefix: str, found: list[str]) -> None:
 
 
 def _labels(structure: TreeDef) -> list[str]:
+    form, keys = level(structure)
+    dotted = form in ("namedtuple", "dataclass")
+    return [f".{key}" if dotted else f"[{key!r}]" for key in keys]
+
+
+def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
+    """What the outermost level of a nest is, and how its children are told apart.
+
+    The forms are leaf, none, static, list, tuple, dict, namedtuple, dataclass, and custom for
+    a registered class, with positions, keys or field names.
+    """
     kind, meta = structure.kind, structure.meta
-    if kind is None or not structure.children:
-        return []
-    keys: Any = range(len(structure.children))
+    simple = {None: "leaf", type(None): "none", Static: "static"}.get(kind)
+    if simple is not None:
+        return simple, ()
+    assert kind is not None
+    places = range(len(structure.children))
+    if kind in (list, tuple):
+        return kind.__name__, places
     if issubclass(kind, dict):
-        keys = meta[0] if kind is defaultdict else meta  # type: ignore[index]
-    elif hasattr(kind, "_fields"):
-        return [f".{name}" for name in kind._fields]
-    elif "__dataclass_fields__" in kind.__dict__ and _HANDLERS not in kind.__dict__:
-        return [f".{name}" for name in _dataclass_fields(kind)[0]]
-    return [f"[{key!r}]" for key in keys]
+        return "dict", meta[0] if kind is defaultdict else meta  # type: ignore[index, return-value]
+    if _HANDLERS in kind.__dict__:
+        return "custom", places
+    if hasattr(kind, "_fields"):
+        return "namedtuple", kind._fields
+    return "dataclass", _dataclass_fields(kind)[0]

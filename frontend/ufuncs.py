@@ -7,6 +7,7 @@ shape. A Python operator on Python numbers (traced ones too) follows Python: its
 
 from __future__ import annotations
 
+import operator as operators
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -39,8 +40,10 @@ ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
     if isinstance(function, np.ufunc)})
 
-COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.greater,
-                         np.greater_equal))
+_PYTHON: Mapping[Any, Callable[[int, int], bool]] = MappingProxyType({
+    np.equal: operators.eq, np.not_equal: operators.ne, np.less: operators.lt,
+    np.less_equal: operators.le, np.greater: operators.gt, np.greater_equal: operators.ge})
+COMPARISONS = frozenset(_PYTHON)
 _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 _LN2 = 0.6931471805599453
 
@@ -170,9 +173,9 @@ SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
 })
 
 # What bool and integer operands mean to ops whose rows take floats or numbers only.
-_BOOL_ROWS = MappingProxyType({np.add: "or_", np.multiply: "and_"})
+_BOOL_ROWS: Mapping[Any, str] = MappingProxyType({np.add: "or_", np.multiply: "and_"})
 _WHOLE = frozenset((np.floor, np.ceil, np.trunc, np.rint))  # the identity on integers
-_TESTS = MappingProxyType({np.isnan: False, np.isinf: False, np.isfinite: True})
+_TESTS: Mapping[Any, bool] = MappingProxyType({np.isnan: False, np.isinf: False, np.isfinite: True})
 
 
 def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
@@ -307,7 +310,7 @@ def resolve(
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
-        return ufunc.resolve_dtypes((*kinds, None), **options)  # type: ignore[arg-type]
+        return ufunc.resolve_dtypes((*kinds, None), **options)
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
         hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
@@ -353,9 +356,6 @@ def _beyond(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> b
         if isinstance(x, int) and not isinstance(x, bool) and not limits.min <= x <= limits.max:
             other = int(limits.max if x > limits.max else limits.min)
             pair = (x, other) if at == 0 else (other, x)
-            compare = {np.equal: "__eq__", np.not_equal: "__ne__", np.less: "__lt__",
-                       np.less_equal: "__le__", np.greater: "__gt__",
-                       np.greater_equal: "__ge__"}[ufunc]
-            return bool(getattr(pair[0], compare)(pair[1]))
+            return bool(_PYTHON[ufunc](*pair))
     return None
 

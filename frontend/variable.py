@@ -17,9 +17,10 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
+from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import user_loc
-from .tracer import ArrayMethods, At, Tracer
+from .tracer import At, Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,7 +52,7 @@ class Variable(ArrayMethods):
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None
         self.trainable = trainable
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()  # held by who replaces the value
         self.value = array
         self.name = self._register(name or "Variable")
 
@@ -123,7 +124,7 @@ class Variable(ArrayMethods):
         if ctx is not None:
             return ctx.apply(ctx.api.assign, (self, value, op))
         array = self._fitting(value)
-        with self._lock:
+        with self.lock:
             self.value = self._value + array if op == "update_var" else array
         return self
 

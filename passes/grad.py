@@ -74,7 +74,7 @@ def jvp(
 ) -> list[Value | None]:
     """Append the derivative of each output along ``tangents``; None where there is no path.
 
-    The builder must not fold constants, which the placeholders of the cotangents are.
+    The builder must neither fold nor share: the placeholders of the cotangents are constants.
     """
     results: list[Value | None] = []
     for output in outputs:

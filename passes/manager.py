@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
+from .fuse import LIMIT, fuse
 from .place import place
 from .simplify import simplify
 from .state import resolve_state
@@ -73,13 +74,24 @@ class Place(Pass):
         return place(graph, self.devices)
 
 
-PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Simplify, Place)})
+@dataclass(frozen=True)
+class Fuse(Pass):
+    """Regions of at most ``max`` nodes that become one kernel each."""
+
+    name: ClassVar[str] = "fuse"
+    max: int = LIMIT
+
+    def run(self, graph: Graph) -> Graph:
+        return fuse(graph, self.max)
+
+
+PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
-    0: "state,place",
-    1: "state,simplify{rounds=1},place",
-    2: "state,simplify,place",
+    0: "state,place,fuse{max=1}",
+    1: "state,simplify{rounds=1},place,fuse",
+    2: "state,simplify,place,fuse",
 })
 
 

@@ -7,10 +7,9 @@ or a whole new value. Steps that write a variable take turns; all others run sid
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import CheckSite, Plan, Slot
 from .native_call import Array, CtypesCall, NativeCall
 
+
 class State(Protocol):
     """A variable as the executor sees it."""
 
@@ -29,32 +29,14 @@ class State(Protocol):
     lock: threading.RLock
 
 
-def default_threads() -> int:
-    """Threads a program may use: OMP_NUM_THREADS, else the CPUs this process may run on.
-
-    A control group's quota counts as its number of whole CPUs.
-    """
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    return max(1, min(len(os.sched_getaffinity(0)), _quota()))
-
-
-def _quota() -> int:
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            limit, period = file.read().split()
-        return max(1, int(limit) // int(period))
-    except (OSError, ValueError):
-        return 1 << 10
+Source = int | Array | State
 
 
 class Program:
     """A plan, its native call and where each of the plan's parameters comes from.
 
-    ``captured`` maps parameter names to closed-over arrays, ``variables`` variable names to their
-    objects; all other parameters are arguments, in order. ``kinds`` says which arguments are
-    Python scalars.
+    ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
+    a closed-over array, or a variable; ``kinds`` its form: array, float, int or bool.
     """
 
     def __init__(
@@ -63,34 +45,34 @@ class Program:
         call: NativeCall | CtypesCall,
         checked: CtypesCall,
         *,
+        sources: Sequence[Source],
         kinds: Sequence[str],
-        captured: Mapping[str, Array],
-        variables: Mapping[str, State],
+        written: Mapping[str, State],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches = 0
-        self._sources: list[int | Array | State] = []
-        self._slots: list[Slot] = []
-        self._kinds = list(kinds)
-        for slot in plan.params:
-            if slot.var:
-                self._sources.append(variables[slot.var])
-            elif slot.name in captured:
-                self._sources.append(captured[slot.name])
-            else:
-                self._sources.append(len(self._slots))
-                self._slots.append(slot)
-        self._written = [(variables[slot.var], slot) for slot in plan.results if slot.var]
+        self._sources, self._kinds = list(sources), list(kinds)
+        self._written = [(written[slot.var], slot) for slot in plan.results if slot.var]
         # Always in one order, so that steps that write several variables cannot deadlock.
-        self._locks = [state.lock for state, _ in sorted(self._written, key=lambda w: id(w[0]))]
+        states = sorted({id(state): state for state, _ in self._written}.items())
+        self._locks = [state.lock for _, state in states]
         self._spare: dict[int, Array] = {}
-        # With nothing to bind or commit, callers may skip this object altogether.
-        self.direct = call.call if len(self._slots) == len(plan.params) and not self._written else None
 
     @property
-    def arguments(self) -> list[Slot]:
-        """The parameters that a caller gives."""
-        return self._slots
+    def stateless(self) -> bool:
+        """True if results depend on the arguments and closed-over arrays alone."""
+        return not self._written and all(isinstance(source, (int, np.ndarray))
+                                         for source in self._sources)
+
+    @property
+    def direct(self) -> Callable[..., Any]:
+        """Calls of a stateless program straight to native code: arguments to raw results."""
+        call = self._call
+        held = tuple(source for source in self._sources if isinstance(source, np.ndarray))
+        if not held:
+            return call
+        # Closed-over arrays come after the arguments.
+        return lambda *args: call(*args, *held)
 
     @property
     def threads(self) -> int:
@@ -129,8 +111,8 @@ class Program:
         return np.empty(state.value.shape, slot.type.dtype.numpy)
 
     def _step(self, leaves: Sequence[Any], targets: tuple[Array, ...]) -> tuple[Array, ...]:
-        args = [leaves[source] if type(source) is int else
-                source if isinstance(source, np.ndarray) else source.value  # type: ignore[union-attr]
+        args = [leaves[source] if isinstance(source, int) else
+                source if isinstance(source, np.ndarray) else source.value
                 for source in self._sources]
         self.launches += self.plan.launches
         results = self._call(*args, *targets)
@@ -140,11 +122,9 @@ class Program:
 
     def _retry(self, args: list[Any], targets: tuple[Array, ...]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
-        kinds = iter(self._kinds)
         fitted = []
         bound: dict[str, int] = {}
-        for source, slot, value in zip(self._sources, self.plan.params, args, strict=True):
-            kind = next(kinds, "array") if type(source) is int else "array"
+        for slot, kind, value in zip(self.plan.params, self._kinds, args, strict=True):
             fitted.append(fit(slot, kind, value, bound))
         results = self._call(*fitted, *targets)
         if results is not NotImplemented:
@@ -155,7 +135,7 @@ class Program:
                          if not slot.var)
         if ran is None:
             raise error("W303", "the arguments do not fit the compiled program",
-                        types=[slot.type for slot in self._slots])
+                        types=[slot.type for slot in self.plan.params])
         raise check_failed(self.plan.checks[ran[0] - 1])
 
 

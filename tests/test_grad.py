@@ -18,6 +18,7 @@ from weft.ir.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I64, Loc, TensorType, parse_type
 from weft.ir.verify import verify_graph
 from weft.passes.grad import gradient, jvp, vjp
+from weft.passes.simplify import simplify
 
 Make = Callable[..., Value]
 
@@ -230,6 +231,20 @@ def test_forward_mode() -> None:
     dz, same = run_graph(b.graph, [x, y, dx, dy])
     np.testing.assert_allclose(dz, np.cos(x) * np.exp(y) * dx + np.sin(x) * np.exp(y) * dy)
     np.testing.assert_array_equal(same, dx)
+
+
+def test_training_step_text(golden: Callable[[str, str], None]) -> None:
+    """What is left of the gradient of a small network, with a symbolic batch."""
+    def make(b: Any, x: Value, w: Value, bias: Value) -> Value:
+        y = b.contract(x, b.transpose(w, perm=(1, 0)), dims="mk,kn->mn")
+        y = b.maximum(b.add(y, b.broadcast(bias, shape=y.shape, axes=(1,))), 0.0)
+        return b.mean(b.mul(y, y), axes=(0, 1))  # type: ignore[no-any-return]
+
+    b, params, loss = build(make, "f32[b,3]", "f32[5,3]", "f32[5]")
+    b.graph.results = [loss, *gradient(b, loss, params[1:])]
+    simple = simplify(b.graph)
+    verify_graph(simple)
+    golden(print_graph(simple), "grad/training_step.ir")
 
 
 def test_errors() -> None:

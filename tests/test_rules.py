@@ -236,7 +236,8 @@ CASES: dict[str, list[Case]] = {
         x, b.broadcast(y, shape=(4, 5, 7), axes=(1, 2)), dims="bmk,bkn->bmn"))],
 }
 for _op in ("sum", "max", "min", "any", "all"):
-    CASES[f"{_op}-units"] = [(((1, 5, 1),), _then((_op, _AX))), (((4,),), _then((_op, {"axes": ()})))]
+    CASES[f"{_op}-units"] = [(((1, 5, 1),), _then((_op, _AX))),
+                             (((4,),), _then((_op, {"axes": ()})))]
     CASES[f"{_op}-{_op}"] = [(((2, 3, 4, 5),), _then((_op, _AX), (_op, {"axes": (1,)})))]
     CASES[f"{_op}-broadcast"] = [
         (((3,),), _then(("broadcast", {"shape": (4, 3, 2), "axes": (1,)}), (_op, _AX))),
@@ -288,7 +289,8 @@ def ops(graph: Graph) -> list[str]:
 @pytest.mark.parametrize("make", [
     lambda b, x, y: b.add(x, 0.0), lambda b, x, y: b.mul(x, 0.0), lambda b, x, y: b.sub(x, x),
     lambda b, x, y: b.sub(0.0, x), lambda b, x, y: b.div(x, x), lambda b, x, y: b.eq(x, x),
-    lambda b, x, y: b.not_(b.lt(x, y)), lambda b, x, y: b.div(x, 3.0), lambda b, x, y: b.pow(x, 0.5),
+    lambda b, x, y: b.not_(b.lt(x, y)), lambda b, x, y: b.div(x, 3.0),
+    lambda b, x, y: b.pow(x, 0.5),
     lambda b, x, y: b.add(b.add(x, 1.0), 2.0), lambda b, x, y: b.neg(b.sub(x, y)),
     lambda b, x, y: b.sum(b.sum(b.reshape(x, shape=(2, 4)), axes=(0,)), axes=(0,)),
 ])
@@ -378,10 +380,11 @@ def test_random_graphs_keep_bits(data: st.DataObject) -> None:
         elif kind == "constant":
             value = b.full(data.draw(st.sampled_from((0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0))), type_)
         elif kind == "select":
-            value = b.select(b.lt(data.draw(pick), data.draw(pick)), data.draw(pick), data.draw(pick))
+            condition = b.lt(data.draw(pick), data.draw(pick))
+            value = b.select(condition, data.draw(pick), data.draw(pick))
         else:
             value = getattr(b, data.draw(st.sampled_from(BINARY)))(data.draw(pick), data.draw(pick))
-            value = b.cast(value, dtype=F64)
+            value = b.cast(value, dtype=F64)  # of comparisons
         values.append(value)
     graph.results = [values[-1]]
     args = [numbers, np.random.default_rng(1).permutation(numbers)]
@@ -390,6 +393,82 @@ def test_random_graphs_keep_bits(data: st.DataObject) -> None:
     exact = all(node.op.name != "pow" for node in graph.nodes)
     if exact:  # pow(x, 2) is defined as x * x
         assert_same_bits(run_graph(graph, args)[0], run_graph(simple, args)[0])
+
+
+def draw_view(data: st.DataObject, b: Any, x: Value) -> Value:
+    """A random view or reduction of ``x``, with sizes of 1 as often as others."""
+    shape, rank = x.shape, len(x.shape)
+    numbers = st.integers(0, 2)
+    kind = data.draw(st.sampled_from(
+        ("transpose", "reshape", "broadcast", "slice", "pad", "sum", "max")))
+    if kind == "transpose":
+        return b.transpose(x, perm=tuple(data.draw(st.permutations(range(rank)))))
+    if kind == "reshape":
+        dims = [dim for dim in data.draw(st.permutations(shape)) if dim != 1]
+        for _ in range(data.draw(numbers)):
+            dims.insert(data.draw(st.integers(0, len(dims))), 1)
+        return b.reshape(x, shape=tuple(dims))
+    if kind == "broadcast" and rank < 5:
+        at, size = data.draw(st.integers(0, rank)), data.draw(st.integers(1, 3))
+        return b.broadcast(x, shape=(*shape[:at], size, *shape[at:]),
+                           axes=tuple(axis + (axis >= at) for axis in range(rank)))
+    if kind == "slice":
+        ends = [sorted((data.draw(st.integers(0, dim - 1)), data.draw(st.integers(0, dim - 1))))
+                for dim in shape]
+        if data.draw(st.booleans()):
+            return b.slice(x, start=tuple(high for _, high in ends), step=(-1,) * rank,
+                           shape=tuple(high - low + 1 for low, high in ends))
+        return b.slice(x, start=tuple(low for low, _ in ends), step=(2,) * rank,
+                       shape=tuple((high - low) // 2 + 1 for low, high in ends))
+    if kind == "pad" and x.type.size < 200:
+        low, high, gap = (tuple(data.draw(numbers) // 2 for _ in shape) for _ in range(3))
+        return b.pad(x, low=low, high=high, interior=gap, value=0)
+    if kind in ("sum", "max"):
+        axes = tuple(axis for axis in range(rank) if data.draw(numbers) == 2)
+        return getattr(b, kind)(x, axes=axes)
+    return x
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(("f32", "i32")))
+def test_random_views_keep_bits(data: st.DataObject, name: str) -> None:
+    graph = Graph("views")
+    b = Builder(graph, OPS, share=False, fold=False)
+    type_ = parse_type(f"{name}[2,1,3]")
+    x = graph.add_param(type_, "x")
+    graph.results = [x]
+    for _ in range(data.draw(st.integers(1, 12))):
+        graph.results = [draw_view(data, b, graph.results[0])]
+    args = [np.random.default_rng(0).choice(awkward(type_.dtype), (2, 1, 3))]
+    simple = simplify(graph)
+    assert_same_bits(run_graph(graph, args)[0], run_graph(simple, args)[0])
+    assert print_graph(simplify(simple)) == print_graph(simple)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_random_contractions_of_views(data: st.DataObject) -> None:
+    """Whole numbers in floats, so that any order of a sum would give one result."""
+    graph = Graph("contractions")
+    b = Builder(graph, OPS, share=False, fold=False)
+    sizes = dict(zip("abcd", (2, 3, 4, 5), strict=True))
+    lhs, rhs = ("".join(data.draw(st.permutations(text))) for text in ("abc", "bcd"))
+    out = "".join(data.draw(st.permutations(data.draw(st.sampled_from(("ad", "abd", "abcd"))))))
+    operands = []
+    for letters in (lhs, rhs):
+        kept = [at for at, c in enumerate(letters) if c not in "bc" or data.draw(st.booleans())]
+        order = data.draw(st.permutations(range(len(kept))))
+        shape = tuple(sizes[letters[kept[at]]] for at in order)
+        x = graph.add_param(TensorType(F32, shape), "x")
+        x = b.transpose(x, perm=tuple(order.index(at) for at in range(len(kept))))
+        operands.append(b.broadcast(x, shape=tuple(sizes[c] for c in letters), axes=tuple(kept)))
+    y = b.contract(*operands, dims=f"{lhs},{rhs}->{out}")
+    graph.results = [b.transpose(y, perm=tuple(data.draw(st.permutations(range(len(out))))))]
+    rng = np.random.default_rng(0)
+    args = [rng.integers(-9, 9, value.shape).astype(np.float32) for value in graph.params]
+    simple = simplify(graph)
+    assert_same_bits(run_graph(graph, args)[0], run_graph(simple, args)[0])
+    assert ops(simple)[-1] == "contract", "a transpose of the result is an order of letters"
 
 
 def test_pattern_text() -> None:

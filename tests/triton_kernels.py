@@ -12,7 +12,20 @@ from weft.ir.index import Dim, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
 from weft.ir.ops_map import threefry_body
 from weft.ir.scalar import PRIMITIVES
-from weft.ir.types import BOOL, COMPUTED, DTYPES, F32, F64, I32, I64, U32, U64, DType, Loc, TensorType
+from weft.ir.types import (
+    BOOL,
+    COMPUTED,
+    DTYPES,
+    F32,
+    F64,
+    I32,
+    I64,
+    U32,
+    U64,
+    DType,
+    Loc,
+    TensorType,
+)
 
 Array = NDArray[Any]
 
@@ -101,7 +114,7 @@ def symbolic(size: int) -> Case:
                     (Axis("i", b, "par", 4), Axis("j", 2 * b, "par", 64)), tuple(s.body))
     X = sample(F64, size, 2 * size)
     return Case(kernel, {"x": X, "y": zeros(F64, 2 * size, size)}, {"b": size},
-                expected={"y": (X + np.arange(2 * size) + size).T})
+                expected={"y": (X + (np.arange(2 * size) + size)).T})
 
 
 def _softmax(axis: Axis, columns: Dim, size: int) -> Case:
@@ -155,7 +168,8 @@ def layer_norm(dtype: DType, size: int) -> Case:
                                    param("y", dtype, 6, size, mutable=True)),
                     (Axis("i", 6, "par", 4), Axis("j", size, "lane", 0)), tuple(s.body))
     return Case(kernel, {"x": sample(dtype, 6, size), "gain": sample(dtype, size, seed=1),
-                         "bias": sample(dtype, size, seed=2), "y": zeros(dtype, 6, size)}, error=SUM_ERROR[dtype.name])
+                         "bias": sample(dtype, size, seed=2), "y": zeros(dtype, 6, size)},
+                error=SUM_ERROR[dtype.name])
 
 
 @case((F32, "add"), (F64, "max"), (I64, "add"), (U32, "mul"), (I32, "min"), (U64, "max"))
@@ -164,14 +178,14 @@ def columns(dtype: DType, combine: str) -> Case:
     s.store("y", (j,), s.reduce(combine, s.load("x", dtype, (i, j)), "i"))
     kernel = Kernel("columns", (param("x", dtype, 37, 70), param("y", dtype, 70, mutable=True)),
                     (Axis("j", 70, "par", 64), Axis("i", 37, "seq", 1)), tuple(s.body))
-    return Case(kernel, {"x": sample(dtype, 37, 70), "y": zeros(dtype, 70)}, error=SUM_ERROR[dtype.name])
+    return Case(kernel, {"x": sample(dtype, 37, 70), "y": zeros(dtype, 70)},
+                error=SUM_ERROR[dtype.name])
 
 
 @case((F32, "add"), (F32, "max"), (F64, "min"), (F32, "mul"), (I64, "min"), (U32, "max"),
       (U64, "add"), (I32, "mul"), (BOOL, "and_"), (BOOL, "or_"), (BOOL, "max"), (I32, "or_"),
       (U64, "and_"))
 def rows(dtype: DType, combine: str) -> Case:
-    """One reduction in a lane, a loop of tiles and a whole loop: three stores."""
     s = KernelBuilder()
     s.store("y", (i,), s.reduce(combine, s.load("x", dtype, (i, j)), "j"))
     kernel = Kernel("rows", (param("x", dtype, 5, 45), param("y", dtype, 5, mutable=True)),
@@ -237,7 +251,69 @@ def matmul_batched(dtype: DType) -> Case:
                     (Axis("batch", b, "par"), Axis("i", 17, "par", 16),
                      Axis("j", 33, "par", 16), Axis("k", n, "seq", 16)), tuple(s.body))
     return Case(kernel, {"x": sample(dtype, 3, 17, 20), "w": sample(dtype, 3, 20, 33),
-                         "y": zeros(dtype, 3, 17, 33)}, {"b": 3, "n": 20}, error=SUM_ERROR[dtype.name])
+                         "y": zeros(dtype, 3, 17, 33)}, {"b": 3, "n": 20},
+                error=SUM_ERROR[dtype.name])
+
+
+@case((F32, 16), (F32, 4), (F64, 32))
+def matmul_lane(dtype: DType, block: int) -> Case:
+    """The summed axis as one tile, which float64 must walk in steps all the same."""
+    s = KernelBuilder()
+    s.store("y", (i, j), s.contract(s.load("x", dtype, (i, k)), s.load("w", dtype, (k, j)), "k"))
+    kernel = Kernel("matmul_lane", (param("x", dtype, 7, 20), param("w", dtype, 20, 9),
+                                    param("y", dtype, 7, 9, mutable=True)),
+                    (Axis("i", 7, "par", block), Axis("j", 9, "par", block),
+                     Axis("k", 20, "lane", 0)), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 7, 20), "w": sample(dtype, 20, 9, seed=1),
+                         "y": zeros(dtype, 7, 9)}, error=SUM_ERROR[dtype.name])
+
+
+@case((F32,), (F64,))
+def norm_matmul(dtype: DType) -> Case:
+    """Rows are centred, then multiplied: a reduction and a contraction in two loops over k."""
+    s = KernelBuilder()
+    x = s.load("x", dtype, (i, k))
+    mean = s.div(s.reduce("add", x, "k"), s.const(40.0, dtype))
+    s.store("y", (i, j), s.contract(s.sub(x, mean), s.load("w", dtype, (k, j)), "k"))
+    s.store("mean", (i,), mean)
+    kernel = Kernel("norm_matmul", (param("x", dtype, 18, 40), param("w", dtype, 40, 17),
+                                    param("y", dtype, 18, 17, mutable=True),
+                                    param("mean", dtype, 18, mutable=True)),
+                    (Axis("i", 18, "par", 16), Axis("j", 17, "par", 16),
+                     Axis("k", 40, "seq", 16)), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 18, 40), "w": sample(dtype, 40, 17, seed=1),
+                         "y": zeros(dtype, 18, 17), "mean": zeros(dtype, 18)},
+                error=SUM_ERROR[dtype.name])
+
+
+@case()
+def two_products() -> Case:
+    """a b^T and b c^T: no order of tile axes suits both, so one operand is transposed."""
+    s = KernelBuilder()
+    m = symbol("m")
+    a, w, c = s.load("a", F32, (i, k)), s.load("w", F32, (j, k)), s.load("c", F32, (m, k))
+    s.store("p", (i, j), s.contract(a, w, "k"))
+    s.store("q", (j, m), s.contract(w, c, "k"))
+    kernel = Kernel("products", (param("a", F32, 16, 30), param("w", F32, 20, 30),
+                                 param("c", F32, 18, 30), param("p", F32, 16, 20, mutable=True),
+                                 param("q", F32, 20, 18, mutable=True)),
+                    (Axis("i", 16, "par", 16), Axis("j", 20, "par", 16), Axis("m", 18, "par", 16),
+                     Axis("k", 30, "seq", 16)), tuple(s.body))
+    return Case(kernel, {"a": sample(F32, 16, 30), "w": sample(F32, 20, 30, seed=1),
+                         "c": sample(F32, 18, 30, seed=2), "p": zeros(F32, 16, 20),
+                         "q": zeros(F32, 20, 18)}, error=SUM_ERROR["f32"])
+
+
+@case((F32,), (F64,))
+def outer(dtype: DType) -> Case:
+    """A contraction over one index, which no operand mentions."""
+    s = KernelBuilder()
+    s.store("y", (i, j), s.contract(s.load("x", dtype, (i,)), s.load("w", dtype, (j,)), "k"))
+    kernel = Kernel("outer", (param("x", dtype, 5), param("w", dtype, 6),
+                              param("y", dtype, 5, 6, mutable=True)),
+                    (Axis("i", 5, "par", 16), Axis("j", 6, "par", 16), Axis("k", 1, "seq", 16)),
+                    tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 5), "w": sample(dtype, 6), "y": zeros(dtype, 5, 6)})
 
 
 @case((F32,), (BOOL,))
@@ -260,7 +336,8 @@ def gather(dtype: DType) -> Case:
                 expected={"y": rows.astype(dtype.numpy)})
 
 
-@case((F32, "rows"), (I64, "rows"), (F64, "tile"), (F32, "programs"), (U32, "tile"))
+@case((F32, "rows"), (I64, "rows"), (F64, "tile"), (F32, "programs"), (U32, "tile"),
+      (U64, "tile"))
 def scatter(dtype: DType, way: str) -> Case:
     """Rows added at indices with duplicates: in a loop, in lanes of one tile, by all programs."""
     s = KernelBuilder()
@@ -488,6 +565,24 @@ def scalars(dtype: DType) -> Case:
     kernel = Kernel("scalars", (param("x", dtype, 1), param("y", dtype, at, mutable=True)),
                     (), tuple(s.body))
     return Case(kernel, {"x": np.full(1, 0.3, dtype.numpy), "y": zeros(dtype, at)}, ulp=4)
+
+
+def every_primitive(dtype: DType) -> Kernel:
+    """All primitives that take a dtype in one kernel, with all casts: to be compiled."""
+    s = KernelBuilder()
+    loads = [s.load(name, dtype, (i,)) for name in "xyz"]
+    results = [s.cast(loads[0], to) for to in COMPUTED]
+    for name, primitive in PRIMITIVES.items():
+        if primitive.rule == "select":
+            results.append(s.select(s.lt(*loads[:2]), *loads[:2]))
+        elif primitive.rule != "convert" and dtype.kind in primitive.kinds:
+            results.append(s.apply(name, *loads[:primitive.arity]))
+    outputs = [param(f"out{at}", result.dtype, 1000, mutable=True)
+               for at, result in enumerate(results)]
+    for output, result in zip(outputs, results, strict=True):
+        s.store(output.name, (i,), result)
+    return Kernel(f"every_{dtype}", (*(param(name, dtype, 1000) for name in "xyz"), *outputs),
+                  (Axis("i", 1000, "par", 128),), tuple(s.body))
 
 
 @case()

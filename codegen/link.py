@@ -1,0 +1,52 @@
+"""A shared library from one object file, with whichever linker this machine has.
+
+The object needs libc alone, so every linker can do it: a C compiler that knows where libc is, or
+a bare ``ld``, which leaves the symbols of libc to the process that loads the library.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from ..ir.diagnose import error
+
+# Workers of the pool are never joined, so the code must stay when the library is closed.
+_KEEP = ("-z", "nodelete", "-z", "noexecstack", "-z", "relro")
+_LIBRARIES = ("-lm", "-lpthread")
+
+
+def link_command(object_: str, library: str) -> str:
+    """What a person would type."""
+    return f"cc -shared -o {library} {object_} {' '.join(_LIBRARIES)} -Wl,-z,nodelete"
+
+
+def linkers() -> list[list[str]]:
+    """The commands that are worth a try, best first; object and ``-o`` library to be added."""
+    drivers = [[path, "-shared", f"-Wl,{','.join(_KEEP)}", "-Wl,--as-needed"]
+               for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    bare = [[path, "-shared", *_KEEP]
+            for name in ("ld", "ld.lld", "ld.gold") if (path := shutil.which(name))]
+    return drivers[:1] + bare[:1] if drivers else bare[:1]
+
+
+def link_shared(object_: Path, library: Path) -> None:
+    """Link ``object_`` into the shared library ``library``.
+
+    Raises Error (W404) with what the linker said if there is none or none succeeds.
+    """
+    said = "there is no cc, gcc, clang or ld on the path"
+    for command in linkers():
+        bare = Path(command[0]).name.startswith("ld")
+        libraries = () if bare else _LIBRARIES
+        soname = ["-soname", library.name]
+        named = soname if bare else [f"-Wl,{','.join(soname)}"]
+        run = subprocess.run([*command, *named, "-o", str(library), str(object_), *libraries],
+                             capture_output=True, text=True, check=False)
+        if run.returncode == 0:
+            return
+        library.unlink(missing_ok=True)
+        said = (run.stderr.strip() or f"{command[0]} failed").splitlines()[-1]
+    raise error("W404", f"{library.name} could not be linked: {said}",
+                hint=link_command(object_.name, library.name))

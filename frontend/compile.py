@@ -1,0 +1,429 @@
+"""``@weft.compile``: a Python function becomes one native program for each kind of arguments.
+
+A call with arguments of known kinds goes straight to native code. Any other call flattens its
+nests, looks up (or makes) the specialisation for their types, runs it and rebuilds the results.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.interp import run_graph
+from ..ir.types import Device, TensorType
+from ..runtime.executor import Program, Source
+from . import tree
+from .export import ExportJob, write_artifact
+from .pipeline import Options, Stages
+from .program import make_program
+from .scope import active
+from .source import user_loc
+from .spec import Spec
+from .stages import Lowered
+from .trace import Signature, Traced, trace_function
+from .variable import Variable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OnRecompile = Literal["warn", "silent", "error"]
+
+_KINDS = {"f64": "float", "i64": "int", "bool": "bool"}
+_ALIASES = 4096  # raw argument kinds remembered for one function
+
+
+class RecompileWarning(UserWarning):
+    """A function was compiled again, because arguments came with another type."""
+
+
+class CacheInfo(NamedTuple):
+    """Specialisations of one function, and the milliseconds spent on making them."""
+
+    specialisations: int
+    milliseconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Specialisation:
+    """A function compiled for one kind of arguments."""
+
+    traced: Traced
+    stages: Stages
+    program: Program
+    names: tuple[str, ...]
+    types: tuple[tuple[str, TensorType], ...]
+    milliseconds: float
+
+    def results(self, raw: Sequence[Any]) -> Any:
+        """Results as the function would return them: NumPy scalars for arrays without dims."""
+        kinds = self.traced.out_kinds
+        if len(raw) != len(kinds):
+            raise AssertionError("the program has other results than its function")
+        leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
+                  for value, kind in zip(raw, kinds, strict=True)]
+        return tree.unflatten(self.traced.out_tree, leaves)
+
+    @property
+    def direct(self) -> Callable[..., Any] | None:
+        """The native call, where it takes and gives just what the function does."""
+        traced = self.traced
+        flat = traced.in_tree.children[0]
+        plain_in = (not traced.in_tree.children[1].count
+                    and all(child.kind is None for child in flat.children)
+                    and all(leaf.param is not None for leaf in traced.leaves))
+        ranks = [slot.type.rank for slot in self.program.plan.results]
+        out = traced.out_tree
+        plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
+            child.kind is None for child in out.children))
+        if plain_in and plain_out and all(ranks) and self.program.stateless:
+            return self.program.direct
+        return None
+
+
+class Function(Generic[P, R]):
+    """A compiled function; see ``weft.compile``."""
+
+    def __init__(
+        self, function: Callable[P, R], options: Options, signature: Signature,
+        on_recompile: OnRecompile, disable: bool,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._options, self._signature = options, signature
+        self._on_recompile, self._disable = on_recompile, disable
+        self._made: dict[Any, Specialisation] = {}
+        self._aliases: dict[Any, Specialisation] = {}
+        self._direct: Callable[..., Any] = _miss
+        self._lock = threading.RLock()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if not kwargs:
+            result = self._direct(*args)
+            if result is not NotImplemented:
+                return result  # type: ignore[no-any-return]
+        return self._call(args, kwargs)  # type: ignore[no-any-return]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Methods can be compiled: the instance becomes the first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<weft.compile of {self.__qualname__}>"  # type: ignore[attr-defined]
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if self._disable or active() is not None:
+            return self.py_func(*args, **kwargs)  # type: ignore[arg-type]
+        leaves, structure = self._signature.flatten(args, kwargs)
+        key = structure, tuple(map(_kind_of, leaves))
+        found = self._aliases.get(key)
+        if found is None:
+            found = self._specialise(leaves, structure, args, kwargs)
+            if len(self._aliases) >= _ALIASES:
+                self._aliases.clear()
+            self._aliases[key] = found
+        given = [leaf for leaf, entry in zip(leaves, found.traced.leaves, strict=True)
+                 if entry.param is not None]
+        if self._options.verify:
+            return _verified(found, given)
+        raw = found.program.run(given)
+        direct = found.direct
+        if direct is not None and not self._signature.static:
+            self._direct = direct
+        return found.results(raw)
+
+    def _specialise(
+        self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Specialisation:
+        names = self._signature.names(structure)
+        types = tuple(self._signature.types(leaves, names))
+        key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
+        with self._lock:
+            found = self._made.get(key)
+            if found is not None:
+                return found
+            start = time.perf_counter()
+            if self._made and self._on_recompile == "error":
+                raise error("W405", f"{self.__name__} would be compiled again: "  # type: ignore[attr-defined]
+                                    f"{self._difference(names, types)}", locs=user_loc(),
+                            hint="make the dim dynamic, or allow it with on_recompile='warn'")
+            traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
+            stages, sources = stages_of(traced, self._options)
+            program = make_program(stages, sources, traced.variables)
+            spent = 1e3 * (time.perf_counter() - start)
+            if self._made and self._on_recompile == "warn":
+                self._warn(names, types, spent)
+            made = Specialisation(traced, stages, program, tuple(names), types, spent)
+            self._made[key] = made
+            return made
+
+    def _difference(self, names: Sequence[str], types: Sequence[tuple[str, TensorType]]) -> str:
+        """What tells these arguments from those of the most similar specialisation."""
+        best: list[str] | None = None
+        for other in self._made.values():
+            if list(other.names) != list(names):
+                continue
+            parts = [part for name, (kind, type_), (old_kind, old)
+                     in zip(names, types, other.types, strict=True)
+                     for part in _changes(name, kind, type_, old_kind, old)]
+            if best is None or len(parts) < len(best):
+                best = parts
+        if best is None:
+            return "the arguments have another structure"
+        return "; ".join(best[:3]) or "a static argument or variable is another"
+
+    def _warn(
+        self, names: Sequence[str], types: Sequence[tuple[str, TensorType]], spent: float
+    ) -> None:
+        place = user_loc()
+        where = f" at {place[0]}" if place else ""
+        frame, level = sys._getframe(1), 2
+        package = __name__.partition(".")[0]
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(
+            f"{self.__name__} recompiled ({spent:.0f} ms): "  # type: ignore[attr-defined]
+            f"{self._difference(names, types)}{where}; see weft.compile(dynamic=...)",
+            RecompileWarning, stacklevel=level)
+
+    # -- stages ---------------------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The graph for arguments, or specs and texts that stand for them; nothing runs."""
+        return trace_function(self.py_func, args, kwargs, signature=self._signature)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The stages for arguments or specs; compiled only on demand."""
+        traced = self.trace(*args, **kwargs)
+        stages, sources = stages_of(traced, self._options)
+
+        def compile_now() -> Callable[..., Any]:
+            program = make_program(stages, sources, traced.variables)
+            made = Specialisation(traced, stages, program, (), (), 0.0)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                leaves, structure = self._signature.flatten(args, kwargs)
+                if structure != traced.in_tree:
+                    raise error("W303", "the arguments have another structure than those that "
+                                        "the function was lowered for", locs=user_loc())
+                given = [leaf for leaf, entry in zip(leaves, traced.leaves, strict=True)
+                         if entry.param is not None]
+                return made.results(program.run(given))
+
+            return call
+
+        return Lowered(traced, stages, compile_now)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The results as a nest of ``Spec``, without compiling or running anything."""
+        traced = self.trace(*args, **kwargs)
+        return tree.unflatten(traced.out_tree, [
+            Spec(value.dtype, value.shape) for value in traced.graph.results])
+
+    # -- specialisations ------------------------------------------------------------------------
+
+    @property
+    def signatures(self) -> list[dict[str, str]]:
+        """The argument types of each specialisation, in the order they were made."""
+        return [{name: f"{type_}" if kind != "number" else f"{_KINDS[type_.dtype.name]}"
+                 for name, (kind, type_) in zip(made.names, made.types, strict=True)}
+                for made in self._made.values()]
+
+    def explain(self) -> str:
+        """A table of the specialisations: types, compile time, kernels, and why each was made."""
+        lines = [f"{self.__name__}: {len(self._made)} specialisations"]  # type: ignore[attr-defined]
+        for number, (made, types) in enumerate(zip(self._made.values(), self.signatures,
+                                                   strict=True), 1):
+            shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
+            plan = made.program.plan
+            lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
+                         f"{plan.launches} launches, arena {plan.arena} bytes")
+        return "\n".join(lines)
+
+    def cache_info(self) -> CacheInfo:
+        """How many specialisations there are, and what they cost."""
+        return CacheInfo(len(self._made), sum(made.milliseconds for made in self._made.values()))
+
+    def argument_names(self, count: int) -> list[str]:
+        """The names of the first ``count`` positional arguments."""
+        return [self._signature.name(at) for at in range(count)]
+
+    def clear_cache(self) -> None:
+        """Forget all specialisations; the next call traces again."""
+        with self._lock:
+            self._direct = _miss
+            self._made.clear()
+            self._aliases.clear()
+
+
+def _miss(*args: Any) -> Any:
+    return NotImplemented
+
+
+def _kind_of(leaf: Any) -> Any:
+    """What of an argument decides the code, as cheaply as possible."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype, leaf.shape
+    if isinstance(leaf, np.generic):
+        return leaf.dtype
+    if isinstance(leaf, Variable):
+        return id(leaf)
+    return type(leaf)
+
+
+def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:
+    if (kind, new) == (old_kind, old):
+        return []
+    if kind != old_kind:
+        return [f"{name} was a {old_kind}, is a {kind}"]
+    if new.dtype != old.dtype:
+        return [f"{name}.dtype {old.dtype} -> {new.dtype}"]
+    if new.rank != old.rank:
+        return [f"{name}.ndim {old.rank} -> {new.rank}"]
+    return [f"{name}.shape[{axis}] {a} -> {z}"
+            for axis, (a, z) in enumerate(zip(old.shape, new.shape, strict=True)) if a != z]
+
+
+def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
+    """The pipeline for a traced function, and where the parameters of its graph come from."""
+    captured = {capture.param: capture.array for capture in traced.captures}
+    positions = {entry.param: at for at, entry in enumerate(
+        entry for entry in traced.leaves if entry.param is not None)}
+    kinds = {entry.param: _KINDS[entry.type.dtype.name] for entry in traced.leaves
+             if entry.kind == "number"}
+    params = traced.graph.params
+    sources: list[Source] = [captured[param] if param in captured else positions[param]
+                             for param in params]
+    single = traced.out_tree.kind is None
+    stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
+                    single)
+    return stages, sources
+
+
+def _verified(made: Specialisation, given: Sequence[Any]) -> Any:
+    """Run the interpreter on the same graph first; raise W601 where native code differs."""
+    traced = made.traced
+    arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
+    state = {name: variable.value for name, variable in traced.variables.items()}
+    wanted = run_graph(traced.graph, arrays, state)
+    raw = made.program.run(given)
+    for at, (got, want) in enumerate(zip(raw, wanted, strict=True)):
+        tolerance = 1e-4 if got.dtype.itemsize == 4 else 1e-9
+        if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
+            value = traced.graph.results[at]
+            locs = value.node.locs if value.node is not None else ()
+            with np.errstate(invalid="ignore"):
+                worst = np.unravel_index(np.nanargmax(np.abs(got - want)), got.shape)
+            raise error("W601", f"native code gives {got[worst]} for {value.name}{list(worst)}, "
+                                f"the interpreter {want[worst]}", locs=locs)
+    return made.results(raw)
+
+
+@overload
+def compile(function: Callable[P, R], /) -> Function[P, R]: ...
+
+
+@overload
+def compile(
+    *, static_argnames: Sequence[str] | str = (),
+    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
+    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
+    on_recompile: OnRecompile = "warn", disable: bool = False,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
+
+
+def compile(
+    function: Callable[..., Any] | None = None, /, *, static_argnames: Sequence[str] | str = (),
+    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
+    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
+    on_recompile: OnRecompile = "warn", disable: bool = False,
+) -> Any:
+    """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
+
+    Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
+    scalars; Python scalars are traced, so another value does not compile again.
+
+    Args:
+        static_argnames: arguments that stay Python values and select the specialisation.
+        dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
+        donate_argnames: arguments whose memory results may use; a permission, not yet used.
+        device: only "cpu:0" runs so far.
+        threads: how many threads calls may use; None follows ``set_num_threads``.
+        target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
+        opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
+        check: run-time checks; indices out of range are always checked.
+        verify: run the reference interpreter beside each call and compare.
+        on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
+        disable: call the Python function itself.
+
+    Raises (at calls): weft errors with the user's line; see ``weft.Error``.
+
+    >>> import numpy as np
+    >>> double = compile(lambda x: x * 2)
+    >>> double(np.arange(3.0))
+    array([0., 2., 4.])
+    """
+    if function is None:
+        return lambda decorated: compile_with(
+            decorated, static_argnames, dynamic, donate_argnames, device, on_recompile, disable,
+            Options(opt, target, threads, device, tuple(check), verify))
+    return compile_with(function, static_argnames, dynamic, donate_argnames, device, on_recompile,
+                        disable, Options(opt, target, threads, device, tuple(check), verify))
+
+
+def compile_with(
+    function: Callable[..., Any], static_argnames: Sequence[str] | str,
+    dynamic: Mapping[str, Mapping[int, Any]] | None, donate_argnames: Sequence[str],
+    device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
+) -> Function[..., Any]:
+    """The decorator's work, with its options checked."""
+    if not callable(function):
+        raise error("W112", f"compile needs a function, not {type(function).__name__}",
+                    locs=user_loc())
+    if on_recompile not in ("warn", "silent", "error"):
+        raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
+                    hint="use 'warn', 'silent' or 'error'")
+    if device is not None:
+        try:
+            wanted = Device.parse(device)
+        except ValueError as problem:
+            raise error("W401", str(problem), locs=user_loc()) from None
+        if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
+            raise error("W401", f"no device {device!r}", locs=user_loc(),
+                        hint="this version runs on cpu:0")
+    signature = Signature(function, static_argnames, dynamic)
+    unknown = set(donate_argnames) - set(signature.positional)
+    if unknown:
+        raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc())
+    return Function(function, options, signature, on_recompile, disable)
+
+
+def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
+    """Write a function ahead of time as a folder: object file, C header, weights, plan, manifest.
+
+    See ``frontend.export`` for what is in it; ``weft.load(path)`` runs it without a compiler.
+    ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
+    """
+    base = function if isinstance(function, Function) else compile(function)
+    traced = base.trace(*specs)
+    stages, _ = stages_of(traced, Options(target=target))
+    args, keywords = traced.in_tree.children
+    names: Any = keywords.meta
+    weights = {capture.param.name.removesuffix(":0"): capture.array for capture in traced.captures}
+    weights |= {name: variable.value for name, variable in traced.variables.items()}
+    job = ExportJob(
+        stages, args.children, traced.out_tree, tuple(base.argument_names(len(args.children))),
+        dict(zip(names, keywords.children, strict=True)),
+        tuple(leaf.name for leaf in traced.leaves), weights=weights, target=target)
+    return write_artifact(job, Path(path))

@@ -1,0 +1,271 @@
+"""Write an artifact: a folder that runs a compiled function without Python, or without Weft.
+
+    m.o  m.h            the program with a plain C interface      m.so    the same, linked
+    m.safetensors       closed-over arrays and variables          m.plan  the program as text
+    manifest.json       names, types and nests of what goes in and out; ``weft.load`` reads it
+
+The code is for ``x86-64-v3`` (any x86 server CPU since 2013; on ARM, any 64-bit CPU) unless a
+target is named. A variable that the function assigns becomes an argument, which may be NULL for
+the exported value, and a result, its new value: the state of a C program is its own, and what it
+does with it is plain to see. Manifest last: a folder without one is not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen.aot import STATUS, Artifact, Source, WeightsFile, emit_artifact
+from ..codegen.c_header import c_names, header_text
+from ..codegen.link import link_command, link_shared
+from ..codegen.llvm_jit import compile_object, cpu_target
+from ..codegen.target import Target
+from ..ir.diagnose import Error, error
+from ..ir.index import symbols_of
+from ..ir.plan import Launch, Plan
+from ..ir.printer import print_plan
+from ..runtime.checkpoint import write_tensors
+from ..runtime.loader import FORMAT
+from .pipeline import Stages
+from .tree import TreeDef, level
+
+Array = np.ndarray[Any, Any]
+
+NATIVE = "native"
+_SUFFIXES = (".o", ".h", ".so", ".safetensors", ".plan")
+
+
+@dataclass(frozen=True)
+class ExportJob:
+    """A traced function and what its signature was.
+
+    ``args`` and ``keywords`` are the structures of the arguments, by position and by keyword;
+    ``parameters`` names the former. Their leaves, in this order, are the first parameters of the
+    graph; ``names`` are the leaves' names, ``outputs`` those of the leaves of ``results`` (both
+    default to the graph's). ``weights`` holds closed-over arrays by the name of their parameter,
+    and variables by their name in the graph.
+    """
+
+    stages: Stages
+    args: tuple[TreeDef, ...]
+    results: TreeDef
+    parameters: tuple[str, ...]
+    keywords: Mapping[str, TreeDef] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    weights: Mapping[str, Array] = field(default_factory=dict)
+    target: str | None = None
+
+
+def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
+    """Compile ``job`` and write it to the folder ``path``, whose name becomes the C name.
+
+    An artifact that is there already is replaced. Without a linker there is no ``.so``: C
+    programs do not need it, and ``weft.load`` says how to make it.
+
+    Raises:
+        Error: (W402) the target is unknown, (W401) parts of the program are on a GPU,
+            (W105) a symbolic dim cannot be told from the arguments.
+        DTypeError: (W112) the arguments or results hold classes that a manifest cannot describe.
+    """
+    folder = Path(path)
+    file = folder.resolve().name
+    target = export_target(job.target)
+    stages = job.stages
+    plan = stages.plan if stages.target == target else stages.plan_for(target)
+    _check(plan)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{file}.", dir=folder.parent) as temporary:
+        made = Path(temporary)
+        weights, offsets = _write_weights(job, plan, made / f"{file}.safetensors")
+        artifact = _artifact(job, plan, target, file, (weights, offsets))
+        code = compile_object(emit_artifact(artifact), target, stages.options.opt)
+        (made / f"{file}.o").write_bytes(code.object)
+        (made / f"{file}.h").write_text(header_text(artifact, file), encoding="utf-8")
+        text = print_plan(plan, kernels=True)
+        (made / f"{file}.plan").write_text(f"{text}\n", encoding="utf-8")
+        try:
+            link_shared(made / f"{file}.o", made / f"{file}.so")
+        except Error as problem:
+            if problem.code != "W404":
+                raise
+        manifest = _manifest(job, artifact, file, offsets)
+        manifest["sha256"] = hashlib.sha256(code.object).hexdigest()
+        (made / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        _move(made, folder, file)
+    return folder
+
+
+def export_target(name: str | None) -> Target:
+    """The target of a CPU name; None is the most common kind, "native" this machine."""
+    if name == NATIVE:
+        return cpu_target(None)
+    if name is None:
+        name = "x86-64-v3" if cpu_target(None).triple.startswith("x86_64") else "generic"
+    return cpu_target(name)
+
+
+def _check(plan: Plan) -> None:
+    devices = {str(step.device) for step in plan.steps
+               if isinstance(step, Launch) and step.device.kind == "gpu"}
+    if devices:
+        raise error("W401", f"{plan.name} has parts on {', '.join(sorted(devices))}: only programs "
+                            "for the CPU can be exported", hint="trace it with device='cpu:0'")
+    plain = {str(dim) for slot in plan.params for dim in slot.type.shape}
+    unknown = sorted(set(_symbols(plan)) - plain)
+    if unknown:
+        raise error("W105", f"the size {unknown[0]} cannot be told from the arguments of "
+                            f"{plan.name}", hint=f"give an argument with {unknown[0]} as a dim")
+
+
+def _symbols(plan: Plan) -> list[str]:
+    return sorted({name for slot in (*plan.params, *plan.results)
+                   for dim in slot.type.shape for name in symbols_of(dim)})
+
+
+def _write_weights(
+    job: ExportJob, plan: Plan, path: Path
+) -> tuple[WeightsFile | None, dict[int, int]]:
+    """Write the weights; what the code must know of the file, and where each parameter is."""
+    names: dict[int, str] = {}
+    for at, (value, slot) in enumerate(zip(job.stages.fused.params, plan.params, strict=True)):
+        stem = value.name.removesuffix(":0")
+        found = [name for name in (slot.var, stem, slot.name) if name in job.weights]
+        if slot.var and not found:
+            raise error("W302", f"no value for the variable '{slot.var}'")
+        if found:
+            names[at] = found[0]
+    if not names:
+        return None, {}
+    write_tensors(path, {name: job.weights[name] for name in names.values()}, {"format": "weft"})
+    with path.open("rb") as file:
+        first = file.read(8)
+        header = file.read(int.from_bytes(first, "little"))
+    entries = json.loads(header)
+    start = 8 + len(header)
+    offsets = {at: start + entries[name]["data_offsets"][0] for at, name in names.items()}
+    return WeightsFile(path.stat().st_size, first + header), offsets
+
+
+def _artifact(
+    job: ExportJob, plan: Plan, target: Target, file: str,
+    weights: tuple[WeightsFile | None, Mapping[int, int]],
+) -> Artifact:
+    known, offsets = weights
+    symbols = _symbols(plan)
+    assigned = {slot.var for slot in plan.results if slot.var}
+    passed = [at for at, slot in enumerate(plan.params)
+              if at not in offsets or slot.var in assigned]
+    labels = _labels(job, plan)
+    name = c_names([file], ("main",))[0]
+    # Arguments and results first: of a bias and a batch both named b, the bias stays b.
+    c_args = c_names([*(labels[0][at] for at in passed), *labels[1]])
+    arguments = dict(zip(passed, c_args, strict=False))
+    sources = tuple(Source(arguments.get(at, ""), offsets.get(at))
+                    for at in range(len(plan.params)))
+    dims = c_names((f"size_{s}" if s in c_args else s for s in symbols), c_args)
+    weft = version("weft")
+    seal = hashlib.sha256(repr((print_plan(plan, kernels=True), target, sources, known,
+                                weft)).encode()).hexdigest()[:16]
+    return Artifact(name, plan, target, sources, tuple(c_args[len(passed):]),
+                    tuple(zip(symbols, dims, strict=True)), known,
+                    f"made by Weft {weft} for {target.name}, {seal}")
+
+
+def _labels(job: ExportJob, plan: Plan) -> tuple[list[str], list[str]]:
+    """Names of the plan's parameters and results: the job's, else those of variables or slots."""
+    inputs = [slot.var or slot.name for slot in plan.params]
+    inputs[:len(job.names)] = job.names
+    outputs = [f"new_{slot.var}" if slot.var else slot.name for slot in plan.results]
+    outputs[:len(job.outputs)] = job.outputs
+    return inputs, outputs
+
+
+def _manifest(
+    job: ExportJob, artifact: Artifact, file: str, offsets: Mapping[int, int]
+) -> dict[str, Any]:
+    plan = artifact.plan
+    labels, outputs = _labels(job, plan)
+    kinds = (*job.stages.entry_kinds, *["array"] * len(plan.params))
+    inputs = []
+    for at, (source, slot) in enumerate(zip(artifact.sources, plan.params, strict=True)):
+        if source.argument:
+            item: dict[str, Any] = {"name": labels[at], "c": source.argument,
+                                    "type": str(slot.type), "kind": kinds[at]}
+            if source.offset is not None:
+                item |= {"variable": slot.var, "offset": source.offset}
+            inputs.append(item)
+    results = []
+    for label, c_name, slot in zip(outputs, artifact.results, plan.results, strict=True):
+        results.append({"name": label, "c": c_name, "type": str(slot.type)}
+                       | ({"variable": slot.var} if slot.var else {}))
+    count = sum(structure.count for structure in (*job.args, *job.keywords.values()))
+    free = sum("variable" not in item for item in inputs)
+    if count != free or job.results.count != len(plan.results) - sum(
+            bool(slot.var) for slot in plan.results):
+        raise error("W601", f"{plan.name}: {free} inputs for {count} leaves of the arguments, or "
+                            "results that do not match")
+    return {
+        "format": FORMAT, "weft": version("weft"), "name": artifact.name, "file": file,
+        "version": artifact.version, "link": link_command(f"{file}.o", f"{file}.so"),
+        "target": {"triple": artifact.target.triple, "cpu": artifact.target.name,
+                   "features": artifact.target.features},
+        "inputs": inputs, "outputs": results, "symbols": [symbol for symbol, _ in artifact.dims],
+        "parameters": list(job.parameters),
+        "args": [describe(structure, label) for structure, label
+                 in zip(job.args, job.parameters, strict=True)],
+        "keywords": [[name, describe(structure, name)] for name, structure in job.keywords.items()],
+        "results": describe(job.results, "the result", static=False),
+        "weights": [{"name": slot.var or slot.name, "type": str(slot.type), "offset": offsets[at]}
+                    for at, slot in enumerate(plan.params) if at in offsets],
+        "codes": {key: code for key, (code, _) in STATUS.items()},
+        "checks": [{"code": site.code, "message": site.message,
+                    "locs": [[loc.file, loc.line, loc.function] for loc in site.locs]}
+                   for site in plan.checks],
+    }
+
+
+def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:
+    """A nest as JSON (see ``runtime.structure``).
+
+    Raises DTypeError (W112) for registered classes, for keys that JSON lacks, and, unless
+    ``static``, for values that are part of the structure.
+    """
+    form, keys = level(structure)
+    children = [describe(child, path, static=static) for child in structure.children]
+    if form == "leaf":
+        return "*"
+    if form == "none":
+        return None
+    if form == "static" and static:
+        return {"static": repr(structure.meta[1])}  # type: ignore[index]
+    if form in ("list", "tuple"):
+        return {form: children}
+    simple = all(isinstance(key, (str, int, float)) for key in keys)
+    if form in ("static", "custom") or not simple:
+        raise error("W112", f"{path} holds {structure!r}, which a manifest cannot describe",
+                    hint="pass and return dicts, lists, tuples, namedtuples or dataclasses")
+    items = {form: [list(pair) for pair in zip(keys, children, strict=True)]}
+    return items if form == "dict" else items | {"name": structure.kind.__name__}
+
+
+def _move(made: Path, folder: Path, file: str) -> None:
+    """Put the new files in the place of old ones, the manifest last."""
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").unlink(missing_ok=True)
+    for suffix in _SUFFIXES:
+        fresh = made / f"{file}{suffix}"
+        if fresh.exists():
+            os.replace(fresh, folder / fresh.name)
+        else:
+            (folder / fresh.name).unlink(missing_ok=True)
+    os.replace(made / "manifest.json", folder / "manifest.json")

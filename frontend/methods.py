@@ -1,0 +1,108 @@
+"""The operators and methods of an array, for tracers and variables: NumPy functions all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def forward(self: Any, other: Any) -> Any:
+        return NotImplemented if _foreign(other) else self._operate(ufunc, self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        return NotImplemented if _foreign(other) else self._operate(ufunc, other, self)
+
+    return forward, reflected
+
+
+def _foreign(other: Any) -> bool:
+    """True for operands that are no numbers, and for classes that opt out of NumPy."""
+    return (other is None or isinstance(other, str)
+            or getattr(type(other), "__array_ufunc__", True) is None)
+
+
+def _unary(ufunc: np.ufunc) -> Callable[..., Any]:
+    def method(self: Any) -> Any:
+        return self._operate(ufunc, self)
+
+    return method
+
+
+def _function(function: Any) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        return function(self, *args, **options)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"``np.{function.__name__}`` of this array."
+    return method
+
+
+def _dims(args: tuple[Any, ...]) -> Any:
+    """``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same."""
+    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+
+
+class ArrayMethods:
+    """The operators and methods of an array, for tracers and variables."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        return ufunc(*operands)
+
+    __add__, __radd__ = _binary(np.add)
+    __sub__, __rsub__ = _binary(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply)
+    __truediv__, __rtruediv__ = _binary(np.true_divide)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide)
+    __mod__, __rmod__ = _binary(np.remainder)
+    __pow__, __rpow__ = _binary(np.power)
+    __matmul__, __rmatmul__ = _binary(np.matmul)
+    __and__, __rand__ = _binary(np.bitwise_and)
+    __or__, __ror__ = _binary(np.bitwise_or)
+    __xor__, __rxor__ = _binary(np.bitwise_xor)
+    __lshift__, __rlshift__ = _binary(np.left_shift)
+    __rshift__, __rrshift__ = _binary(np.right_shift)
+    __lt__, __gt__ = _binary(np.less)[0], _binary(np.greater)[0]
+    __le__, __ge__ = _binary(np.less_equal)[0], _binary(np.greater_equal)[0]
+    __eq__, __ne__ = _binary(np.equal)[0], _binary(np.not_equal)[0]
+    # Compared element by element, hashed by identity: a placeholder is a key of feed_dict.
+    __hash__ = object.__hash__
+    __neg__, __pos__ = _unary(np.negative), _unary(np.positive)
+    __abs__, __invert__ = _unary(np.absolute), _unary(np.invert)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    sum, mean, max, min = map(_function, (np.sum, np.mean, np.max, np.min))
+    any, all, var, std = map(_function, (np.any, np.all, np.var, np.std))
+    argmax, argmin, clip, dot = map(_function, (np.argmax, np.argmin, np.clip, np.dot))
+    squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
+    repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
+
+    def flatten(self) -> Any:
+        """A one-dimensional copy."""
+        return np.copy(np.ravel(self))  # type: ignore[call-overload]
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same elements in another shape; one dim may be -1."""
+        return np.reshape(self, _dims(shape))  # type: ignore[call-overload]
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; reversed without arguments."""
+        return np.transpose(self, _dims(axes) or None)  # type: ignore[call-overload]
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return np.transpose(self)  # type: ignore[call-overload]
+
+    @property
+    def mT(self) -> Any:  # noqa: N802
+        return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]

@@ -1,0 +1,179 @@
+"""weft.Session: run parts of a graph, as TensorFlow has it.
+
+Any value can be fed or fetched, by object or by name. Each set of (feeds, fetches) is one compiled
+program that holds just what these fetches need; it is made on first use and kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.graph import Node, Value
+from ..ir.types import TensorType
+from ..passes.prune import prune
+from ..runtime.executor import Program, Source
+from . import tree
+from .graph import Graph
+from .pipeline import Options, Stages
+from .program import make_program
+from .scope import active
+from .source import user_loc
+from .tracer import Tracer
+from .variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """One (feeds, fetches) set: its stages, its program, and where its results go."""
+
+    stages: Stages
+    program: Program
+
+
+class Session:
+    """Runs parts of ``graph`` (default: the graph that is being built).
+
+    Sessions may be used from several threads; steps that write a variable take turns.
+    """
+
+    def __init__(self, graph: Graph | None = None, *, threads: int | None = None,
+                 target: str | None = None, opt: int = 2) -> None:
+        found = graph if graph is not None else active()
+        if not isinstance(found, Graph):
+            raise error("W301", "a session needs a graph", locs=user_loc(),
+                        hint="g = weft.Graph(); weft.Session(g)")
+        self.graph = found
+        self._options = Options(opt, target, threads)
+        self._compiled: dict[Any, Compiled] = {}
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the compiled programs."""
+        self._compiled.clear()
+
+    @property
+    def launches(self) -> int:
+        """How many kernels this session has launched."""
+        return sum(made.program.launches for made in self._compiled.values())
+
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Values of ``fetches``: a nest of traced values, variables, operations and names.
+
+        The result has the nest's structure; an operation gives None. Feeds are converted to the
+        dtype of what they feed where that is safe. Raises W301 for an unknown name, W302 for a
+        placeholder that is needed and not fed, W303 for a value that does not fit.
+
+        >>> import weft
+        >>> g = weft.Graph()
+        >>> with g.as_default():
+        ...     x = weft.placeholder("f32", (2,), name="x")
+        ...     y = x * 2 + 1
+        >>> weft.Session(g).run("y:0", {x: [1, 2]})
+        array([3., 5.], dtype=float32)
+        """
+        feeds = dict(feed_dict or {})
+        values = [self._fed(key) for key in feeds]
+        return self._run(fetches, values, list(feeds.values()))
+
+    def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
+        """``run`` for one set of fetches and feeds, as a function of the fed values in order."""
+        values = [self._fed(key) for key in feeds]
+        names = [value.name for value in values]
+
+        def call(*arrays: Any) -> Any:
+            if len(arrays) != len(values):
+                raise error("W302", f"{len(values)} values are fed ({', '.join(names)}), got "
+                                    f"{len(arrays)}", locs=user_loc())
+            return self._run(fetches, values, list(arrays))
+
+        return call
+
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
+        """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
+        elements, _ = self._fetched(fetches)
+        return self._compile(elements, [self._fed(key) for key in feeds]).stages
+
+    def _run(self, fetches: Any, feeds: list[Value], arrays: list[Any]) -> Any:
+        elements, structure = self._fetched(fetches)
+        made = self._compile(elements, feeds)
+        given = [_convert(value, array) for value, array in zip(feeds, arrays, strict=True)]
+        results = iter(made.program.run(given))
+        leaves = [next(results) if isinstance(element, Value) else None for element in elements]
+        return tree.unflatten(structure, [leaf[()] if leaf is not None and leaf.ndim == 0 else leaf
+                                          for leaf in leaves])
+
+    def _fed(self, key: Any) -> Value:
+        element = self.graph.element(key)
+        if isinstance(element, Value):
+            return element
+        node = element[0]
+        if len(node.results) != 1:
+            raise error("W301", f"{node.name} is an operation and cannot be fed", locs=user_loc())
+        return node.results[0]
+
+    def _fetched(self, fetches: Any) -> tuple[list[Value | tuple[Node, ...]], tree.TreeDef]:
+        leaves, structure = tree.flatten(fetches)
+        elements: list[Value | tuple[Node, ...]] = []
+        for leaf in leaves:
+            if isinstance(leaf, Variable):
+                with self.graph.as_default():
+                    leaf = self.graph.read(leaf)
+            element = self.graph.element(leaf)
+            if isinstance(leaf, str) and not isinstance(element, Value):
+                # A node by its bare name is its value, if it has just one.
+                results = element[0].results
+                element = results[0] if len(results) == 1 else element
+            elements.append(element)
+        return elements, structure
+
+    def _compile(
+        self, elements: list[Value | tuple[Node, ...]], feeds: list[Value]
+    ) -> Compiled:
+        key = (tuple(id(e) if isinstance(e, Value) else tuple(map(id, e)) for e in elements),
+               tuple(map(id, feeds)))
+        with self._lock:
+            made = self._compiled.get(key)
+            if made is None:
+                made = self._compiled[key] = self._make(elements, feeds)
+            return made
+
+    def _make(self, elements: list[Value | tuple[Node, ...]], feeds: list[Value]) -> Compiled:
+        captures = {capture.param: capture.array for capture in self.graph.captures}
+        fetches: list[Value | Node] = []
+        for element in elements:
+            fetches += [element] if isinstance(element, Value) else list(element)
+        hidden = [param for param in captures if param not in feeds]
+        pruned = prune(self.graph.graph, feeds, fetches, implicit=hidden)
+        sources: list[Source] = list(range(len(feeds)))
+        sources += [captures[param] for param in self.graph.graph.params
+                    if param in hidden and param in pruned.values]
+        stages = Stages(pruned.graph, self._options)
+        return Compiled(stages, make_program(stages, sources, self.graph.variables))
+
+
+def _convert(value: Value, given: Any) -> Any:
+    """A fed value in the dtype of what it feeds; raises W303 where that would lose values."""
+    if isinstance(given, Tracer):
+        raise error("W303", f"{value.name} is fed with a traced value", locs=user_loc(),
+                    hint="feed arrays and numbers")
+    wanted: TensorType = value.type
+    array = np.asarray(given)
+    if array.dtype == wanted.dtype.numpy:
+        return array
+    plain = not isinstance(given, (np.ndarray, np.generic))
+    if plain or np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind"):
+        return array.astype(wanted.dtype.numpy)
+    raise error("W303", f"{value.name} is {wanted}, got {array.dtype}{list(array.shape)}",
+                locs=user_loc(), hint=f"convert it: x.astype(np.{wanted.dtype.numpy})")

@@ -1,0 +1,163 @@
+"""Checkpoints: variables in a safetensors file, written whole or not at all.
+
+    weft.save("model.safetensors", variables, step=100)
+    step = weft.restore("model.safetensors", variables)
+
+The file is written beside its destination, forced to disk, then renamed over it: whenever the
+machine stops, there is the old checkpoint or the new one. Restoring looks at every name, dtype
+and shape first and assigns after that, so a checkpoint that does not fit changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.types import TensorType, as_dtype
+
+Array = np.ndarray[Any, Any]
+Variables = Mapping[str, Any] | Iterable[Any]
+"""Arrays or variables by name, or objects with ``name``, ``numpy()`` and ``assign(array)``."""
+
+_FORMAT = "weft-checkpoint-1"
+
+# The dtypes that safetensors' NumPy interface both writes and reads.
+_STORED = MappingProxyType({
+    "BOOL": "bool", "I8": "i8", "U8": "u8", "I16": "i16", "U16": "u16", "I32": "i32", "U32": "u32",
+    "I64": "i64", "U64": "u64", "F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64",
+    "C64": "c64",
+})
+
+
+def save(path: str | os.PathLike[str], variables: Variables, step: int | None = None) -> None:
+    """Write the values of ``variables``, and ``step``, to the file ``path``.
+
+    Raises FeedError (W304) if two variables have one name, or for dtypes that the format lacks.
+    """
+    arrays = {name: _value(variable) for name, variable in _named(variables).items()}
+    metadata = {"format": _FORMAT}
+    if step is not None:
+        metadata["step"] = str(int(step))
+    write_tensors(path, arrays, metadata)
+
+
+def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
+    """Assign the values in the file ``path`` to ``variables``; the step that was saved, if any.
+
+    NumPy arrays are filled in place. Names in the file that are not asked for are left alone.
+
+    Raises:
+        FeedError: (W304) a variable is not in the file or has another dtype or shape there.
+        Error: (W403) the file is not a safetensors file.
+        FileNotFoundError: there is no such file.
+    """
+    targets = _named(variables)
+    found, metadata = _read(Path(path), targets)
+    for name, variable in targets.items():
+        if isinstance(variable, np.ndarray):
+            variable[...] = found[name]
+        else:
+            variable.assign(found[name])
+    step = metadata.get("step")
+    return None if step is None else int(step)
+
+
+def write_tensors(
+    path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file; the old one stays until the new one is safely on disk."""
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    dense = {}
+    for name, array in arrays.items():
+        if _type(array).dtype.name not in _STORED.values():
+            raise error("W304", f"{name} has dtype {array.dtype}, which safetensors files lack",
+                        hint="convert it before it is saved")
+        # Of other memory orders the library writes the wrong elements.
+        dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        save_file(dense, temporary, dict(metadata))
+        _sync(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)  # the rename itself
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _named(variables: Variables) -> dict[str, Any]:
+    """The variables by name."""
+    if isinstance(variables, Mapping):
+        return dict(variables)
+    named: dict[str, Any] = {}
+    for variable in variables:
+        if named.setdefault(variable.name, variable) is not variable:
+            raise error("W304", f"two variables are named '{variable.name}'",
+                        hint="give them names: save(path, {'first': v, 'second': w})")
+    return named
+
+
+def _value(variable: Any) -> Array:
+    numpy = getattr(variable, "numpy", None)
+    return np.asarray(numpy() if callable(numpy) else variable)
+
+
+def _type(array: Array) -> TensorType:
+    try:
+        return TensorType(as_dtype(array.dtype), array.shape)
+    except TypeError:
+        raise error("W304", f"an array of dtype {array.dtype} cannot be saved",
+                    hint="convert it to a number dtype") from None
+
+
+def _read(path: Path, targets: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays for ``targets``, all of which fit, and the metadata."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            stored = set(file.keys())
+            problems = []
+            for name, variable in targets.items():
+                if name not in stored:
+                    problems.append(f"{name} is not in the file")
+                    continue
+                part = file.get_slice(name)
+                dtype = _STORED.get(part.get_dtype(), part.get_dtype())
+                problems += _misfit(name, variable, dtype, tuple(part.get_shape()))
+            if problems:
+                more = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
+                raise error("W304", f"{path} does not fit: {'; '.join(problems[:4])}{more}",
+                            hint=f"the file has {', '.join(sorted(stored)[:8]) or 'no variables'}")
+            return {name: file.get_tensor(name) for name in targets}, dict(file.metadata() or {})
+    except SafetensorError as problem:
+        raise error("W403", f"{path} is not a safetensors file: {problem}",
+                    hint="it may be incomplete: copy or save it again") from None
+
+
+def _misfit(name: str, variable: Any, dtype: str, shape: tuple[int, ...]) -> list[str]:
+    if isinstance(variable, np.ndarray):
+        if not variable.flags.writeable:
+            return [f"array {name} is read-only"]
+    elif not hasattr(variable, "assign"):
+        return [f"{name} is neither a variable nor an array"]
+    wanted = getattr(variable, "type", None) or _type(_value(variable))
+    found = f"{dtype}[{','.join(map(str, shape))}]"
+    return [] if str(wanted) == found else [f"{name} is {wanted}, in the file {found}"]

@@ -1,0 +1,216 @@
+"""Kernels as Triton source: the text, the meaning in the interpreter, binaries for real targets."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from triton_kernels import CASES, every_primitive
+from weft.codegen.triton_build import (
+    Compiled,
+    compile_triton,
+    interpreting,
+    run_kernel_triton,
+)
+from weft.codegen.triton_emit import emit_triton
+from weft.codegen.triton_scalar import TRITON_NATIVES, TRITON_PRIMITIVES
+from weft.ir.index import evaluate, symbol
+from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
+from weft.ir.plan import tasks_of
+from weft.ir.scalar import PRIMITIVES
+from weft.ir.types import COMPUTED, F32, TensorType
+from weft.ir.verify import verify_kernel
+
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
+                                  reason="triton is not installed (the extra 'gpu')")
+TARGETS = ("sm_80", "sm_90", "gfx942")
+# Cases of single primitives are compiled together, by ``every_primitive``.
+SINGLE = re.compile(rf"({'|'.join((*PRIMITIVES, 'cast', 'bitcast'))})-")
+COMPILED = [name for name in CASES if not SINGLE.match(name)] + [f"every-{d}" for d in COMPUTED]
+
+
+# Accepted here though not by ``verify``: atomic additions from different programs, and a sum over
+# one index that no operand mentions.
+STRANGE = ("scatter-f32-programs", "outer-f32", "outer-f64")
+
+
+def source_of(name: str) -> Any:
+    kernel = (every_primitive(next(d for d in COMPUTED if name == f"every-{d}"))
+              if name.startswith("every-") else CASES[name]().kernel)
+    return emit_triton(kernel)
+
+
+# Text
+
+
+ROW_SUM = '''\
+@triton.jit
+def row_sum(x_ptr, y_ptr, n):
+    # x_ptr: f32[n,100]
+    # y_ptr: mut f32[n]
+    i = tl.program_id(0).to(tl.int64)
+    v1_sum = tl.full((32,), 0.0, tl.float32)
+    for j_start in range(0, 100, 32):
+        j = j_start + tl.arange(0, 32).to(tl.int64)
+        j_ok = j < 100
+        x = tl.load(x_ptr + 100 * i + j, mask=j_ok, other=0)
+        v1_sum = v1_sum + x
+    v1 = tl.sum(v1_sum, axis=0)
+    tl.store(y_ptr + i, v1)
+'''
+
+
+def row_sum(extent: Any, axis: Axis) -> Kernel:
+    s = KernelBuilder()
+    x = s.load("x", F32, (symbol("i"), symbol("j")))
+    s.store("y", (symbol("i"),), s.reduce("add", x, "j"))
+    params = (Param("x", TensorType(F32, (symbol("n"), extent))),
+              Param("y", TensorType(F32, (symbol("n"),)), mutable=True))
+    return Kernel("row_sum", params, (Axis("i", symbol("n"), "par"), axis), tuple(s.body))
+
+
+def test_source_reads_well() -> None:
+    source = emit_triton(row_sum(100, Axis("j", 100, "seq", 32)))
+    assert source.text.endswith("\n\n\n" + ROW_SUM)
+    assert source.signature == (("x_ptr", "*fp32"), ("y_ptr", "*fp32"), ("n", "i64"))
+    assert source.grid == symbol("n")
+
+
+def test_full_tiles_have_no_mask() -> None:
+    assert "mask" not in emit_triton(row_sum(64, Axis("j", 64, "lane", 0))).text
+    assert "mask" not in emit_triton(row_sum(96, Axis("j", 96, "seq", 32))).text
+
+
+def test_indices_are_narrow_where_they_fit() -> None:
+    assert "int64" not in source_of("matmul-f32-16-16").text
+    kernel = CASES["matmul-f32-16-16"]().kernel
+    huge = Param("x", TensorType(F32, (1 << 20, 1 << 12)))
+    wide = Kernel(kernel.name, (huge, *kernel.params[1:]),
+                  (Axis("i", 1 << 20, "par", 16), *kernel.axes[1:]), kernel.body)
+    assert "tl.program_id(0).to(tl.int64)" in emit_triton(wide).text
+
+
+def test_symbolic_lane_is_refused() -> None:
+    with pytest.raises(ValueError, match="lane axis j of symbolic extent n"):
+        emit_triton(row_sum(symbol("n"), Axis("j", symbol("n"), "lane", 0)))
+
+
+def test_tile_larger_than_triton_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="row_sum: a tile of 2097152 elements over j"):
+        emit_triton(row_sum(2_000_000, Axis("j", 2_000_000, "lane", 0)))
+
+
+def test_table_has_every_base_primitive() -> None:
+    assert set(TRITON_PRIMITIVES) == {p.name for p in PRIMITIVES.values() if not p.composite}
+    assert all(PRIMITIVES[name].composite for name, _ in TRITON_NATIVES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_source(name: str) -> None:
+    """Cases are valid kernels; blocks are powers of two, so the grid is the kernel's own."""
+    case = CASES[name]()
+    if name not in STRANGE:
+        verify_kernel(case.kernel)
+    source = emit_triton(case.kernel)
+    assert evaluate(source.grid, case.dims) == evaluate(tasks_of(case.kernel), case.dims)
+    assert len(source.signature) == len(case.kernel.params) + len(case.dims)
+
+
+# Meaning
+
+
+@pytest.fixture(scope="session")
+def report() -> dict[str, str]:
+    """What the interpreter, in a process of its own, says about each case."""
+    script = Path(__file__).with_name("triton_interpret.py")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True,
+                          env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, str] = json.loads(done.stdout)
+    return result
+
+
+@needs_triton
+@pytest.mark.parametrize("name", CASES)
+def test_interpreted(name: str, report: dict[str, str]) -> None:
+    assert report[name] == ""
+
+
+def test_interpreter_needs_its_own_process() -> None:
+    case = CASES["pad"]()
+    with pytest.raises(RuntimeError, match="TRITON_INTERPRET=1"):
+        run_kernel_triton(case.kernel, case.buffers, case.dims)
+
+
+def test_interpreting_process_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert interpreting()
+    with pytest.raises(RuntimeError, match="cannot compile"):
+        compile_triton(source_of("pad"), "sm_90")
+
+
+# Binaries
+
+
+@pytest.fixture(scope="session")
+def binaries(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """All compiled cases, by (case, target); an exception where compilation failed."""
+    def build(job: tuple[str, str]) -> Compiled | Exception:
+        try:
+            return compile_triton(source_of(job[0]), job[1])
+        except Exception as problem:
+            return problem
+
+    jobs = [(name, target) for name in COMPILED for target in TARGETS]
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+        return dict(zip(jobs, pool.map(build, jobs), strict=True))
+
+
+@needs_triton
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled(name: str, target: str, binaries: Any) -> None:
+    built = binaries[name, target]
+    if isinstance(built, Exception):
+        raise built
+    assert built.binary.startswith(b"\x7fELF")
+    assert built.threads == built.num_warps * (64 if target == "gfx942" else 32)
+    assert (built.registers is not None) == (target != "gfx942")
+    assert not built.stack or not name.startswith("matmul")
+
+
+@needs_triton
+def test_float32_is_ieee(binaries: Any) -> None:
+    """Nothing flushes denormals (floor and ceil mend it), is approximate, or fuses by itself."""
+    ptx = binaries["every-f32", "sm_90"].asm["ptx"]
+    flushing = re.findall(r"^\s*(\S*\.ftz\S*)", ptx, re.MULTILINE)
+    assert set(flushing) <= {"cvt.rmi.ftz.f32.f32", "cvt.rpi.ftz.f32.f32"}
+    assert ".approx" not in ptx
+    assert "div.rn.f32" in ptx
+    assert "sqrt.rn.f32" in ptx
+    broadcast = binaries["broadcast-1000", "sm_90"].asm["ptx"]
+    assert "fma" not in broadcast
+
+
+@needs_triton
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_dot_is_not_rounded(target: str, binaries: Any) -> None:
+    """float32 products go through FMA units: tensor cores would round them to tf32."""
+    ptx = binaries["matmul-f32-32-32", target].asm["ptx"]
+    assert "fma.rn.f32" in ptx
+    assert "mma" not in ptx
+
+
+@needs_triton
+def test_loads_are_wide(binaries: Any) -> None:
+    """Buffers are known to be aligned: neighbours are loaded together."""
+    assert re.search(r"ld\.global\.v[24]", binaries["softmax_lane-1024", "sm_90"].asm["ptx"])

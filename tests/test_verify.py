@@ -1,0 +1,328 @@
+"""Every check of the verifier fails on an IR that was broken for it, and names itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from weft.ir.diagnose import VerifyError
+from weft.ir.graph import Builder, Graph, Node, Value
+from weft.ir.index import symbol
+from weft.ir.kernel import Axis, Const, Kernel, Store
+from weft.ir.ops import OPS
+from weft.ir.parser import parse_kernel
+from weft.ir.types import F32, F64, Loc, parse_type
+from weft.ir.verify import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel
+
+Golden = Callable[[str, str], None]
+
+
+def sound_graph() -> Graph:
+    """%x; tanh, sum, update, full after update, fused(exp) and a result that is a parameter."""
+    graph = Graph("f")
+    x = graph.add_param(parse_type("f32[b,4]"), "x")
+    w = graph.add_param(parse_type("f32[4]"), "w")
+    graph.variables["v"] = w.type
+    b = Builder(graph, OPS, share=False, fold=False)
+    b.locs = (Loc("model.py", 3, "f"),)
+    y = b.tanh(x)
+    total = b.sum(y, axes=(0,))
+    update = b.emit(OPS["update_var"], (total,), {"var": "v", "type": w.type})
+    b.after = (update,)
+    half = b.full(0.5, y.type)
+    b.after = ()
+    body = Graph("body")
+    inner = Builder(body, OPS, share=False, fold=False)
+    body.results = [inner.exp(body.add_param(y.type, "p0"))]
+    fused = b.emit(OPS["fused"], (half,), {"body": body, "anchor": "map"}).results[0]
+    graph.results = [fused, x]
+    return graph
+
+
+def node(graph: Graph, name: str) -> Node:
+    return next(node for node in graph.nodes if node.name == name)
+
+
+def body(graph: Graph) -> Graph:
+    inner: Graph = node(graph, "fused").attrs["body"]
+    return inner
+
+
+def _attr(name: str, key: str, value: Any) -> Callable[[Graph], None]:
+    def change(graph: Graph) -> None:
+        node(graph, name).attrs[key] = value
+
+    return change
+
+
+def _type(name: str, text: str) -> Callable[[Graph], None]:
+    def change(graph: Graph) -> None:
+        node(graph, name).results[0].type = parse_type(text)
+
+    return change
+
+
+def _set(which: str, **fields: Any) -> Callable[[Graph], None]:
+    def change(graph: Graph) -> None:
+        for key, value in fields.items():
+            setattr(node(graph, which), key, value)
+
+    return change
+
+
+def _move_tanh_down(graph: Graph) -> None:
+    graph.nodes.insert(1, graph.nodes.pop(0))
+
+
+def _foreign_result(graph: Graph) -> None:
+    graph.results.append(Value(parse_type("f32[]"), "stranger:0"))
+
+
+def _share_results(graph: Graph) -> None:
+    node(graph, "sum").results = node(graph, "tanh").results
+
+
+def _param_of_node(graph: Graph) -> None:
+    graph.params.append(graph.nodes[0].results[0])
+
+
+def _operand_of_the_outer_graph(graph: Graph) -> None:
+    body(graph).nodes[0].inputs = (graph.params[0],)
+
+
+def _duplicate_param(graph: Graph) -> None:
+    graph.params[1].name = "x:0"
+
+
+def _param_without_port(graph: Graph) -> None:
+    graph.params[0].name = "x"
+
+
+def _value_name(graph: Graph) -> None:
+    node(graph, "sum").results[0].name = "total:0"
+
+
+def _unbound_dim(graph: Graph) -> None:
+    b = Builder(graph, OPS, share=False, fold=False)
+    b.dim(size=symbol("s"))
+
+
+def _bad_dim_name(graph: Graph) -> None:
+    graph.add_param(parse_type("f32[mod1]").with_shape((symbol("nan"),)), "z")
+
+
+def _effect_in_body(graph: Graph) -> None:
+    inner = body(graph)
+    Builder(inner, OPS).emit(OPS["read_var"], (), {"var": "v", "type": parse_type("f32[4]")})
+
+
+def _no_variable(graph: Graph) -> None:
+    del graph.variables["v"]
+
+
+def _variable_of_another_type(graph: Graph) -> None:
+    graph.variables["v"] = parse_type("f64[4]")
+
+
+def _after_below(graph: Graph) -> None:
+    node(graph, "tanh").after = (node(graph, "full"),)
+
+
+def _state(var: str, param: int | None, result: int | None) -> Callable[[Graph], None]:
+    def change(graph: Graph) -> None:
+        if param is not None:
+            graph.var_params[var] = graph.params[param]
+        if result is not None:
+            graph.var_results[var] = result
+
+    return change
+
+
+def _state_outside(graph: Graph) -> None:
+    graph.var_params["v"] = Value(parse_type("f32[4]"), "w:0")
+
+
+BROKEN_GRAPHS: list[tuple[str, Callable[[Graph], None], str]] = [
+    ("check_order", _move_tanh_down, r"at 'sum': operand 0 \(tanh:0\) is not defined above"),
+    ("check_order", _foreign_result, "result stranger:0 is not defined"),
+    ("check_order", _share_results, "at 'sum': result 0 .* does not belong"),
+    ("check_order", _param_of_node, "parameter tanh:0 is the result of a node"),
+    ("check_order", _operand_of_the_outer_graph, "body at 'exp': operand 0"),
+    ("check_names", _set("sum", name="tanh"), "the name 'tanh' is taken"),
+    ("check_names", _set("sum", name="w"), "the name 'w' is taken"),
+    ("check_names", _set("sum", name=""), "taken or empty"),
+    ("check_names", _duplicate_param, "parameter name 'x:0' is taken"),
+    ("check_names", _param_without_port, "has no port"),
+    ("check_names", _value_name, "result 0 is named 'total:0'"),
+    ("check_arity", _set("tanh", inputs=()), "tanh takes 1 operands, got 0"),
+    ("check_attrs", _set("sum", attrs={}), r"attributes are \[\], not \['axes'\]"),
+    ("check_attrs", _attr("tanh", "speed", 3), r"attributes are \['speed'\], not \[\]"),
+    ("check_attrs", _attr("sum", "axes", [0]), r"axes = \[0\] is no tuple"),
+    ("check_attrs", _attr("sum", "axes", (None,)), "is no tuple"),
+    ("check_attrs", _attr("full", "dtype", "f32"), "is no DType"),
+    ("check_attrs", _attr("full", "value", "1"), "is no float"),
+    ("check_attrs", _attr("fused", "anchor", 1), "is no str"),
+    ("check_attrs", _attr("fused", "body", 1), "is no object"),
+    ("check_types", _type("tanh", "f32[b,5]"), r"stored types are \[f32\[b,5\]\], inferred"),
+    ("check_types", _attr("sum", "axes", (7,)), "out of range"),
+    ("check_types", _attr("sum", "axes", ("a",)), "the row of sum fails"),
+    ("check_dims", _unbound_dim, "at 'dim': dim s is not in the type of any parameter"),
+    ("check_dims", _bad_dim_name, "'nan' is not a name for a dim"),
+    ("check_effects", _effect_in_body, "read_var inside the body"),
+    ("check_effects", _no_variable, "no variable 'v'"),
+    ("check_effects", _variable_of_another_type, "no variable 'v' of this type"),
+    ("check_after", _after_below, "'full' is to run before"),
+    ("check_state", _state("v", 0, None), "variable 'v' is not a parameter of its type"),
+    ("check_state", _state_outside, "variable 'v' is not a parameter of its type"),
+    ("check_state", _state("v", None, 1), "variable 'v' is not a result of its type"),
+    ("check_state", _state("v", None, 5), "variable 'v' is not a result of its type"),
+]
+
+
+@pytest.mark.parametrize(("check", "breaks", "message"), BROKEN_GRAPHS)
+def test_broken_graphs(check: str, breaks: Callable[[Graph], None], message: str) -> None:
+    graph = sound_graph()
+    verify_graph(graph)
+    breaks(graph)
+    with pytest.raises(VerifyError, match=f"^W601: {check} of graph @.*{message}"):
+        verify_graph(graph)
+
+
+KERNEL = '''
+kernel @k(x: f32[b,8], ids: i64[b], y: mut f32[b,8], s: mut f32[b], a: mut f32[8]) {
+  par i in b by 4, lane j in 8 {
+    %0: f32 = x[i, j]
+    %1: f32 = reduce max %0 over j
+    %2: f32 = sub %0, %1
+    %3: i64 = ids[i]
+    %4: i64 = const 0
+    %5: bool = ge %3, %4
+    check %5 site 1
+    %6: f32 = x[%3, j] if %5
+    %7: f32 = contract %6, %2 over j
+    %8: i64 = index 8*i + j
+    %9: f32 = cast %8
+    y[i, j] = %2 if %5
+    s[i] = %7
+    y[i, 7 - j] += %9
+  }
+}'''
+
+
+def test_the_sound_kernel() -> None:
+    verify_kernel(parse_kernel(KERNEL))
+
+
+BROKEN_KERNELS = [
+    ("check_axes", "lane j in 8", "lane i in 8", "'i' is not a free name"),
+    ("check_axes", "lane j in 8", "lane b in 8", "'b' is not a free name"),
+    ("check_axes", "lane j in 8", "lane mod in 8", "'mod' is not a free name"),
+    ("check_axes", "b by 4", "b by 0", "no valid kind and block"),
+    ("check_axes", "lane j in 8", "lane j in i", "'i' is not a free name"),
+    ("check_axes", "lane j in 8", "lane j in %0", "depends on a value"),
+    ("check_axes", "s: mut f32[b]", "s: mut f32[i]", "'i' is not a free name"),
+    ("check_params", "ids: i64", "x: i64", "two parameters"),
+    ("check_params", "= x[i, j]", "= z[i, j]", "no parameter 'z'"),
+    ("check_params", "= x[i, j]", "= x[i]", "1 indices for f32"),
+    ("check_params", "y: mut", "y:", "a store to 'y', which is not mutable"),
+    ("check_definitions", "sub %0, %1", "sub %0, %9", "%9 is not defined above"),
+    ("check_definitions", "%1: f32", "%0: f32", "'%0' is not a free name"),
+    ("check_definitions", "if %5\n    s", "if %11\n    s", "%11 is not defined above"),
+    ("check_definitions", "x[%3, j]", "x[%8, j]", "%8 is not defined above"),
+    ("check_dtypes", "%0: f32 = x", "%0: f64 = x", "the dtype is f64, should be f32"),
+    ("check_dtypes", "%4: i64 = const 0", "%4: i64 = const 0.0", "no constant of i64"),
+    ("check_dtypes", "%8: i64 = index", "%8: f32 = index", "an index of dtype f32"),
+    ("check_dtypes", "sub %0, %1", "sub %0, %0, %1", "sub takes 2 operands"),
+    ("check_dtypes", "sub %0, %1", "subtract %0, %1", "no primitive"),
+    ("check_dtypes", "%2: f32", "%2: f64", "the dtype is f64, should be f32"),
+    ("check_dtypes", "ge %3, %4", "ge %3, %0", "ge does not take"),
+    ("check_dtypes", "reduce max", "reduce sub", "no combiner 'sub'"),
+    ("check_dtypes", "reduce max", "reduce or_", "combiner 'or_' does not take f32"),
+    ("check_dtypes", "%1: f32 = reduce", "%1: i64 = reduce", "the dtype is i64"),
+    ("check_dtypes", "contract %6, %2", "contract %6, %5", "two numeric operands"),
+    ("check_dtypes", "%7: f32", "%7: f64", "the dtype is f64"),
+    ("check_dtypes", "+= %9", "+= %8", "a value of i64 stored to 'y' of f32"),
+    ("check_dtypes", "check %5", "check %4", "a check needs a bool"),
+    ("check_dtypes", "site 1", "site 0", "from 1 on"),
+    ("check_dtypes", "%2 if %5", "%2 if %2", "a guard must be bool"),
+    ("check_indices", "x[%3, j]", "x[%2, j]", "%2 is an index but no integer"),
+    ("check_indices", "8*i + j\n", "8*i + nan\n", "'nan' is neither an axis nor a dim"),
+    ("check_reductions", "%0 over j", "%0 over k", "does not depend on axis 'k'"),
+    ("check_reductions", "%6, %2 over j", "%1, %1 over j", "does not depend on axis 'j'"),
+    ("check_reductions", "%0 over j", "%0 over i", "'i' is a par axis"),
+    ("check_loop", "lane j in 8", "seq i2 in 3 by 1, lane j in 8", "more than one loop axis"),
+    ("check_loop", "par i in b by 4, lane j in 8", "seq i in b by 4, seq j in 8 by 2",
+     "more than one loop axis: i, j"),
+    ("check_stores", "s[i] = %7", "s[i] = %2", "blocks of axis 'j' store to one element"),
+    ("check_stores", "s[i] = %7", "a[j] = %7", "blocks of axis 'i' store to one element"),
+    ("check_stores", "s[i] = %7", "a[7] = %7 if %5", "blocks of axis 'i'"),
+    ("check_stores", "y[i, 7 - j] +=", "y[%3, j] +=", "blocks of axis 'i'"),
+    ("check_stores", "s[i] = %7", "a[j] += %0", "blocks of axis 'i'"),
+]
+
+
+@pytest.mark.parametrize(("check", "old", "new", "message"), BROKEN_KERNELS)
+def test_broken_kernels(check: str, old: str, new: str, message: str) -> None:
+    assert old in KERNEL
+    with pytest.raises(VerifyError, match=f"^W601: {check} of kernel @k: .*{re.escape(message)}"):
+        verify_kernel(parse_kernel(KERNEL.replace(old, new, 1)))
+
+
+def test_kernels_that_have_no_text() -> None:
+    kernel = parse_kernel(KERNEL)
+
+    def with_stmt(at: int, **fields: Any) -> Kernel:
+        body = list(kernel.body)
+        body[at] = replace(body[at], **fields)
+        return replace(kernel, body=tuple(body))
+
+    last = len(kernel.body) - 1
+    assert isinstance(kernel.body[last], Store)
+    for check, broken in (
+            ("check_definitions", with_stmt(last, name="%20")),
+            ("check_definitions", with_stmt(0, name="")),
+            ("check_dtypes", with_stmt(last, dtype=F64)),
+            ("check_dtypes", replace(kernel, body=(Const("%0", F32, 1), *kernel.body[1:]))),
+            ("check_axes", replace(kernel, axes=(kernel.axes[0], Axis("j", 8, "lane", 4)))),
+            ("check_axes", replace(kernel, axes=(
+                kernel.axes[0], Axis("j", 8, "thread", 1))))):  # type: ignore[arg-type]
+        with pytest.raises(VerifyError, match=check):
+            verify_kernel(broken)
+
+
+def test_stores_along_an_axis_of_one_element() -> None:
+    verify_kernel(parse_kernel('''
+        kernel @k(x: f32[1,8], y: mut f32[1,8]) {
+          par i in 1 by 1, lane j in 8 {
+            %0: f32 = x[i, j]
+            y[0, j] = %0
+          }
+        }'''))
+
+
+def test_no_check_is_one_that_cannot_fail() -> None:
+    for checks, broken in ((GRAPH_CHECKS, BROKEN_GRAPHS), (KERNEL_CHECKS, BROKEN_KERNELS)):
+        assert {check.__name__ for check in checks} == {case[0] for case in broken}
+        assert all(check.__doc__ for check in checks)
+
+
+def test_golden_messages(golden: Golden) -> None:
+    graph = sound_graph()
+    _type("sum", "f32[5]")(graph)
+    kernel = parse_kernel(KERNEL.replace("s[i] = %7", "s[i] = %2", 1))
+    messages = []
+    for check in (lambda: verify_graph(graph), lambda: verify_kernel(kernel)):
+        with pytest.raises(VerifyError) as caught:
+            check()
+        messages.append(str(caught.value))
+    golden("\n\n".join(messages), "text/verify.txt")
+
+
+def test_what_has_no_text_is_shown_as_it_is() -> None:
+    graph = sound_graph()
+    _attr("full", "value", object())(graph)
+    with pytest.raises(VerifyError, match="<full = full>"):
+        verify_graph(graph)

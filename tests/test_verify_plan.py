@@ -1,0 +1,193 @@
+"""Checks of plans, each on a plan that was broken for it; and which buffers may share memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from weft.ir.diagnose import VerifyError
+from weft.ir.parser import parse, parse_kernel, parse_plan
+from weft.ir.plan import Plan
+from weft.ir.verify import PLAN_CHECKS, verify_kernel, verify_plan
+from weft.ir.verify_plan import may_share
+
+Golden = Callable[[str, str], None]
+
+PLAN = '''
+kernel @add(x: f32[n], z: f32[n], y: mut f32[n]) {
+  par i in n by 8 {
+    %0: f32 = x[i]
+    %1: f32 = z[i]
+    %2: f32 = add %0, %1
+    %3: bool = ge %2, %0
+    check %3 site 1
+    y[i] = %2
+  }
+}
+
+kernel @flip(x: f32[n], y: mut f32[n]) {
+  par i in n by 8 {
+    %0: f32 = x[i]
+    y[n - 1 - i] = %0
+  }
+}
+
+kernel @total(x: f32[n], y: mut f32[]) {
+  lane j in n {
+    %0: f32 = x[j]
+    %1: f32 = reduce add %0 over j
+    y[] += %1
+  }
+}
+
+plan @p(%x: f32[n], %z: f32[n] var "w", %one: f32[1])
+    -> (%y: f32[n], %s: f32[]) arena = (n + 15)//16*192 {
+  check 1 W124 "negative"
+  alloc %a: f32[n] at 0
+  alloc %b: f32[n] at (n + 15)//16*64
+  alloc %c: f32[n,1] at (n + 15)//16*128
+  alloc %d: f32[n] at 0
+  launch @add(%x, %z, %a) on cpu:0
+  launch @add(%a, %x, %b) on cpu:0
+  launch @add(%b, %a, %c) on cpu:0
+  launch @add(%c, %b, %d) on cpu:0
+  launch @add(%d, %d, %d) on cpu:0
+  launch @flip(%d, %y) on cpu:0
+  copy %one to %s
+  launch @total(%y, %s) on cpu:0
+}'''
+
+
+def test_the_sound_plan() -> None:
+    verify_plan(parse_plan(PLAN))
+
+
+BROKEN_PLANS = [
+    ("check_kernels", "launch @total", "launch @sum", "no kernel @sum"),
+    ("check_buffers", "alloc %b", "alloc %x", "the name %x is taken"),
+    ("check_buffers", "%s: f32[])", "%x: f32[])", "the name %x is taken"),
+    ("check_buffers", "@add(%x, %z, %a)", "@add(%x, %z, %q)", "no buffer %q above"),
+    ("check_buffers", "copy %one", "copy %two", "no buffer %two above"),
+    ("check_arguments", "(%y, %s)", "(%y, %y, %s)", "3 buffers for 2 parameters"),
+    ("check_arguments", "(%y, %s)", "(%s, %s)", "%s is f32[], parameter x is f32[n]"),
+    ("check_arguments", "alloc %a: f32", "alloc %a: i32", "parameter y is f32[n]"),
+    ("check_arguments", "copy %one to %s", "copy %z to %s", "%s is f32[]"),
+    ("check_dims", "%a: f32[n] at 0", "%a: f32[n] at 64*m", "no parameter binds dim m"),
+    ("check_dims", "%s: f32[])", "%s: f32[], %r: f32[m])", "a dim that no parameter binds"),
+    ("check_dims", "= (n + 15)", "= (m + 15)", "a dim that no parameter binds"),
+    ("check_dims", "par i in n by", "par i in m by", "no parameter binds dim m"),
+    ("check_writes", "(%a, %x, %b)", "(%b, %x, %b)", "%b is read before it is written"),
+    ("check_writes", "  copy %one to %s\n", "", "%s is read before it is written"),
+    ("check_writes", "(%a, %x, %b)", "(%a, %b, %x)", "%b is read before"),
+    ("check_writes", "(%x, %z, %a)", "(%x, %x, %z)", "parameter %z is written"),
+    ("check_writes", "copy %one to %s", "copy %one to %one", "parameter %one is written"),
+    ("check_writes", "%s: f32[])", "%s: f32[], %r: f32[n])", "result %r is never written"),
+    ("check_sites", "site 1", "site 2", "check 2 of 1"),
+    ("check_arena", "at (n + 15)//16*64", "at (n + 15)//16*60", "not a multiple of 64"),
+    ("check_arena", "*192", "*128", "are not in the arena"),
+    ("check_arena", "%a: f32[n] at 0", "%a: f32[n] at -64", "are not in the arena"),
+    ("check_sharing", "@flip(%d, %y)", "@flip(%d, %d) on cpu:0\n  launch @flip(%d, %y)",
+     "%d is both x and y"),
+    ("check_overlap", "*128", "*64", "%c and %b overlap"),
+    ("check_overlap", "%b: f32[n] at (n + 15)//16*64", "%b: f32[n] at 64", "overlap"),
+]
+
+
+@pytest.mark.parametrize(("check", "old", "new", "message"), BROKEN_PLANS)
+def test_broken_plans(check: str, old: str, new: str, message: str) -> None:
+    assert old in PLAN
+    with pytest.raises(VerifyError, match=f"^W601: {check} of plan @p: .*{re.escape(message)}"):
+        verify_plan(parse_plan(PLAN.replace(old, new, 1)))
+
+
+def test_kernels_of_a_plan_are_verified_and_listed_by_name() -> None:
+    with pytest.raises(VerifyError, match="check_params of kernel @add"):
+        verify_plan(parse_plan(PLAN.replace("y: mut f32[n]", "y: f32[n]")))
+    plan = parse_plan(PLAN)
+    with pytest.raises(VerifyError, match="check_kernels of plan @p: kernel @add is listed"):
+        verify_plan(replace(plan, kernels={**plan.kernels, "plus": plan.kernels["add"]}))
+
+
+def test_no_check_is_one_that_cannot_fail() -> None:
+    assert {check.__name__ for check in PLAN_CHECKS} == {case[0] for case in BROKEN_PLANS}
+    assert all(check.__doc__ for check in PLAN_CHECKS)
+
+
+def static_plan(first: int, second: int, kernel: str) -> Plan:
+    """a = f(x); b = f(a); y = f(b), with a and b at the given offsets."""
+    items = parse(kernel + f'''
+        plan @p(%x: f32[4,4]) -> (%y: f32[4,4]) arena = 128 {{
+          alloc %a: f32[4,4] at {first}
+          alloc %b: f32[4,4] at {second}
+          launch @f(%x, %a) on cpu:0
+          launch @f(%a, %b) on cpu:0
+          launch @f(%b, %y) on cpu:0
+        }}''')
+    assert isinstance(items[-1], Plan)
+    return items[-1]
+
+
+def unary(stmts: str, axes: str = "par i in 4 by 1, lane j in 4") -> str:
+    body = "\n".join(stmts.split("; "))
+    return f"kernel @f(x: f32[4,4], y: mut f32[4,4]) {{ {axes} {{\n{body}\n}} }}"
+
+
+TANH = unary("%0: f32 = x[i, j]; %1: f32 = tanh %0; y[i, j] = %1")
+MAX = "%1: f32 = reduce max %0 over j; %2: f32 = sub %0, %1; "
+IN_PLACE = [
+    (TANH, True),
+    (unary(f"%0: f32 = x[i, j]; {MAX}y[i, j] = %2"), True),  # one row at a time
+    (unary("%0: f32 = x[j, i]; %1: f32 = tanh %0; y[i, j] = %1"), False),  # transposed
+    (unary(f"%0: f32 = x[i, j]; y[i, j] = %0; {MAX}y[i, j] += %2"), False),  # read after writing
+    (unary("%0: f32 = x[i, j]; y[i, j] = %0; %1: f32 = x[i, j]; y[i, j] = %1"), False),
+    (unary("%0: f32 = x[i, 0]; y[i, j] = %0"), False),  # another lane may have written it
+    (unary("%0: f32 = const 1.0; y[i, j] = %0"), True),  # not read at all
+    (unary("%0: f32 = x[0, j]; y[0, j] = %0"), False),  # tasks of i read what others wrote
+    (unary("%0: f32 = x[i, j]; %1: f32 = y[i, j]; %2: f32 = add %0, %1; y[i, j] = %2"), False),
+    (unary("%0: f32 = x[i, j]; y[i, j] += %0"), False),
+]
+
+
+@pytest.mark.parametrize(("kernel", "allowed"), IN_PLACE)
+def test_sharing_of_memory(kernel: str, allowed: bool) -> None:
+    assert may_share(parse_kernel(kernel), "x", "y") == allowed
+
+
+def test_a_loop_that_comes_after_the_store_forbids_sharing() -> None:
+    """The second loop computes %0 again, from memory that the first has overwritten."""
+    kernel = parse_kernel('''
+        kernel @f(x: f32[4,4], y: mut f32[4,4], z: mut f32[4,4]) {
+          par i in 4 by 1, seq j in 4 by 2 {
+            %0: f32 = x[i, j]
+            %1: f32 = reduce max %0 over j
+            %2: f32 = sub %0, %1
+            y[i, j] = %0
+            z[i, j] = %2
+          }
+        }''')
+    verify_kernel(kernel)
+    assert not may_share(kernel, "x", "y")
+    assert may_share(kernel, "x", "z")
+
+
+def test_temporaries_in_place() -> None:
+    """A dying temporary and the one written from it may have one place; halves of it not."""
+    verify_plan(static_plan(0, 64, TANH))
+    verify_plan(static_plan(0, 0, TANH))
+    with pytest.raises(VerifyError, match="check_overlap"):
+        verify_plan(static_plan(0, 0, IN_PLACE[2][0]))
+    plan = static_plan(0, 0, TANH)
+    again = (*plan.steps[:-1], replace(plan.steps[-2], args=("a", "y")))  # type: ignore[type-var]
+    with pytest.raises(VerifyError, match="%b and %a overlap in the arena while both are live"):
+        verify_plan(replace(plan, steps=again))
+    shared = (*plan.steps[:3], replace(plan.steps[3], args=("a", "a")),  # type: ignore[type-var]
+              replace(plan.steps[4], args=("a", "y")))  # type: ignore[type-var]
+    verify_plan(replace(plan, steps=shared))
+
+
+def test_golden_message(golden: Golden) -> None:
+    with pytest.raises(VerifyError) as caught:
+        verify_plan(parse_plan(PLAN.replace("*128", "*64", 1)))
+    golden(str(caught.value), "text/verify_plan.txt")
