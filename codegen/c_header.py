@@ -20,7 +20,7 @@ C_TYPES = MappingProxyType({
     "f32": "float", "f64": "double", "c64": "float", "c128": "double",
 })
 
-_RESERVED = frozenset("""
+_RESERVED = frozenset(word for line in """
     alignas alignof and asm auto bool break case catch char class compl const constexpr continue
     default delete do double else enum explicit export extern false float for friend goto if inline
     int long main mutable namespace new not nullptr operator or private protected public register
@@ -28,7 +28,7 @@ _RESERVED = frozenset("""
     typeid typename typeof union unsigned using virtual void volatile wchar_t while xor
     weights threads arena args dims aligned_alloc close free lseek madvise memcmp memcpy memset
     mmap munmap open syscall
-""".split())
+""".splitlines() for word in line.split())
 
 
 def c_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -64,7 +64,7 @@ def header_text(artifact: Artifact, file: str) -> str:
 
 def _comment(lines: Iterable[str]) -> str:
     text = "\n".join(f" * {line}".rstrip() for line in lines)
-    return f"/*{text[2:]}\n */"
+    return f"/{text[1:]}\n */" if "\n" in text else f"/{text[1:]} */"
 
 
 def _introduction(artifact: Artifact, file: str) -> str:

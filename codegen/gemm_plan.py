@@ -218,7 +218,7 @@ def _blocks(
     if plan.rhs == "panels":
         rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
-    most_m = max(1, target.l2 // 2 // (size * plan.kb * plan.mr))
+    most_m = max(1, target.l2 // (size * plan.kb * plan.mr))
     most_n = n_tiles
     if plan.cut:  # waiting sums are read and written for each block of k
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))

@@ -20,11 +20,13 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..ir.index import evaluate
 from ..ir.kernel import Kernel
-from ..ir.scalar import PRIMITIVES
 from .triton_emit import TritonSource, emit_triton
+
+_Array = NDArray[Any]
 
 # Back end, architecture and threads of a warp, as Triton's GPUTarget takes them.
 TARGETS: Mapping[str, tuple[str, int | str, int]] = MappingProxyType({
@@ -125,7 +127,7 @@ def _function(text: str, name: str) -> Any:
 
 
 def run_kernel_triton(
-    kernel: Kernel, buffers: Mapping[str, np.ndarray[Any, Any]], dims: Mapping[str, int]
+    kernel: Kernel, buffers: Mapping[str, _Array], dims: Mapping[str, int]
 ) -> None:
     """Run a kernel in Triton's interpreter on the memory of dense arrays, by parameter name.
 
@@ -154,7 +156,7 @@ class _Memory:
         "uint64": "u64", "bool": "i8",
     })
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: _Array) -> None:
         if not array.flags.c_contiguous:
             raise ValueError("kernels run on dense row-major arrays")
         self.array, self.dtype = array, self._TYPES[array.dtype.name]
@@ -214,10 +216,9 @@ def _patch_interpreter() -> None:
         return result
 
     interpreter.InterpreterBuilder.binary_op = binary_op
-    fused = PRIMITIVES["fma"].numpy
 
     def fma(self: Any, x: Any, y: Any, z: Any) -> Any:
-        return interpreter.TensorHandle(fused(x.data, y.data, z.data), z.dtype.scalar)
+        return interpreter.TensorHandle(_fma(x.data, y.data, z.data), z.dtype.scalar)
 
     if not hasattr(interpreter._interpreter, "fma_fp64"):
         interpreter.InterpreterBuilder.create_fma = fma
@@ -230,6 +231,25 @@ def _patch_interpreter() -> None:
             scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
 
         interpreter._patch_lang_tensor = patched
+
+
+def _fma(x: _Array, y: _Array, z: _Array) -> _Array:
+    """x*y + z from the exact product: Dekker's, whose parts may overflow; then rounded twice."""
+    if z.dtype == np.float32:
+        return (x.astype(np.float64) * y + z).astype(np.float32)
+    product = x * y
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    lost = x_high * y_high - product + x_high * y_low + x_low * y_high + x_low * y_low
+    total = product + z
+    grown = total - product
+    lost = lost + (product - (total - grown) + (z - grown))
+    return np.where((lost == 0) | ~np.isfinite(lost), total, total + lost)
+
+
+def _halves(x: _Array) -> tuple[_Array, _Array]:
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 @functools.cache

@@ -418,12 +418,5 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     base = function if isinstance(function, Function) else compile(function)
     traced = base.trace(*specs)
     stages, _ = stages_of(traced, Options(target=target))
-    args, keywords = traced.in_tree.children
-    names: Any = keywords.meta
-    weights = {capture.param.name.removesuffix(":0"): capture.array for capture in traced.captures}
-    weights |= {name: variable.value for name, variable in traced.variables.items()}
-    job = ExportJob(
-        stages, args.children, traced.out_tree, tuple(base.argument_names(len(args.children))),
-        dict(zip(names, keywords.children, strict=True)),
-        tuple(leaf.name for leaf in traced.leaves), weights=weights, target=target)
-    return write_artifact(job, Path(path))
+    names = base.argument_names(len(traced.in_tree.children[0].children))
+    return write_artifact(ExportJob.of(traced, stages, names, target), path)

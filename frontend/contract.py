@@ -19,10 +19,10 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Dim
 from .operand import (
+    array_dtype,
     axes_of,
     cast,
     reshape,
-    result_dtype,
     shape_of,
     strong,
     to_tracer,
@@ -90,7 +90,8 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
         # matmul takes vectors on either side; the other gufuncs are what it means then.
         left, right = (len(shape_of(x)) == 1 for x in inputs)
         forms = {(True, True): _vecdot, (False, True): _matvec, (True, False): _vecmat}
-        return forms.get((left, right), run)(inputs, wanted, result)
+        found: Callable[..., Any] = forms.get((left, right), run)
+        return found(inputs, wanted, result)
 
     return matmul if left_core == "MK" and right_core == "KN" else run
 
@@ -115,13 +116,13 @@ GUFUNCS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 
 
 def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
-    dtype = result_dtype(a, b)
+    dtype = array_dtype(a, b)
     return to_tracer(a, dtype), to_tracer(b, dtype)
 
 
 def dot(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
-        return np.multiply(strong(a), b)
+        return np.multiply(strong(a), strong(b))
     x, y = _pair(a, b)
     _check_core(x, y, "K", "K" if y.ndim == 1 else "KN")
     left = _LETTERS[:x.ndim - 1] + "K"
@@ -131,7 +132,7 @@ def dot(a: Any, b: Any) -> Any:
 
 def inner(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
-        return np.multiply(strong(a), b)
+        return np.multiply(strong(a), strong(b))
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
@@ -178,7 +179,7 @@ def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = N
         if len(set(term)) != len(term):
             raise error("W113", f"a repeated letter in '{term}' (a diagonal) is not supported",
                         hint="index the diagonal with np.arange first")
-    kind = np.dtype(dtype) if dtype is not None else result_dtype(*operands)
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands)
     arrays = [to_tracer(x, kind) for x in operands]
     result, letters = arrays[0], terms[0]
     for at in range(1, len(arrays)):

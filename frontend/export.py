@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -30,13 +31,15 @@ from ..codegen.link import link_command, link_shared
 from ..codegen.llvm_jit import compile_object, cpu_target
 from ..codegen.target import Target
 from ..ir.diagnose import Error, error
+from ..ir.graph import Graph
 from ..ir.index import symbols_of
 from ..ir.plan import Launch, Plan
 from ..ir.printer import print_plan
 from ..runtime.checkpoint import write_tensors
 from ..runtime.loader import FORMAT
 from .pipeline import Stages
-from .tree import TreeDef, level
+from .trace import Leaf, Traced
+from .tree import TreeDef, level, paths
 
 Array = np.ndarray[Any, Any]
 
@@ -51,8 +54,9 @@ class ExportJob:
     ``args`` and ``keywords`` are the structures of the arguments, by position and by keyword;
     ``parameters`` names the former. Their leaves, in this order, are the first parameters of the
     graph; ``names`` are the leaves' names, ``outputs`` those of the leaves of ``results`` (both
-    default to the graph's). ``weights`` holds closed-over arrays by the name of their parameter,
-    and variables by their name in the graph.
+    default to the graph's), ``result_kinds`` says which results are Python numbers. ``weights``
+    holds closed-over arrays by the name of their parameter, and variables by their name in the
+    graph. ``target`` is a CPU, None for the portable one, or "native".
     """
 
     stages: Stages
@@ -62,8 +66,45 @@ class ExportJob:
     keywords: Mapping[str, TreeDef] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    result_kinds: tuple[str, ...] = ()
     weights: Mapping[str, Array] = field(default_factory=dict)
     target: str | None = None
+
+    @staticmethod
+    def of(
+        traced: Traced, stages: Stages, parameters: Iterable[str], target: str | None = None
+    ) -> ExportJob:
+        """The job for a traced function; ``parameters`` names its positional arguments."""
+        # Variables among the arguments are weights: None takes their place.
+        leaves = iter(traced.leaves)
+        args, keywords = (_given(part, leaves) for part in traced.in_tree.children)
+        keys: Any = keywords.meta
+        weights = {capture.param.name.removesuffix(":0"): capture.array
+                   for capture in traced.captures}
+        weights |= {name: variable.value for name, variable in traced.variables.items()}
+        return ExportJob(
+            stages, args.children, traced.out_tree, tuple(parameters),
+            dict(zip(keys, keywords.children, strict=True)),
+            tuple(leaf.name for leaf in traced.leaves if leaf.param is not None),
+            _output_names(traced), result_kinds=traced.out_kinds, weights=weights, target=target)
+
+
+def _given(structure: TreeDef, leaves: Iterator[Leaf]) -> TreeDef:
+    if structure.kind is None:
+        return structure if next(leaves).param is not None else TreeDef(type(None))
+    children = tuple([_given(child, leaves) for child in structure.children])
+    return TreeDef(structure.kind, structure.meta, children)
+
+
+def _output_names(traced: Traced) -> tuple[str, ...]:
+    """``['loss']`` is loss, ``.y[0]`` is y[0]; a result without a key has its node's name."""
+    names = Graph("")
+    found = []
+    for path, value in zip(paths(traced.out_tree), traced.graph.results, strict=True):
+        keyed = re.match(r"\.(.+)|\['(\w+)'\](.*)", path)
+        label = "".join(part or "" for part in keyed.groups()) if keyed else value.name
+        found.append(names.unique_name(label.removesuffix(":0")))
+    return tuple(found)
 
 
 def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
@@ -81,7 +122,7 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
     file = folder.resolve().name
     target = export_target(job.target)
     stages = job.stages
-    plan = stages.plan if stages.target == target else stages.plan_for(target)
+    plan = stages.plan_for(target)
     _check(plan)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{file}.", dir=folder.parent) as temporary:
@@ -205,8 +246,9 @@ def _manifest(
                 item |= {"variable": slot.var, "offset": source.offset}
             inputs.append(item)
     results = []
-    for label, c_name, slot in zip(outputs, artifact.results, plan.results, strict=True):
-        results.append({"name": label, "c": c_name, "type": str(slot.type)}
+    forms = (*job.result_kinds, *["array"] * len(plan.results))
+    for at, (c_name, slot) in enumerate(zip(artifact.results, plan.results, strict=True)):
+        results.append({"name": outputs[at], "c": c_name, "type": str(slot.type), "kind": forms[at]}
                        | ({"variable": slot.var} if slot.var else {}))
     count = sum(structure.count for structure in (*job.args, *job.keywords.values()))
     free = sum("variable" not in item for item in inputs)
@@ -251,7 +293,7 @@ def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:
     if form in ("list", "tuple"):
         return {form: children}
     simple = all(isinstance(key, (str, int, float)) for key in keys)
-    if form in ("static", "custom") or not simple:
+    if form in ("static", "custom") or not simple or structure.kind is None:
         raise error("W112", f"{path} holds {structure!r}, which a manifest cannot describe",
                     hint="pass and return dicts, lists, tuples, namedtuples or dataclasses")
     items = {form: [list(pair) for pair in zip(keys, children, strict=True)]}

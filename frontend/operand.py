@@ -58,6 +58,11 @@ def result_dtype(*operands: Any) -> np.dtype[Any]:
     return np.result_type(*(samples[kind] if isinstance(kind, type) else kind for kind in kinds))
 
 
+def array_dtype(*operands: Any) -> np.dtype[Any]:
+    """The common dtype where NumPy makes arrays of its operands first, so that none is weak."""
+    return np.result_type(*(np.dtype(kind_of(x)) for x in operands))
+
+
 def shape_of(x: Any) -> tuple[Dim, ...]:
     """The shape of an operand, with plain index expressions for symbolic dims."""
     if isinstance(x, SymbolicDim) or is_number(x):
@@ -123,7 +128,7 @@ def _sequence(items: Sequence[Any]) -> Tracer:
     if not contains_tracer(items):
         return current().capture(np.asarray(items))
     parts = [to_tracer(item) for item in items]
-    dtype = result_dtype(*parts)
+    dtype = array_dtype(*parts)
     shape = broadcast_shape(*(part.type.shape for part in parts))
     if any(part.type.shape != shape for part in parts):
         raise error("W102", "the items of a list have different shapes",

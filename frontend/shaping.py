@@ -18,6 +18,7 @@ from ..ir.index import Dim
 from .indexing import Span, as_number, getitem, take_spans
 from .operand import (
     Kind,
+    array_dtype,
     as_dim,
     as_shape,
     axes_of,
@@ -143,7 +144,7 @@ def concatenate(
     arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
     arrays = list(arrays)
-    kind = np.dtype(dtype) if dtype is not None else result_dtype(*arrays)
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
     parts = [to_tracer(x, kind) for x in arrays]
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
@@ -170,7 +171,7 @@ def stack(
                     types=[strong(x).type for x in arrays[:4]])
     place = axis_of(axis, len(shapes[0]) + 1)
     shape = (*shapes[0][:place], 1, *shapes[0][place:])
-    kind = np.dtype(dtype) if dtype is not None else result_dtype(*arrays)
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
     parts = [reshape(to_tracer(x, kind), shape) for x in arrays]
     return current().emit("concatenate", *parts, axis=place)
 

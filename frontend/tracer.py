@@ -264,7 +264,7 @@ class Tracer(ArrayMethods):
     def _stored(self) -> Error:
         return error("W203", f"{self.name} is traced and cannot be stored into a plain array",
                      locs=user_loc(), types=[self.type],
-                     hint="make the array from traced values (np.zeros(shape, like=x), "
+                     hint="make the array from traced values (np.full(shape, 0.0, like=x), "
                           "np.zeros_like(x), np.stack), then assign")
 
     def __getattr__(self, name: str) -> Any:
@@ -405,8 +405,8 @@ class SymbolicDim(Tracer):
             difference, Expr) else difference != 0
 
     def __index__(self) -> int:
-        raise self._no_number("an int", "make arrays of this size with np.zeros(shape, like=x) or "
-                              "np.zeros_like(x); or give the dim no symbol")
+        raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
+                              "or np.zeros_like(x); or give the dim no symbol")
 
 
 def _plain(x: Any) -> Dim | None:

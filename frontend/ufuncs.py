@@ -310,7 +310,11 @@ def resolve(
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
-        return ufunc.resolve_dtypes((*kinds, None), **options)
+        found = ufunc.resolve_dtypes((*kinds, None), **options)
+        if found[0] == object:  # NumPy compares a Python int that fits no dtype by itself
+            kinds = [np.dtype(np.int64) if kind is int else kind for kind in kinds]
+            found = ufunc.resolve_dtypes((*kinds, None), **options)
+        return found
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
         hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(

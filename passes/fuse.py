@@ -478,6 +478,7 @@ def _body(
                         moved[id(operand)] = body.add_param(operand.type, f"p{len(inputs) - 1}")
                 continue
             with builder.like(current):
+                builder.device = None  # the fused node says it for all
                 made = builder.emit(current.op, [moved[id(v)] for v in current.inputs],
                                     current.attrs, name=current.name)
             moved.update(zip(map(id, current.results), made.results, strict=True))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -84,14 +85,26 @@ def write_tensors(
         # Of other memory orders the library writes the wrong elements.
         dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # The library makes files that only their owner can read; others are to read them, too.
+    mode = _make(temporary)
     try:
         save_file(dense, temporary, dict(metadata))
+        temporary.chmod(mode)
         _sync(temporary)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync(path.parent)  # the rename itself
+
+
+def _make(path: Path) -> int:
+    """Make an empty file; the mode that new files have here."""
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        return stat.S_IMODE(os.fstat(handle).st_mode)
+    finally:
+        os.close(handle)
 
 
 def _sync(path: Path) -> None:
@@ -107,7 +120,7 @@ def _named(variables: Variables) -> dict[str, Any]:
     if isinstance(variables, Mapping):
         return dict(variables)
     named: dict[str, Any] = {}
-    for variable in variables:
+    for variable in list[Any](variables):
         if named.setdefault(variable.name, variable) is not variable:
             raise error("W304", f"two variables are named '{variable.name}'",
                         hint="give them names: save(path, {'first': v, 'second': w})")

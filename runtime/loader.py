@@ -15,6 +15,7 @@ import ctypes
 import json
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class Input:
 def load(path: str | os.PathLike[str], threads: int | None = None) -> Loaded:
     """The artifact in the folder ``path``, ready to be called.
 
-    ``threads`` is the most a call may use, by default all that this process may use.
+    ``threads`` is the most a call may use; by default ``weft.set_num_threads`` says it.
 
     Raises:
         Error: (W403) the folder is no artifact, or one for other versions, another CPU or
@@ -128,6 +129,7 @@ class Loaded:
                   item["kind"], item.get("offset")) for item in manifest["inputs"]]
         self._outputs = [Slot(item["name"], parse_type(item["type"]), item.get("variable", ""))
                          for item in manifest["outputs"]]
+        self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
         self._restore = restorer(manifest["results"])
         self._run = library[f"{self.name}_call"]
@@ -137,8 +139,10 @@ class Loaded:
         self._handle = self._map_weights(folder) if manifest["weights"] else None
         self._state: dict[str, Array] = {
             item.slot.var: self._initial(item) for item in self._inputs if item.slot.var}
+        self._stateful = any(slot.var for slot in self._outputs)
         self._lock = threading.Lock()
         self._spare: list[Array] = []  # at most one arena that no call uses
+        self._last: tuple[tuple[int, ...], list[list[int]], int] | None = None
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{item.slot.name}: {item.slot.type}"
@@ -172,8 +176,10 @@ class Loaded:
         for structure, value, path in self._arrange(list(args), named):
             collect(structure, value, path, leaves)
         results = self._call(leaves)
-        kept = [array for array, slot in zip(results, self._outputs, strict=True) if not slot.var]
-        return self._restore(iter(kept))
+        return self._restore(iter([
+            array.item() if number else array if array.ndim else array[()]
+            for array, slot, number in zip(results, self._outputs, self._numbers, strict=True)
+            if not slot.var]))
 
     def run(self, names: str | Sequence[str] | None, feeds: Mapping[str, Any]) -> Any:
         """Outputs by name (None: all), from inputs by name; one name gives one array.
@@ -192,8 +198,7 @@ class Loaded:
         wanted = [name.removesuffix(":0") for name in asked]
         _known(wanted, self.outputs, "output")
         results = self._call([given[name] for name in self.inputs])
-        arrays = {slot.name: array for slot, array in zip(self._outputs, results, strict=True)
-                  if not slot.var}
+        arrays = {slot.name: array for slot, array in zip(self._outputs, results, strict=True)}
         return arrays[wanted[0]] if single else [arrays[name] for name in wanted]
 
     def _arrange(self, args: list[Any], named: dict[str, Any]) -> list[tuple[Any, Any, str]]:
@@ -217,7 +222,7 @@ class Loaded:
 
     def _call(self, leaves: Sequence[Any]) -> list[Array]:
         """One run: results in order, those for variables too, which are committed."""
-        with self._lock if self._state else nullcontext():
+        with self._lock if self._stateful else nullcontext():
             bound: dict[str, int] = {}
             source = iter(leaves)
             args = []
@@ -225,18 +230,24 @@ class Loaded:
                 value = self._state[item.slot.var] if item.slot.var else fit(
                     item.slot, item.kind, next(source), bound)
                 args.append(np.asarray(value, item.slot.type.dtype.numpy))
-            results = [np.empty([evaluate(dim, bound) for dim in slot.type.shape],
-                                slot.type.dtype.numpy) for slot in self._outputs]
-            self._execute([*args, *results], [bound[name] for name in self._symbols])
+            dims = tuple([bound[name] for name in self._symbols])
+            last = self._last
+            if last is None or last[0] != dims:  # the next call mostly has the same sizes
+                last = self._last = dims, self._shapes(bound), self._arena(*dims)
+            results = [np.empty(shape, slot.type.dtype.numpy)
+                       for shape, slot in zip(last[1], self._outputs, strict=True)]
+            self._execute([*args, *results], dims, last[2])
             for slot, array in zip(self._outputs, results, strict=True):
                 if slot.var:
                     self._state[slot.var] = array
             return results
 
-    def _execute(self, arrays: Sequence[Array], dims: Sequence[int]) -> None:
+    def _shapes(self, bound: Mapping[str, int]) -> list[list[int]]:
+        return [[evaluate(dim, bound) for dim in slot.type.shape] for slot in self._outputs]
+
+    def _execute(self, arrays: Sequence[Array], dims: Sequence[int], size: int) -> None:
         pointers = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
         sizes = (ctypes.c_int64 * len(dims))(*dims)
-        size = self._arena(*dims)
         arena = None
         if size:
             try:
@@ -265,13 +276,15 @@ class Loaded:
         raise error("W403", f"{self.name}: {message(status).decode()}")
 
     def _map_weights(self, folder: Path) -> ctypes.c_void_p:
-        """The weights, mapped by the library itself, for as long as the process lives."""
+        """The weights, mapped by the library itself, for as long as this object lives."""
         handle = ctypes.c_void_p()
         file = folder / f"{self._manifest['file']}.safetensors"
         status = self._library[f"{self.name}_load_weights"](os.fsencode(file), ctypes.byref(handle))
         if status:
             raise error("W403", f"{file} does not belong to this artifact, or is missing",
                         hint="export it again; weights must keep their names, dtypes and shapes")
+        free = self._library[f"{self.name}_free_weights"]
+        weakref.finalize(self, free, handle).atexit = False
         return handle
 
     def _initial(self, item: Input) -> Array:

@@ -42,7 +42,8 @@ def collect(structure: Structure, value: Any, path: str, leaves: list[Any]) -> N
         leaves.append(value)
     elif kind == "none":
         if value is not None:
-            raise error("W102", f"{path} must be None, as in the example it was exported with")
+            raise error("W102", f"{path} must be None: it was None, or a variable whose value was "
+                                "exported")
     elif kind == "static":
         if repr(value) != structure["static"]:
             raise error("W102", f"{path} is {value!r}, but {structure['static']} was compiled in",
@@ -95,5 +96,5 @@ def restorer(structure: Structure) -> Callable[[Iterator[Any]], Any]:
     if kind == "dict":
         return lambda leaves: dict(zip(keys, [child(leaves) for child in children], strict=True))
     name = structure["name"]
-    made: Any = namedtuple(name, keys) if kind == "namedtuple" else make_dataclass(name, keys)  # noqa: PYI024
+    made: Any = namedtuple(name, keys) if kind == "namedtuple" else make_dataclass(name, keys)
     return lambda leaves: made(*[child(leaves) for child in children])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -118,6 +119,31 @@ def test_bounds_hold(case: Case, env: Env) -> None:
     value = case.value(env)
     assert low is None or low <= value
     assert high is None or value <= high
+
+
+TRICKY = (
+    "(2*(b//3))//5", "(b//3)//2", "(2*(i//3))//5", "(i//3)//2", "(2*(j//3)) mod 5", "(i - 5)//b", "(i - 5) mod b", "(j*b + i)//b",
+    "(8*i + j)//8", "(8*i + j) mod 8", "(8*i - j)//8", "(6*i + j) mod 6", "(%3 + 8)//8",
+    "((j//2)*2 + j mod 2)//4", "4*((j//2) mod 2) + 8*(j//4)", "(b*b)//b", "(2*b*i + 3)//(2*b)",
+    "(3*b)//(2*b)", "(-1*j)//4", "(j - 8) mod 4", "(q + b*i) mod b", "(q - b)//b", "(i*j)//3")
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_tricky_expressions(text: str) -> None:
+    """Over all small values: the value, the bounds, and the text again."""
+    dim = with_sizes(parse_dim(text), SIZES)
+    # Sizes take part only when expressions are combined, so combine again.
+    sized = substitute(dim, {name: symbol(name, size) for name, size in SIZES.items()})
+    code = compile(text.replace("mod", "%").replace("%3", "v"), text, "eval")
+    for b, i, j, v in itertools.product((1, 2, 5, 23), range(4), range(8), (-9, 0, 7)):
+        for q in {0, b // 2, b - 1}:
+            env = {"b": b, "i": i, "j": j, "q": q, "%3": v}
+            value = eval(code, {"b": b, "i": i, "j": j, "q": q, "v": v})
+            for form in (dim, sized):
+                low, high = bounds(form)
+                assert evaluate(form, env) == value
+                assert (low is None or low <= value) and (high is None or value <= high)
+    assert with_sizes(parse_dim(str(sized)), SIZES) == sized
 
 
 @given(cases)

@@ -197,6 +197,20 @@ def test_scalars_and_empty_axes() -> None:
     np.testing.assert_array_equal(e, np.full(2, -2.0**63))
 
 
+def test_a_sum_of_negative_zeros_is_a_negative_zero() -> None:
+    kernel = parse_kernel('''
+        kernel @k(x: f32[3], y: mut f32[]) {
+          lane j in 3 {
+            %0: f32 = x[j]
+            %1: f32 = reduce add %0 over j
+            y[] = %1
+          }
+        }''')
+    y = np.array(1, np.float32)
+    run_kernel(kernel, {"x": np.full(3, -0.0, np.float32), "y": y}, {})
+    assert y == 0 and np.signbit(y)
+
+
 def test_an_access_outside_a_buffer_is_an_error() -> None:
     kernel = parse_kernel(SCATTER.replace("if %2", ""))
     buffers = {"u": normal(2, 3), "ids": np.array([0, -1]), "y": normal(4, 3)}

@@ -188,6 +188,8 @@ ERRORS = [
     ("graph @f(%x: f32[]) -> (%x: f64[]) { return %x }", "not the results"),
     ("graph @f(%x: f32[]) -> () { return %x }", "not the results"),
     ('graph @f(%x: f32[]) -> () {\n %0: f32[] = tanh %x // "x"\n return }', "used twice"),
+    ('graph @f(%x: f32[]) -> () {\n %0: f32[] = tanh %x\n %1: f32[] = exp %x // "tanh"\n return }',
+     "used twice"),
     ('graph @f(%x: f32[]) -> () {\n %0: f32[] = tanh %x // "y" somewhere\n return }', "a place"),
     ('graph @f(%x: f32[]) -> () {\n %0: f32[] = tanh %x after "y"\n return }', "no node named"),
     ("graph @f(%x: f32[]) -> () {\n %0: f32[] = tanh %x on tpu:0\n return }", "not a device"),

@@ -293,6 +293,17 @@ def test_kernels_that_have_no_text() -> None:
             verify_kernel(broken)
 
 
+def test_a_store_at_a_computed_index_holds_its_axes() -> None:
+    verify_kernel(parse_kernel('''
+        kernel @k(x: f32[8], ids: i64[8], y: mut f32[9]) {
+          seq i in 8 by 1 {
+            %0: i64 = ids[i]
+            %1: f32 = x[i]
+            y[%0] = %1
+          }
+        }'''))
+
+
 def test_stores_along_an_axis_of_one_element() -> None:
     verify_kernel(parse_kernel('''
         kernel @k(x: f32[1,8], y: mut f32[1,8]) {

@@ -64,6 +64,19 @@ def test_the_sound_plan() -> None:
     verify_plan(parse_plan(PLAN))
 
 
+def test_a_kernel_may_add_to_what_it_has_stored() -> None:
+    """Only what a kernel needs from before must have been written before."""
+    verify_plan(parse_plan('''
+        kernel @twice(x: f32[4], y: mut f32[4]) {
+          par i in 4 by 1 {
+            %0: f32 = x[i]
+            y[i] = %0
+            y[i] += %0
+          }
+        }
+        plan @p(%x: f32[4]) -> (%y: f32[4]) arena = 0 { launch @twice(%x, %y) on cpu:0 }'''))
+
+
 BROKEN_PLANS = [
     ("check_kernels", "launch @total", "launch @sum", "no kernel @sum"),
     ("check_buffers", "alloc %b", "alloc %x", "the name %x is taken"),
