@@ -25,6 +25,8 @@ from .gemm_plan import ELEMENT_BITS, Access, GemmPlan
 from .llvm_sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 from .llvm_text import FunctionText
 
+__all__ = ["Epilogue", "Operand", "Size", "emit_task", "emit_task_count"]
+
 
 class Operand(Protocol):
     """An element expression of (free, k); its indices always lie inside the extents."""

@@ -1,10 +1,10 @@
 """From the axes of a schedule to those that Triton can have, and the order of tile dimensions.
 
-Triton's tiles have power-of-two sizes, and no two-dimensional product but ``tl.dot``, which takes
-float32 tiles of 16 and more here. So blocks are rounded up; a loop of one block becomes a tile;
-and a contraction that ``tl.dot`` cannot do walks its axis in steps so small that the products of
-one step fit into registers: one at a time for a full output tile, which makes each element the
-chain of fused multiply-adds that the kernel IR defines.
+Triton's tiles have power-of-two sizes, and ``tl.dot`` takes float32 tiles of 16 and more here. So
+blocks are rounded up; a loop of one block becomes a tile; and a contraction that ``tl.dot`` cannot
+do walks its axis in steps so small that the products of one step fit into registers: one at a time
+for a large output tile, which makes each element the chain of fused multiply-adds that the kernel
+IR defines.
 
 Tile dimensions follow the header, but the axis that ``tl.dot`` sums over stands between those of
 its operands: then lhs (m, k), rhs (k, n) and the sum (m, n) need no transposition.
@@ -33,7 +33,8 @@ from ..ir.types import F32
 
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
-SMALLEST_DOT = 16
+SMALLEST_DOT = 16       # rows, columns and depth of its tiles
+DOT_STEP = 64           # the largest depth: operands go through shared memory
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def layout_of(kernel: Kernel) -> Layout:
     kernel = _live(_without_unit_axes(kernel))
     kernel = replace(kernel, axes=tuple(map(_rounded, kernel.axes)))
     for stmt in kernel.body:
-        if isinstance(stmt, Contract) and is_dot(kernel, stmt) is None:
+        if isinstance(stmt, Contract):
             kernel = _small_steps(kernel, stmt)
     order = [axis.name for axis in kernel.axes if is_tile(axis)]
     for stmt in reversed(kernel.body):
@@ -111,11 +112,13 @@ def _rounded(axis: Axis) -> Axis:
 
 
 def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
-    """Bound the products that one step of a contraction without ``tl.dot`` holds."""
-    values = axes_of(kernel)
-    names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
-    outer = prod(tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
-    step = max(1, STEP_ELEMENTS // outer)
+    """Bound what one step of a contraction holds."""
+    step = DOT_STEP
+    if is_dot(kernel, stmt) is None:
+        values = axes_of(kernel)
+        names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
+        sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
+        step = max(1, STEP_ELEMENTS // prod(sizes))
     other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes)
 
     def stepped(axis: Axis) -> Axis:

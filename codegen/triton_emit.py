@@ -2,15 +2,13 @@
 
 A par axis is a part of the program id, a seq axis a loop, a block or a lane axis a tile dimension:
 
-    kernel @row_sum(x: f32[n,1000], y: mut f32[n]) {     def row_sum(x_ptr, y_ptr, n):
-      par i in n by 1, seq j in 1000 by 128 {              i = tl.program_id(0).to(tl.int64)
-        %0: f32 = x[i, j]                                  v1_sum = tl.full((128,), 0.0, ...)
-        %1: f32 = reduce add %0 over j                     for j_start in range(0, 1000, 128):
-        y[i] = %1                                            j = j_start + tl.arange(0, 128)
-      }                                                      x = tl.load(..., mask=j < 1000, ...)
-    }                                                        v1_sum = v1_sum + x
-                                                           v1 = tl.sum(v1_sum, axis=0)
-                                                           tl.store(y_ptr + i, v1)
+    kernel @row_sum(x: f32[n,100], y: mut f32[n]) {    def row_sum(x_ptr, y_ptr, n):
+      par i in n by 1, seq j in 100 by 32 {              i = tl.program_id(0).to(tl.int64)
+        %0: f32 = x[i, j]                                v1_sum = tl.full((32,), 0.0, tl.float32)
+        %1: f32 = reduce add %0 over j                   for j_start in range(0, 100, 32):
+        y[i] = %1                                          j = ...; j_ok = j < 100; x = tl.load(...)
+      }                                                    v1_sum = v1_sum + x
+    }                                                    v1 = tl.sum(v1_sum, axis=0)
 
 A value's tile has the tile axes that it depends on and no others. A reduction or contraction
 replaces the lanes beyond the extent of its own axis by what leaves the result as it is.

@@ -143,7 +143,8 @@ def _point(item: Any, size: Dim, axis: int) -> Span:
     start = as_dim(item)
     if isinstance(start, int):
         if isinstance(size, int) and not -size <= start < size:
-            raise error("W122", f"index {start} is out of range for axis {axis} with size {size}")
+            raise error("W122", f"index {start} is out of range for axis {axis} with size {size}",
+                        hint=f"indices run from {-size} to {size - 1}" if size else "it is empty")
         start = start + size if start < 0 else start
     return Span(start, 1, 1, keep=False)
 
@@ -222,7 +223,8 @@ def index_operands(shape: tuple[Dim, ...], arrays: dict[int, Tracer]) -> dict[in
         if array is not None and isinstance(size, int) and array.size and not (
                 -size <= array.min() and array.max() < size):
             raise error("W122", f"an index from {array.min()} to {array.max()} is out of range for "
-                                f"an axis with size {size}", types=[TensorType(a.type.dtype, dims)])
+                                f"an axis with size {size}", types=[TensorType(a.type.dtype, dims)],
+                        hint=f"indices run from {-size} to {size - 1}")
     return {axis: broadcast(a, dims) for axis, a in arrays.items()}
 
 

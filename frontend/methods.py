@@ -18,10 +18,18 @@ def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return forward, reflected
 
 
+def _comparison(ufunc: np.ufunc) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        # Equality with None or a text is a question that Python answers: no.
+        plain = other is None or isinstance(other, str) or _foreign(other)
+        return NotImplemented if plain else self._operate(ufunc, self, other)
+
+    return method
+
+
 def _foreign(other: Any) -> bool:
-    """True for operands that are no numbers, and for classes that opt out of NumPy."""
-    return (other is None or isinstance(other, str)
-            or getattr(type(other), "__array_ufunc__", True) is None)
+    """True for objects of classes that opt out of NumPy's operators."""
+    return getattr(type(other), "__array_ufunc__", True) is None
 
 
 def _unary(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -67,9 +75,9 @@ class ArrayMethods:
     __xor__, __rxor__ = _binary(np.bitwise_xor)
     __lshift__, __rlshift__ = _binary(np.left_shift)
     __rshift__, __rrshift__ = _binary(np.right_shift)
-    __lt__, __gt__ = _binary(np.less)[0], _binary(np.greater)[0]
-    __le__, __ge__ = _binary(np.less_equal)[0], _binary(np.greater_equal)[0]
-    __eq__, __ne__ = _binary(np.equal)[0], _binary(np.not_equal)[0]
+    __lt__, __gt__ = _comparison(np.less), _comparison(np.greater)
+    __le__, __ge__ = _comparison(np.less_equal), _comparison(np.greater_equal)
+    __eq__, __ne__ = _comparison(np.equal), _comparison(np.not_equal)
     # Compared element by element, hashed by identity: a placeholder is a key of feed_dict.
     __hash__ = object.__hash__
     __neg__, __pos__ = _unary(np.negative), _unary(np.positive)

@@ -61,6 +61,14 @@ def user_loc() -> tuple[Loc, ...]:
                 frame.f_code, frame.f_lasti),)
 
 
+def definition(function: Any) -> tuple[Loc, ...]:
+    """Where a function is defined, as the ``locs`` of an error; empty for built-in ones."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ()
+    return (Loc(code.co_filename, code.co_firstlineno, code.co_name),)
+
+
 def assigns_item() -> bool:
     """True if the user's line is storing into an array: ``buffer[i] = ...``."""
     frame = user_frame()

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.diagnose import Error, error
 from ..ir.graph import Graph, Value
 from ..ir.index import Dim
 from ..ir.printer import print_graph
@@ -28,7 +28,7 @@ from .context import Capture, TraceContext
 from .numpy_api import NumpyApi
 from .operand import is_number, to_tracer
 from .scope import current
-from .source import user_loc
+from .source import definition, user_loc
 from .spec import Spec
 from .tracer import Operation, Tracer
 from .variable import Variable
@@ -214,9 +214,14 @@ def trace_function(
         with ctx.activate():
             traced_args, traced_kwargs = tree.unflatten(in_tree, inputs)
             result = function(*traced_args, **traced_kwargs)
-            values, out_tree, out_kinds = _results(ctx, result)
+            values, out_tree, out_kinds = _results(ctx, function, result)
         ctx.graph.results = values
         ctx.finish()
+    except ValueError as problem:
+        # NumPy puts this in place of the error that says what is wrong with buffer[i] = traced.
+        if isinstance(problem.__cause__, Error):
+            raise problem.__cause__ from None
+        raise
     finally:
         ctx.alive = False
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, tuple(ctx.captures),
@@ -229,7 +234,7 @@ def _word(label: str) -> str:
 
 
 def _results(
-    ctx: TraceContext, result: Any
+    ctx: TraceContext, function: Callable[..., Any], result: Any
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
     """The values of a function's result, its structure, and array or number for each value."""
     # Operations (assignments) happen; there is nothing of them to return.
@@ -241,7 +246,7 @@ def _results(
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",
-                        hint="return arrays, numbers and nests of them")
+                        locs=definition(function), hint="return arrays, numbers and nests of them")
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
         kinds.append("number" if tracer.weak else "array")
@@ -267,7 +272,8 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Tracer], in_tr
                      weak=x.weak) for x in operands]
     try:
         with ctx.activate():
-            values, out_tree, kinds = _results(ctx, function(*tree.unflatten(in_tree, inputs)))
+            values, out_tree, kinds = _results(
+                ctx, function, function(*tree.unflatten(in_tree, inputs)))
     finally:
         ctx.alive = False
     ctx.graph.results = values

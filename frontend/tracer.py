@@ -155,8 +155,11 @@ class Tracer(ArrayMethods):
         the memory that NumPy would have it share."""
         root = self._root
         if self._changed is not None or (root is not None and root._version != self._seen):
+            changed = next(x for x in (self._changed, root, self) if x is not None)
+            culprit = changed.value.node
             raise error("W203", f"{self.name} was changed in place through another name",
-                        locs=user_loc(), types=[self.type],
+                        locs=((culprit.locs if culprit else ()) + user_loc())[:2],
+                        types=[self.type],
                         hint="traced arrays do not share memory: write y = y + x, or copy first")
         return self.value
 

@@ -174,11 +174,9 @@ class _KernelRun:
         value, at = self.values[stmt.value], self.position(stmt.axis)
         combine = PRIMITIVES[stmt.combine].numpy
         assert isinstance(combine, np.ufunc)
-        start = {}
-        if value.shape[at] == 0:  # not always: 0.0 + -0.0 is not -0.0
-            start["initial"] = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)
-        result = combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy, **start)
-        return np.asarray(result)
+        start = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)
+        return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
+                                         initial=start))
 
     def _contract(self, stmt: Contract) -> Array:
         lhs, rhs, at = self.values[stmt.lhs], self.values[stmt.rhs], self.position(stmt.axis)

@@ -327,7 +327,7 @@ def identity(combine: str, dtype: DType) -> bool | int | float:
     """The value that leaves the other operand of a combiner as it is."""
     if combine in ("add", "or_"):
         return False if dtype == BOOL else (0.0 if dtype.is_float else 0)
-    if combine in ("mul", "and_"):
+    if combine in ("mul", "and_") and not (combine == "and_" and dtype.is_int):
         return True if dtype == BOOL else (1.0 if dtype.is_float else 1)
     if dtype.is_float:
         return float("-inf") if combine == "max" else float("inf")
@@ -335,6 +335,8 @@ def identity(combine: str, dtype: DType) -> bool | int | float:
         return combine == "min"
     low = 0 if dtype.kind == "u" else -(1 << (dtype.bits - 1))
     high = (1 << (dtype.bits if dtype.kind == "u" else dtype.bits - 1)) - 1
+    if combine == "and_":  # all bits set
+        return high if dtype.kind == "u" else -1
     return low if combine == "max" else high
 
 

@@ -20,6 +20,9 @@ from .verify_graph import GRAPH_CHECKS, Scope, inner_scopes
 from .verify_kernel import KERNEL_CHECKS
 from .verify_plan import PLAN_CHECKS
 
+__all__ = ["GRAPH_CHECKS", "KERNEL_CHECKS", "PLAN_CHECKS", "verify_graph", "verify_kernel",
+           "verify_plan"]
+
 AROUND = 2  # lines shown on either side of a problem
 
 

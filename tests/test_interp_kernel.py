@@ -15,6 +15,7 @@ from weft.ir.diagnose import Error, OutOfRange, VerifyError
 from weft.ir.index import evaluate
 from weft.ir.interp import ChecksFailed, run_kernel, run_plan
 from weft.ir.kernel import (
+    COMBINERS,
     Apply,
     Check,
     Const,
@@ -26,12 +27,13 @@ from weft.ir.kernel import (
     Stmt,
     Store,
     axes_of,
+    identity,
     store_axes,
 )
 from weft.ir.parser import parse_kernel, parse_plan
 from weft.ir.plan import Launch, Plan
 from weft.ir.scalar import PRIMITIVES
-from weft.ir.types import Loc
+from weft.ir.types import COMPUTED, Loc, as_dtype
 from weft.ir.verify import verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
@@ -197,18 +199,30 @@ def test_scalars_and_empty_axes() -> None:
     np.testing.assert_array_equal(e, np.full(2, -2.0**63))
 
 
-def test_a_sum_of_negative_zeros_is_a_negative_zero() -> None:
-    kernel = parse_kernel('''
-        kernel @k(x: f32[3], y: mut f32[]) {
-          lane j in 3 {
-            %0: f32 = x[j]
-            %1: f32 = reduce add %0 over j
+@pytest.mark.parametrize("size", [0, 1, 7])
+@pytest.mark.parametrize(("combine", "dtype"), [
+    (combine, dtype.name) for combine in COMBINERS for dtype in COMPUTED
+    if dtype.kind in PRIMITIVES[combine].kinds])
+def test_reductions(combine: str, dtype: str, size: int) -> None:
+    numpy = as_dtype(dtype).numpy
+    ufunc = PRIMITIVES[combine].numpy
+    kernel = parse_kernel(f'''
+        kernel @k(x: {dtype}[n], y: mut {dtype}[]) {{
+          lane j in n {{
+            %0: {dtype} = x[j]
+            %1: {dtype} = reduce {combine} %0 over j
             y[] = %1
-          }
-        }''')
-    y = np.array(1, np.float32)
-    run_kernel(kernel, {"x": np.full(3, -0.0, np.float32), "y": y}, {})
-    assert y == 0 and np.signbit(y)
+          }}
+        }}''')
+    verify_kernel(kernel)
+    x, y = RNG.integers(0, 5, size).astype(numpy), np.zeros((), numpy)
+    run_kernel(kernel, {"x": x, "y": y}, {"n": size})
+    want = np.array(identity(combine, as_dtype(dtype)), numpy)
+    for value in x:
+        want = ufunc(want, value)
+    assert y == want and want.dtype == numpy
+    if size == 1:
+        assert want == x[0]  # the identity left it as it is
 
 
 def test_an_access_outside_a_buffer_is_an_error() -> None:

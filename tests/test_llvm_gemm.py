@@ -179,19 +179,19 @@ class Compiled:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        element, (lhs_layout, rhs_layout) = case.element, case.layout
+        element = case.element
         M, N, K = (f"%{name}" if name in case.symbolic else size
                    for name, size in zip("MNK", case.shape, strict=True))
         scale = case.access == "fused"
-        lhs = Strided("lhs", element, (K, 1) if lhs_layout == "n" else (1, M), Access(), scale)
-        rhs = Strided("rhs", element, (1, N) if rhs_layout == "n" else (K, 1), Access(), scale)
+        lhs = Strided("lhs", element, (K, 1) if case.layout[0] == "n" else (1, M), Access(), scale)
+        rhs = Strided("rhs", element, (1, N) if case.layout[1] == "n" else (K, 1), Access(), scale)
         for operand in (lhs, rhs):
             if case.access != "unknown":
                 along, down = operand.strides
                 lanes: Literal["free", "k"] = "free" if along == 1 else "k"
                 stride = down if along == 1 else along
-                plain = isinstance(stride, int) and case.access == "plain"
-                operand.access = Access(lanes, stride if plain else None)  # type: ignore[arg-type]
+                plain = case.access == "plain" and isinstance(stride, int)
+                operand.access = Access(lanes, int(stride) if plain else None)
         known = [size if isinstance(size, int) else None for size in (M, N, K)]
         target = MACHINES[case.machine].plan
         self.plan = plan_gemm(*known, element, target, lhs.access, rhs.access)
@@ -296,3 +296,228 @@ def check(case: Case) -> GemmPlan:
     assert program.plan.grid(case.M, case.N)[0] * program.plan.grid(case.M, case.N)[1] == \
         program.tasks
     return program.plan
+
+
+def spread(machine: str, layouts: tuple[str, ...] = LAYOUTS) -> list[Case]:
+    """Every shape and layout once, with element, symbols and epilogue in turn."""
+    elements = itertools.cycle(("float", "double", "float", "i32", "double", "float", "i64"))
+    symbols = itertools.cycle(("", "M", "MNK", "", "K", "MN", ""))
+    cases: list[Case] = []
+    for shape, layout in itertools.product(SHAPES, layouts):
+        element = next(elements)
+        cases.append(Case(*shape, element, layout, next(symbols), machine=machine,
+                          bias=element in ("float", "double") and len(cases) % 2 == 0))
+    return cases
+
+
+# ----------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("case", spread(WIDEST), ids=str)
+def test_values(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("machine", [name for name in MACHINES if name != WIDEST])
+@pytest.mark.parametrize("layouts", [("nn", "tt"), ("nt", "tn")], ids=str)
+def test_values_of_other_widths(machine: str, layouts: tuple[str, ...]) -> None:
+    for case in spread(machine, layouts)[::2]:
+        check(case)
+
+
+@pytest.mark.parametrize("access", ["fused", "unknown"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operands_that_are_expressions(
+    layout: str, access: Literal["fused", "unknown"]
+) -> None:
+    for shape, element, symbolic in (((65, 70, 300), "float", ""), ((5, 33, 7), "double", "MNK"),
+                                     ((40, 3, 29), "double", "M")):
+        check(Case(*shape, element, layout, symbolic, access, bias=True))
+
+
+def test_every_way_of_reading_operands_is_chosen_somewhere() -> None:
+    cases = [*spread(WIDEST),
+             *(Case(8, 8, 8, layout=layout, access="fused") for layout in LAYOUTS)]
+    plans = [compiled(case).plan for case in cases]
+    assert {plan.lhs for plan in plans} == {"in place", "rows", "panels"}
+    assert {plan.rhs for plan in plans} == {"in place", "panels", "turned"}
+    assert {plan.swap for plan in plans} == {plan.cut for plan in plans} == {False, True}
+    assert any(plan.lhs == "in place" and plan.lhs_line for plan in plans)
+    assert any(plan.rhs_line for plan in plans)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_program_serves_every_value_of_a_symbol(layout: str) -> None:
+    program = compiled(Case(1, 50, 40, layout=layout, symbolic="M"))
+    for rows in (0, 1, 3, 8, 100, 333):
+        program.case = replace(program.case, M=rows)
+        lhs, rhs = operands(program.case)
+        np.testing.assert_allclose(program.run(lhs, rhs), lhs @ rhs, rtol=1e-3, atol=1e-4)
+
+
+def test_special_values_stay_in_their_row_and_column() -> None:
+    for layout, shape in itertools.product(LAYOUTS, ((29, 37, 19), (70, 3, 21), (2, 40, 9))):
+        case = Case(*shape, layout=layout, symbolic="M")
+        lhs, rhs = operands(case)
+        lhs[1, 2], lhs[0, 3], rhs[4, 2] = np.nan, np.inf, -np.inf
+        with np.errstate(invalid="ignore"):
+            want = lhs @ rhs
+        got = compiled(case).run(lhs, rhs)
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+# ------------------------------------------------------------------------------------- bits
+
+
+def fma_chain(lhs: Array, rhs: Array) -> Array:
+    """``fma`` over k in order, for float32 operands with twelve-bit mantissas of like size:
+    in float64 each step is exact, so rounding it to float32 is the one rounding of an fma."""
+    sums = np.zeros((lhs.shape[0], rhs.shape[1]), np.float32)
+    for k in range(lhs.shape[1]):
+        product = lhs[:, k, None].astype(np.float64) * rhs[k].astype(np.float64)
+        sums = (product + sums).astype(np.float32)
+    return sums
+
+
+def coarse_operands(case: Case) -> tuple[Array, Array]:
+    """Positive values of eleven bits, whose sums need rounding from the first few steps on."""
+    random = np.random.default_rng(7)
+    lhs = random.integers(1, 2048, (case.M, case.K)) / 2048
+    rhs = random.integers(1, 2048, (case.K, case.N)) / 2048
+    left, right = (np.ascontiguousarray(a if layout == "n" else a.T, np.float32)
+                   for a, layout in zip((lhs, rhs), case.layout, strict=True))
+    return (left if case.layout[0] == "n" else left.T,
+            right if case.layout[1] == "n" else right.T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_each_sum_is_one_chain_of_fma(layout: str, machine: str) -> None:
+    for shape, symbolic in itertools.product(((33, 40, 700), (1, 50, 300), (60, 1, 201)),
+                                             ("", "MNK")):
+        case = Case(*shape, layout=layout, symbolic=symbolic, machine=machine)
+        lhs, rhs = coarse_operands(case)
+        want = fma_chain(lhs, rhs)
+        assert (want != (lhs.astype(np.float64) @ rhs.astype(np.float64)).astype(np.float32)).any()
+        np.testing.assert_array_equal(compiled(case).run(lhs, rhs), want)
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+def test_bits_do_not_depend_on_the_machine(element: str) -> None:
+    for layout, shape in itertools.product(LAYOUTS, ((45, 50, 333), (100, 9, 50))):
+        results = []
+        for machine in MACHINES:
+            case = Case(*shape, element, layout, machine=machine)
+            results.append(compiled(case).run(*operands(case)))
+        for other in results[1:]:
+            np.testing.assert_array_equal(results[0], other)
+
+
+def reblocked(**changes: Any) -> Edit:
+    """Blocks and tiles other than the chosen ones; operands packed, so that any of them goes."""
+    def edit(plan: GemmPlan) -> GemmPlan:
+        plan = replace(plan, lhs="rows", rhs="panels", rhs_line=0)
+        plan = replace(plan, **changes)
+        return replace(plan, lhs_line=plan.kb + 3)
+    return edit
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bits_do_not_depend_on_the_blocking(layout: str) -> None:
+    chosen = Case(50, 70, 90, layout=layout)
+    lhs, rhs = operands(chosen)
+    want = compiled(chosen).run(lhs, rhs)
+    lanes = compiled(chosen).plan.lanes
+    panels: dict[str, Any] = {"lhs": "panels"} if layout[0] == "t" else {}
+    for tile, tiles, kb in (((6, 1), (3, 2), 2 * lanes), ((3, 4), (20, 1), lanes),
+                            ((14, 1), (1, 9), 6 * lanes), ((1, 2), (7, 3), 3 * lanes)):
+        (mr, nv), (m_tiles, n_tiles) = tile, tiles
+        edit = reblocked(mr=mr, nv=nv, mb=m_tiles * mr, nb=n_tiles * nv * lanes, kb=kb,
+                         cut=kb < chosen.K, swap=False, **panels)
+        got = Compiled(replace(chosen, edit=edit)).run(lhs, rhs)
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tasks_are_independent_and_numbered_row_by_row(layout: str) -> None:
+    for shape in ((150, 170, 300), (400, 12, 300)):
+        program = compiled(Case(*shape, layout=layout))
+        lhs, rhs = operands(program.case)
+        want = program.run(lhs, rhs)
+        ranges = [(task, task + 1) for task in range(program.tasks)]
+        assert len(ranges) > 1
+        np.testing.assert_array_equal(program.run(lhs, rhs, ranges=ranges[::-1]), want)
+        down, across = program.plan.grid(*shape[:2])
+        rows, columns = program.plan.mb, program.plan.nb
+        if program.plan.swap:
+            rows, columns = columns, rows
+        for task in (0, across - 1, (down - 1) * across):
+            part = program.run(lhs, rhs, ranges=[(task, task + 1)])
+            m, n = task // across * rows, task % across * columns
+            block = np.s_[m : m + rows, n : n + columns]
+            np.testing.assert_array_equal(part[block], want[block])
+            part[block] = 0
+            assert not part.any()
+
+
+# ------------------------------------------------------------------------------------- plans
+
+
+def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
+    layouts = [(Access("k", 1 << 10), Access("free", 1 << 10)), (Access("free"), Access("k"))]
+    extents = [None, 1, 10, 64, 300, 1000, 4096, 100_000]
+    for target, element in itertools.product((AVX512, AVX2, NEON), DTYPES):
+        for M, N, K, (lhs, rhs) in itertools.product(extents, extents, extents, layouts):
+            plan = plan_gemm(M, N, K, element, target, lhs, rhs)
+            assert plan.mb % plan.mr == plan.nb % plan.nr == plan.kb % plan.lanes == 0
+            assert plan.scratch_bytes <= 5 << 20
+            if M and N and K and min(M, N) >= 10 and 2 * M * N * K > 32e6:
+                down, across = plan.grid(M, N)
+                assert down * across > 5, plan
+
+
+# ------------------------------------------------------------------------- bounds of operands
+
+
+def _at_the_end_of_a_page(array: Array) -> Array:
+    """A copy that ends where memory ends: the page behind it may not be read."""
+    page = mmap.PAGESIZE
+    size = -(-max(array.nbytes, 1) // page) * page
+    memory = mmap.mmap(-1, size + page)
+    _KEEP.append(memory)
+    whole = np.frombuffer(memory, np.uint8)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(whole.ctypes.data + size, page, 0) == 0
+    copy = whole[size - array.nbytes : size].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def read_to_the_end() -> None:
+    shapes = ((7, 5, 3), (33, 65, 17), (29, 3, 41), (1, 50, 9), (70, 1, 33))
+    accesses: tuple[Literal["plain", "fused"], ...] = ("plain", "fused")
+    for shape, layout, symbolic in itertools.product(shapes, LAYOUTS, ("", "M", "MNK")):
+        for access in accesses:
+            case = Case(*shape, "double", layout, symbolic, access)
+            lhs, rhs = (
+                _at_the_end_of_a_page(a) if order == "n" else _at_the_end_of_a_page(a.T).T
+                for a, order in zip(operands(case), layout, strict=True)
+            )
+            got = Compiled(case).run(lhs, rhs)
+            factor = 9 if access == "fused" else 1
+            np.testing.assert_allclose(got, factor * (lhs @ rhs), rtol=1e-9, atol=1e-9)
+    print("read to the end")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses mprotect")
+def test_operands_are_not_read_past_their_end() -> None:
+    child = subprocess.run([sys.executable, __file__], capture_output=True, text=True,
+                           timeout=120, check=False)
+    assert child.returncode == 0, f"ended with {child.returncode}:\n{child.stderr}"
+    assert "read to the end" in child.stdout
+
+
+if __name__ == "__main__":
+    read_to_the_end()

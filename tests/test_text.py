@@ -81,7 +81,7 @@ def test_examples_of_the_docstrings_parse(
     text = textwrap.dedent("\n".join(lines[first:last + 1]))
     item = read(text)
     printed = {parse_graph: print_graph, parse_kernel: print_kernel, parse_plan: print_plan}
-    assert printed[read](item) == text  # type: ignore[index,operator]
+    assert printed[read](item) == text  # type: ignore[operator]
 
 
 def mlp() -> Graph:
@@ -174,7 +174,7 @@ def test_axes_of_parsed_kernels_know_their_sizes() -> None:
     load = kernel.body[0]
     assert isinstance(load, Load) and isinstance(load.indices[0], Expr)
     assert load.indices[0].terms[0][0][0] == Symbol("i")
-    assert load.indices[0].terms[0][0][0].size == 4  # type: ignore[union-attr]
+    assert load.indices[0].terms[0][0][0].size == 4
 
 
 ERRORS = [

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from weft.ir.diagnose import VerifyError
 from weft.ir.parser import parse, parse_kernel, parse_plan
-from weft.ir.plan import Plan
+from weft.ir.plan import Launch, Plan
 from weft.ir.verify import PLAN_CHECKS, verify_kernel, verify_plan
 from weft.ir.verify_plan import may_share
 
@@ -192,12 +192,16 @@ def test_temporaries_in_place() -> None:
     with pytest.raises(VerifyError, match="check_overlap"):
         verify_plan(static_plan(0, 0, IN_PLACE[2][0]))
     plan = static_plan(0, 0, TANH)
-    again = (*plan.steps[:-1], replace(plan.steps[-2], args=("a", "y")))  # type: ignore[type-var]
     with pytest.raises(VerifyError, match="%b and %a overlap in the arena while both are live"):
-        verify_plan(replace(plan, steps=again))
-    shared = (*plan.steps[:3], replace(plan.steps[3], args=("a", "a")),  # type: ignore[type-var]
-              replace(plan.steps[4], args=("a", "y")))  # type: ignore[type-var]
-    verify_plan(replace(plan, steps=shared))
+        verify_plan(with_args(plan, ("x", "a"), ("a", "b"), ("a", "y")))
+    verify_plan(with_args(plan, ("x", "a"), ("a", "a"), ("a", "y")))
+
+
+def with_args(plan: Plan, *args: tuple[str, ...]) -> Plan:
+    """The plan with other operands of its launches."""
+    given = iter(args)
+    return replace(plan, steps=tuple(replace(step, args=next(given)) if isinstance(step, Launch)
+                                     else step for step in plan.steps))
 
 
 def test_golden_message(golden: Golden) -> None:

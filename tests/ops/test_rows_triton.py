@@ -1,0 +1,38 @@
+"""Every op row on the GPU path: in Triton's interpreter, and compiled for three GPUs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("triton_rows.py")
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
+                                reason="Triton is not installed")
+
+
+def run(*arguments: str, interpret: bool) -> list[str]:
+    """The script's lines: one for each failure, then how many cases there were."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1" if interpret else "0"}
+    done = subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True,
+                          env=environment, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+def test_every_row_in_the_interpreter() -> None:
+    *failures, last = run(interpret=True)
+    assert not failures, "\n".join(failures)
+    assert last.startswith("done ") and int(last.split()[1]) > 300
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "gfx942"])
+def test_every_row_compiles(target: str) -> None:
+    *failures, last = run("--target", target, interpret=False)
+    assert not failures, "\n".join(failures)
+    assert last.startswith("done ") and int(last.split()[1]) > 60
