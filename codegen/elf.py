@@ -112,7 +112,7 @@ def _read(image: bytes) -> tuple[list[_Section], list[_Symbol]]:
     table = next((section for section in sections if section.type == _SYMTAB), None)
     if table is None:
         raise UnlinkableError("no symbols")
-    labels = sections[table.link].data
+    labels = bytes(sections[table.link].data)
     symbols = [_Symbol(_text(labels, name), info, other, section, value, size)
                for name, info, other, section, value, size in _SYMBOL.iter_unpack(table.data)]
     return sections, symbols

@@ -1,7 +1,8 @@
 """A shared library from one object file, with whichever linker this machine has.
 
 The object needs libc alone, so every linker can do it: a C compiler that knows where libc is, or
-a bare ``ld``, which leaves the symbols of libc to the process that loads the library.
+a bare ``ld``, which leaves the symbols of libc to the process that loads the library. Where there
+is neither, our own does it (``elf``), as far as it knows the architecture.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from ..ir.diagnose import error
+from . import elf
 
 # Workers of the pool are never joined, so the code must stay when the library is closed.
 _KEEP = ("-z", "nodelete", "-z", "noexecstack", "-z", "relro")
@@ -39,14 +41,17 @@ def link_shared(object_: Path, library: Path) -> None:
     said = "there is no cc, gcc, clang or ld on the path"
     for command in linkers():
         bare = Path(command[0]).name.startswith("ld")
-        libraries = () if bare else _LIBRARIES
         soname = ["-soname", library.name]
         named = soname if bare else [f"-Wl,{','.join(soname)}"]
-        run = subprocess.run([*command, *named, "-o", str(library), str(object_), *libraries],
+        run = subprocess.run([*command, *named, "-o", str(library), str(object_),
+                              *(() if bare else _LIBRARIES)],
                              capture_output=True, text=True, check=False)
         if run.returncode == 0:
             return
         library.unlink(missing_ok=True)
         said = (run.stderr.strip() or f"{command[0]} failed").splitlines()[-1]
-    raise error("W404", f"{library.name} could not be linked: {said}",
-                hint=link_command(object_.name, library.name))
+    try:
+        library.write_bytes(elf.link(object_.read_bytes(), library.name))
+    except elf.UnlinkableError as problem:
+        raise error("W404", f"{library.name} could not be linked: {said}; {problem}",
+                    hint=link_command(object_.name, library.name)) from None

@@ -24,4 +24,5 @@ class Target:
     l2: int = 1 << 20
 
 
+# What schedules for a GPU are made for; the kernels compile for other ones as well.
 GPU = Target("gpu", "sm_90")

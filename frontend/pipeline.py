@@ -1,6 +1,6 @@
 """From a traced graph to a program: every stage in order, timed, kept as data, printable.
 
-    trace -> state -> simplify -> place -> fuse -> lower -> tile -> memory -> emit
+    trace -> state -> simplify -> place -> fuse -> lower -> tile -> memory -> emit -> link
 
 ``Stages`` is what the command line dumps; ``Program`` is what a call runs.
 """
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from ..codegen.llvm_dims import emit_dim
@@ -21,20 +22,16 @@ from ..codegen.llvm_jit import Jit, assembly, compile_object, cpu_target, jit_fo
 from ..codegen.llvm_program import emit_program
 from ..codegen.llvm_text import FunctionText
 from ..codegen.lower import lower
-from ..codegen.target import Target
+from ..codegen.target import GPU, Target
 from ..codegen.tile import tile
+from ..codegen.triton_build import compile_triton
+from ..codegen.triton_emit import TritonSource, emit_triton
 from ..ir.graph import Graph
 from ..ir.index import Dim, symbols_of
 from ..ir.plan import CheckSite, KernelCall, Plan
 from ..ir.printer import print_graph, print_kernel, print_plan
-from ..ir.types import CPU0, Device
-from ..passes.fuse import fuse
+from ..passes.manager import PIPELINES, Pass, PassManager, parse_passes
 from ..passes.memory import plan_memory
-from ..passes.place import place
-from ..passes.simplify import simplify
-from ..passes.state import resolve_state
-
-STAGES = ("trace", "opt", "placed", "fused", "kernel", "plan", "llvm", "asm", "triton", "ptx")
 
 
 @dataclass(frozen=True)
@@ -70,25 +67,28 @@ class Stages:
         return cpu_target(self.options.target)
 
     @cached_property
+    def snapshots(self) -> dict[str, Graph]:
+        """The graph after each pass, by the pass's name; the level's passes are in PIPELINES."""
+        graphs: dict[str, Graph] = {}
+
+        def record(step: Pass, graph: Graph, milliseconds: float) -> None:
+            graphs[step.name] = graph
+            self.times[step.name] = milliseconds
+
+        PassManager(parse_passes(PIPELINES[min(self.options.opt, 2)]), (record,)).run(self.traced)
+        return graphs
+
+    @property
     def optimised(self) -> Graph:
-        with self._timed("state"):
-            graph = resolve_state(self.traced)
-        if not self.options.opt:
-            return graph
-        with self._timed("simplify"):
-            return simplify(graph)
+        return self.snapshots.get("simplify", self.snapshots["state"])
 
-    @cached_property
+    @property
     def placed(self) -> Graph:
-        graph = self.optimised
-        with self._timed("place"):
-            return place(graph, (CPU0,))
+        return self.snapshots["place"]
 
-    @cached_property
+    @property
     def fused(self) -> Graph:
-        graph = self.placed
-        with self._timed("fuse"):
-            return fuse(graph, limit=1 if not self.options.opt else 64)
+        return self.snapshots["fuse"]
 
     @cached_property
     def lowered(self) -> tuple[list[KernelCall], tuple[CheckSite, ...]]:
@@ -145,20 +145,29 @@ class Stages:
             return emit_program(plan, self.target, entry, symbols)
 
     def text(self, stage: str) -> str:
-        """The text of one stage; ``STAGES`` lists them."""
-        if stage in ("kernel", "plan"):
-            if stage == "plan":
-                return print_plan(self.plan)
-            return "\n".join(print_kernel(kernel) for kernel in self.plan.kernels.values())
-        if stage == "asm":
-            return assembly(self.llvm, self.target, self.options.opt)
-        graphs = {"trace": lambda: self.traced, "opt": lambda: self.optimised,
-                  "placed": lambda: self.placed, "fused": lambda: self.fused}
-        if stage in graphs:
-            return print_graph(graphs[stage]())
-        if stage == "llvm":
-            return self.llvm
-        raise ValueError(f"no stage {stage!r}; stages are {', '.join(STAGES)}")
+        """The text of one stage; ``STAGES`` lists them. ``ptx`` needs the ``gpu`` extra."""
+        return _TEXTS[stage](self)
+
+    @cached_property
+    def triton(self) -> list[TritonSource]:
+        """The kernels tiled for a GPU, as Triton programs."""
+        return [emit_triton(kernel) for kernel in self.plan_for(GPU).kernels.values()]
+
+
+_TEXTS: Mapping[str, Callable[[Stages], str]] = MappingProxyType({
+    "trace": lambda stages: print_graph(stages.traced),
+    "opt": lambda stages: print_graph(stages.optimised),
+    "placed": lambda stages: print_graph(stages.placed),
+    "fused": lambda stages: print_graph(stages.fused),
+    "kernel": lambda stages: "\n".join(map(print_kernel, stages.plan.kernels.values())),
+    "plan": lambda stages: print_plan(stages.plan),
+    "llvm": lambda stages: stages.llvm,
+    "asm": lambda stages: assembly(stages.llvm, stages.target, stages.options.opt),
+    "triton": lambda stages: "\n".join(source.text for source in stages.triton),
+    "ptx": lambda stages: "\n".join(str(compile_triton(source, GPU.name).asm["ptx"])
+                                    for source in stages.triton),
+})
+STAGES = tuple(_TEXTS)
 
 
 def _plain_dim(dim: Dim) -> int | str:
@@ -225,9 +234,3 @@ def build(stages: Stages) -> Machine:
     addresses = jit.link(code.object, exports)
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
     return Machine(addresses, jit.support, jit)
-
-
-def device_named(text: str | None) -> Device:
-    return CPU0 if text is None else Device.parse(text)
-
-

@@ -61,9 +61,11 @@ class TreeDef:
             return f"Static({self.meta[1]!r})"  # type: ignore[index]
         if self.kind is type(None):
             return "None"
-        parts = [f"{key}{child!r}" for key, child in zip(_labels(self), self.children, strict=True)]
-        if self.kind in (list, tuple):
-            parts = [repr(child) for child in self.children]
+        parts = []
+        for label, child in zip(_labels(self), self.children, strict=True):
+            key = f"{label[1:]}=" if label[0] == "." else (
+                f"{label[1:-1]}: " if issubclass(self.kind, dict) else "")
+            parts.append(f"{key}{child!r}")
         known: dict[type, str] = {dict: "{}", list: "[]", tuple: "()"}
         brackets = known.get(self.kind)
         text = ", ".join(parts)

@@ -230,8 +230,8 @@ def kernels(draw: st.DrawFn, *, exact: bool = False) -> Kernel:
 
     ``exact`` leaves out primitives whose last bit may depend on how many elements there are.
     """
-    n: Dim = draw(st.sampled_from([3, B, 2 * B]))
-    m: Dim = draw(st.sampled_from([1, 4, S]))
+    rows_of, columns_of = tuple[Dim, ...]((3, B, 2 * B)), tuple[Dim, ...]((1, 4, S))
+    n, m = draw(st.sampled_from(rows_of)), draw(st.sampled_from(columns_of))
     loop = draw(st.sampled_from((Axis("j", m, "lane", 0), Axis("j", m, "seq", 2))))
     axes = (Axis("i", n, "par", draw(st.integers(1, 9))), loop)
     i, j = symbol("i", n), symbol("j", m)
@@ -297,7 +297,7 @@ def plans(draw: st.DrawFn, *, random_offsets: bool = False) -> Plan:
     Offsets are those of a first-fit allocator, so the plan is valid; with ``random_offsets`` they
     are any aligned ones inside the arena, so it may not be.
     """
-    n: Dim = draw(st.sampled_from([24, 5, B]))
+    n = draw(st.sampled_from(tuple[Dim, ...]((24, 5, B))))
     type_ = TensorType(F32, (n,))
     params = (Slot(draw(names), type_), Slot("p", type_, draw(st.sampled_from(("", "W", "a b")))))
     if params[0].name in ("p", "y", "add") or params[0].name.startswith("t"):

@@ -472,7 +472,7 @@ def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
             plan = plan_gemm(M, N, K, element, target, lhs, rhs)
             assert plan.mb % plan.mr == plan.nb % plan.nr == plan.kb % plan.lanes == 0
             assert plan.scratch_bytes <= 5 << 20
-            if M and N and K and min(M, N) >= 10 and 2 * M * N * K > 32e6:
+            if M and N and K and min(M, N) >= 64 and 2 * M * N * K > 32e6:
                 down, across = plan.grid(M, N)
                 assert down * across > 5, plan
 

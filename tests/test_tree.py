@@ -104,4 +104,4 @@ def test_wrong_number_of_leaves() -> None:
 
 def test_text() -> None:
     assert repr(tree.structure({"b": 1, "a": (2, None), "c": [Point(1, 2)]})) == (
-        "{['a']: (*, None), ['b']: *, ['c']: [Point(.x: *, .y: *)]}")
+        "{'a': (*, None), 'b': *, 'c': [Point(x=*, y=*)]}")

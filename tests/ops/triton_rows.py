@@ -16,9 +16,9 @@ from zlib import crc32
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.ops.cases import COMPUTING, assert_close, expected, graph_of, operands
+from ops.cases import COMPUTING, assert_close, expected, graph_of, operands
 from weft.codegen.target import GPU
 from weft.codegen.triton_build import compile_triton, run_kernel_triton
 from weft.codegen.triton_emit import emit_triton
