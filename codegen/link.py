@@ -9,28 +9,20 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..ir.diagnose import error
 from . import elf
 
-# Workers of the pool are never joined, so the code must stay when the library is closed.
-_KEEP = ("-z", "nodelete", "-z", "noexecstack", "-z", "relro")
 _LIBRARIES = ("-lm", "-lpthread")
+# Workers of the pool are never joined, so the code must stay when the library is closed.
+_OPTIONS = ("-z", "nodelete", "-z", "noexecstack", "-z", "relro")
 
 
 def link_command(object_: str, library: str) -> str:
     """What a person would type."""
     return f"cc -shared -o {library} {object_} {' '.join(_LIBRARIES)} -Wl,-z,nodelete"
-
-
-def linkers() -> list[list[str]]:
-    """The commands that are worth a try, best first; object and ``-o`` library to be added."""
-    drivers = [[path, "-shared", f"-Wl,{','.join(_KEEP)}", "-Wl,--as-needed"]
-               for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
-    bare = [[path, "-shared", *_KEEP]
-            for name in ("ld", "ld.lld", "ld.gold") if (path := shutil.which(name))]
-    return drivers[:1] + bare[:1] if drivers else bare[:1]
 
 
 def link_shared(object_: Path, library: Path) -> None:
@@ -39,13 +31,8 @@ def link_shared(object_: Path, library: Path) -> None:
     Raises Error (W404) with what the linker said if there is none or none succeeds.
     """
     said = "there is no cc, gcc, clang or ld on the path"
-    for command in linkers():
-        bare = Path(command[0]).name.startswith("ld")
-        soname = ["-soname", library.name]
-        named = soname if bare else [f"-Wl,{','.join(soname)}"]
-        run = subprocess.run([*command, *named, "-o", str(library), str(object_),
-                              *(() if bare else _LIBRARIES)],
-                             capture_output=True, text=True, check=False)
+    for command in _commands(object_, library):
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode == 0:
             return
         library.unlink(missing_ok=True)
@@ -55,3 +42,15 @@ def link_shared(object_: Path, library: Path) -> None:
     except elf.UnlinkableError as problem:
         raise error("W404", f"{library.name} could not be linked: {said}; {problem}",
                     hint=link_command(object_.name, library.name)) from None
+
+
+def _commands(object_: Path, library: Path) -> Iterator[list[str]]:
+    """The commands that are worth a try, best first."""
+    driver = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    bare = next(filter(None, map(shutil.which, ("ld", "ld.lld"))), None)
+    files = ["-shared", "-o", str(library), str(object_)]
+    options = [*_OPTIONS, "-soname", library.name]
+    if driver:
+        yield [driver, *files, f"-Wl,{','.join(options)}", "-Wl,--as-needed", *_LIBRARIES]
+    if bare:
+        yield [bare, *files, *options]

@@ -42,7 +42,8 @@ class FunctionText:
         attributes: str = "",
     ) -> None:
         spelled = ", ".join(f"{type_} %{param}" for type_, param in params)
-        self.header = f"define {linkage} {result} @{name}({spelled}) {attributes}".replace("  ", " ")
+        words = ("define", linkage, result, f"@{name}({spelled})", attributes)
+        self.header = " ".join(filter(None, words))
         self.name = name
         self.declarations: set[str] = set()
         self._entry: list[str] = []

@@ -122,10 +122,17 @@ def _join(expr: Dim, outer: Axis, inner: Axis) -> Dim | None:
 
 
 def unit_strides(kernel: Kernel, name: str) -> int:
-    """How much contiguous memory an axis walks: stores count twice, strided accesses against."""
+    """How much contiguous memory an axis walks: stores count twice, strided accesses against.
+
+    Beside a loop only what happens in each of its steps counts: that a row's sum is stored next to
+    its neighbour's says nothing about the row.
+    """
+    loop, values, effects = loop_axis(kernel), axes_of(kernel), store_axes(kernel)
     score = 0
-    for stmt in kernel.body:
+    for at, stmt in enumerate(kernel.body):
         if isinstance(stmt, (Load, Store)):
+            if loop is not None and loop not in (values[stmt.name] if stmt.name else effects[at]):
+                continue
             weight = 2 if isinstance(stmt, Store) else 1
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
             slope = coefficient(offset, name)

@@ -121,7 +121,7 @@ class Function(Generic[P, R]):
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if self._disable or active() is not None:
-            return self.py_func(*args, **kwargs)  # type: ignore[arg-type]
+            return self.py_func(*args, **kwargs)
         leaves, structure = self._signature.flatten(args, kwargs)
         key = structure, tuple(map(_kind_of, leaves))
         found = self._aliases.get(key)

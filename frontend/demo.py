@@ -183,7 +183,8 @@ def plot_losses(losses: list[float], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.semilogy(losses, color="#b8c4d6", linewidth=0.8, label="each step")
     axes.semilogy(np.arange(window - 1, len(losses)), smooth, color="#1f4e8c", label="mean of 25")
-    axes.set(xlabel="step", ylabel="cross entropy (nats)", title=f"UCI digits, {'-'.join(map(str, WIDTHS))}")
+    axes.set(xlabel="step", ylabel="cross entropy (nats)",
+             title=f"UCI digits, {'-'.join(map(str, WIDTHS))}")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     figure.savefig(path, dpi=130)

@@ -70,7 +70,7 @@ class Index:
 
 
 def parse(shape: tuple[Dim, ...], index: Any) -> Index:
-    """Bring an index to one item per axis. Raises OutOfRange: W122 out of range, W123 a kind of
+    """Bring an index to one item per axis. Raises OutOfRangeError: W122 out of range, W123 a kind of
     index that cannot be traced."""
     items = list(index) if isinstance(index, tuple) else [index]
     items = [_prepared(item) for item in items]

@@ -269,7 +269,7 @@ def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """An axis counted from the front. Raises OutOfRange (W121)."""
+    """An axis counted from the front. Raises OutOfRangeError (W121)."""
     number = operator.index(axis)
     if not -rank <= number < rank:
         raise error("W121", f"axis {number} is out of range for an array of {rank} dims",

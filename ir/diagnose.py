@@ -68,7 +68,7 @@ class DTypeError(Error, TypeError):
     """Operand dtypes do not fit the op, or a Python type cannot be traced."""
 
 
-class OutOfRange(Error, IndexError):
+class OutOfRangeError(Error, IndexError):
     """An axis, index or slice outside its array."""
 
 
@@ -79,7 +79,7 @@ class FeedError(Error, KeyError):
 
 
 class TracerError(Error, TypeError):
-    """A traced value used where Python needs a number now (``if``, ``int()``), or after its trace."""
+    """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
 
 class TextError(Error, ValueError):
@@ -93,7 +93,7 @@ class VerifyError(Error, AssertionError):
 _CLASSES = MappingProxyType({
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
-    "W12": OutOfRange,   # axes and indices
+    "W12": OutOfRangeError,   # axes and indices
     "W20": TracerError,  # tracing
     "W30": FeedError,    # sessions, feeds, fetches
     "W40": Error,        # devices, targets, artifacts

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .diagnose import OutOfRange, error
+from .diagnose import OutOfRangeError, error
 from .index import Dim, Symbol, evaluate, fold
 from .kernel import (
     Apply,
@@ -38,7 +38,7 @@ _SIGNS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder})
 
 
-class ChecksFailed(OutOfRange):
+class ChecksFailed(OutOfRangeError):
     """Run-time checks of a kernel failed; ``sites`` are their numbers."""
 
     def __init__(self, kernel: str, sites: frozenset[int], locs: tuple[Loc, ...]) -> None:

@@ -125,7 +125,8 @@ def signature(name: str, text: str) -> Infer:
                 raise error("W101", f"{name} needs operands of one shape")
             if type_.dtype.kind not in _KINDS[letter]:
                 raise error("W111", f"{name} needs {_WORDS[letter]} operands, got {type_.dtype}",
-                            hint=f"convert it: x.astype(np.{'bool' if letter == 'b' else 'float64'})")
+                            hint="convert it: x.astype(np."
+                                 f"{'bool' if letter == 'b' else 'float64'})")
             if bound.setdefault(letter, type_.dtype) != type_.dtype:
                 raise error("W111", f"{name} needs operands of one dtype, "
                                     f"got {bound[letter]} and {type_.dtype}")
@@ -165,5 +166,5 @@ def map_op(
         samples = tuple(Sample((shape,) * arity, low=low, high=high)
                         for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, grad=grad,
-                 differentiable=grad is not None, numpy=numpy, letters=letters, dtypes=tuple(dtypes),
-                 samples=samples)
+                 differentiable=grad is not None, numpy=numpy, letters=letters,
+                 dtypes=tuple(dtypes), samples=samples)

@@ -1,4 +1,4 @@
-"""Rows of the EFFECT family: variables. List order of the nodes on one variable is program order."""
+"""Rows of the EFFECT family: variables. The nodes on one variable run in the order of the list."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from .diagnose import error
+from .index import Dim
 from .op import Kind, OpDef, Sample
-from .types import COMPUTED, Dim, TensorType
+from .types import COMPUTED, TensorType
 
 
 def _rest(x: TensorType, axes: tuple[int, ...]) -> tuple[Dim, ...]:

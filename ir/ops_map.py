@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from .diagnose import error
-from .index import symbol
+from .index import Dim, symbol
 from .op import OpDef, Sample, map_op
 from .scalar import PRIMITIVES
-from .types import I64, U32, U64, Dim, DType, TensorType, as_dtype
+from .types import I64, U32, U64, DType, TensorType, as_dtype
 
 _erf = PRIMITIVES["erf"].numpy
 _sigmoid = PRIMITIVES["sigmoid"].numpy
@@ -70,7 +70,8 @@ def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[Te
 
 def _static(shape: tuple[Dim, ...]) -> tuple[int, ...]:
     if not all(isinstance(dim, int) for dim in shape):
-        raise error("W105", f"symbolic shape ({', '.join(map(str, shape))}) where values are needed")
+        raise error("W105", f"symbolic shape ({', '.join(map(str, shape))}) where sizes are "
+                            "needed")
     return tuple(int(dim) for dim in shape if isinstance(dim, int))
 
 
@@ -87,7 +88,8 @@ def _iota_infer(*, axis: int, dtype: DType, shape: tuple[Dim, ...]) -> tuple[Ten
 def _iota_ref(*, axis: int, dtype: DType, shape: tuple[Dim, ...]) -> Any:
     sizes = _static(shape)
     row = np.arange(sizes[axis]).astype(dtype.numpy)
-    return np.broadcast_to(row.reshape([-1 if at == axis else 1 for at in range(len(sizes))]), sizes)
+    inner = [-1 if at == axis else 1 for at in range(len(sizes))]
+    return np.broadcast_to(row.reshape(inner), sizes)
 
 
 def _dim_infer(*, size: Dim) -> tuple[TensorType, ...]:

@@ -148,7 +148,8 @@ _ARG_SAMPLES = tuple(Sample((shape,), {"axis": axis}) for shape, axis in (
     ((7,), 0), ((3, 5), 1), ((3, 5), 0), ((2, 3, 4), 1), ((1,), 0), ((33, 70), 1), ((2000,), 0)))
 _CONTRACTIONS = (
     ("mk,kn->mn", (3, 5), (5, 7)), ("mk,kn->mn", (1, 1), (1, 1)), ("mk,kn->mn", (0, 5), (5, 7)),
-    ("mk,kn->mn", (3, 0), (0, 7)), ("mk,kn->mn", (33, 65), (65, 47)), ("mk,nk->mn", (17, 20), (9, 20)),
+    ("mk,kn->mn", (3, 0), (0, 7)), ("mk,kn->mn", (33, 65), (65, 47)),
+    ("mk,nk->mn", (17, 20), (9, 20)),
     ("km,kn->mn", (20, 17), (20, 9)), ("km,nk->mn", (20, 17), (9, 20)),
     ("bmk,bkn->bmn", (3, 4, 5), (3, 5, 6)), ("k,k->", (19,), (19,)), ("mk,k->m", (18, 31), (31,)),
     ("k,kn->n", (31,), (31, 18)), ("m,n->mn", (5,), (6,)), ("abk,kc->abc", (2, 3, 4), (4, 5)),
@@ -169,8 +170,8 @@ ROWS: tuple[OpDef, ...] = (
           samples=tuple(Sample((a, z), {"dims": dims}) for dims, a, z in _CONTRACTIONS)),
     _composite("mean", _mean_infer, lambda x, *, axes: np.mean(x, axis=axes), _mean_expand,
                "mean over axes", {"axes": tuple},
-               tuple(Sample((shape,), {"axes": axes}) for shape, axes in _SHAPES if 0 not in shape), "f",
-               differentiable=True),
+               tuple(Sample((shape,), {"axes": axes}) for shape, axes in _SHAPES
+                     if 0 not in shape), "f", differentiable=True),
     _composite("argmax", _arg_infer, lambda x, *, axis: np.argmax(x, axis=axis), _arg_expand("max"),
                "index of the first largest along an axis", {"axis": int}, _ARG_SAMPLES, "iufb",
                differentiable=False),

@@ -132,7 +132,7 @@ def _slice_infer(
             raise error("W122", f"slice step of axis {axis} is 0")
         ints = isinstance(first, int) and isinstance(count, int) and isinstance(dim, int)
         if ints and count != 0:
-            last = first + (count - 1) * by  # type: ignore[operator]
+            last = first + (count - 1) * by
             if not (0 <= first < dim and 0 <= last < dim):  # type: ignore[operator]
                 raise error("W122", f"slice of axis {axis} runs from {first} to {last} "
                                     f"in {dim} elements")
@@ -186,9 +186,8 @@ def _concatenate_infer(*types: TensorType, axis: int) -> tuple[TensorType, ...]:
     for type_ in types:
         if type_.dtype != first.dtype:
             raise error("W111", "concatenate needs operands of one dtype")
-        if (type_.rank != first.rank
-                or any(a != z for at, (a, z) in enumerate(zip(type_.shape, first.shape, strict=True))
-                       if at != axis)):
+        rest, others = (shape[:axis] + shape[axis + 1:] for shape in (type_.shape, first.shape))
+        if rest != others:
             raise error("W102", f"concatenate needs equal shapes except along axis {axis}")
         total = total + type_.shape[axis]
     shape = tuple(total if at == axis else dim for at, dim in enumerate(first.shape))
@@ -294,7 +293,8 @@ ROWS: tuple[OpDef, ...] = (
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),
           "the same elements, in row-major order, as another shape", {"shape": tuple},
           tuple(Sample((a,), {"shape": z}) for a, z in (
-              ((4, 6), (24,)), ((24,), (2, 3, 4)), ((3, 1, 5), (3, 5)), ((6, 4), (8, 3)), ((), (1,)),
+              ((4, 6), (24,)), ((24,), (2, 3, 4)), ((3, 1, 5), (3, 5)), ((6, 4), (8, 3)),
+              ((), (1,)),
               ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1))))),
     _view("transpose", _transpose_infer, _transpose_view,
           lambda x, *, perm: np.transpose(x, perm),

@@ -9,7 +9,7 @@ import linecache
 import re
 from dataclasses import dataclass, field
 from types import CodeType, MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -26,7 +26,7 @@ class DType:
     name: str
     kind: DTypeKind
     bits: int
-    numpy: np.dtype = field(compare=False, repr=False)  # type: ignore[type-arg]
+    numpy: np.dtype[Any] = field(compare=False, repr=False)
 
     @property
     def itemsize(self) -> int:
@@ -154,7 +154,7 @@ def parse_dim(text: str) -> Dim:
     def take() -> str:
         nonlocal position
         position += 1
-        return tokens[position - 1]
+        return str(tokens[position - 1])
 
     def atom() -> Dim:
         token = take() if peek() else ""

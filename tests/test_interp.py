@@ -11,7 +11,7 @@ import programs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.ir.diagnose import FeedError, OutOfRange, ShapeError, VerifyError
+from weft.ir.diagnose import FeedError, OutOfRangeError, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate
 from weft.ir.interp import bind_dims, run_graph
@@ -176,7 +176,7 @@ def test_variables_are_read_and_written_in_order() -> None:
 def test_a_failed_run_leaves_variables_as_they_were() -> None:
     start = np.array([1, 2], np.float32)
     variables = {"total": start}
-    with pytest.raises(OutOfRange, match="W124") as caught:
+    with pytest.raises(OutOfRangeError, match="W124") as caught:
         run_graph(counter(), [start, np.array([2])], variables)
     assert caught.value.locs == (Loc("model.py", 3, "f"),)
     assert variables == {"total": start} and variables["total"] is start

@@ -11,7 +11,7 @@ import programs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from weft.ir.diagnose import Error, OutOfRange, VerifyError
+from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
 from weft.ir.index import evaluate
 from weft.ir.interp import ChecksFailed, run_kernel, run_plan
 from weft.ir.kernel import (
@@ -395,7 +395,7 @@ def test_a_plan_commits_variables_when_it_has_succeeded() -> None:
     verify_plan(plan)
     start = normal(3, 2)
     variables = {"W": start}
-    with pytest.raises(OutOfRange, match="index out of range") as caught:
+    with pytest.raises(OutOfRangeError, match="index out of range") as caught:
         run_plan(plan, [np.array(6)], variables)
     assert caught.value.locs == (Loc("model.py", 7, "f"),)
     assert variables["W"] is start

@@ -466,7 +466,7 @@ def test_tasks_are_independent_and_numbered_row_by_row(layout: str) -> None:
 
 def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
     layouts = [(Access("k", 1 << 10), Access("free", 1 << 10)), (Access("free"), Access("k"))]
-    extents = [None, 1, 10, 64, 300, 1000, 4096, 100_000]
+    extents = [None, 1, 10, 300, 1024, 100_000]
     for target, element in itertools.product((AVX512, AVX2, NEON), DTYPES):
         for M, N, K, (lhs, rhs) in itertools.product(extents, extents, extents, layouts):
             plan = plan_gemm(M, N, K, element, target, lhs, rhs)
@@ -498,8 +498,9 @@ def _at_the_end_of_a_page(array: Array) -> Array:
 def read_to_the_end() -> None:
     shapes = ((7, 5, 3), (33, 65, 17), (29, 3, 41), (1, 50, 9), (70, 1, 33))
     accesses: tuple[Literal["plain", "fused"], ...] = ("plain", "fused")
-    for shape, layout, symbolic in itertools.product(shapes, LAYOUTS, ("", "M", "MNK")):
+    for shape, layout, symbolic in itertools.product(shapes, LAYOUTS, ("", "MNK")):
         for access in accesses:
+            symbolic = "M" if symbolic and access == "plain" else symbolic
             case = Case(*shape, "double", layout, symbolic, access)
             lhs, rhs = (
                 _at_the_end_of_a_page(a) if order == "n" else _at_the_end_of_a_page(a.T).T

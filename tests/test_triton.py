@@ -144,7 +144,8 @@ def test_interpreted(name: str, report: dict[str, str]) -> None:
     assert report[name] == ""
 
 
-def test_interpreter_needs_its_own_process() -> None:
+def test_interpreter_needs_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     case = CASES["pad"]()
     with pytest.raises(RuntimeError, match="TRITON_INTERPRET=1"):
         run_kernel_triton(case.kernel, case.buffers, case.dims)

@@ -1,0 +1,148 @@
+"""Checkpoints: what is saved comes back; a failed save or a misfit changes nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors.numpy
+from weft.frontend.variable import Variable
+from weft.ir.diagnose import Error
+from weft.runtime.checkpoint import restore, save
+
+DTYPES = (np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64,
+          np.uint64, np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_comes_back(dtype: Any, tmp_path: Path) -> None:
+    values = {"m": np.arange(6).reshape(2, 3).astype(dtype), "zero": np.array(3).astype(dtype),
+              "none": np.zeros((0, 4), dtype)}
+    save(tmp_path / "c.safetensors", values)
+    found = {name: np.zeros_like(value) for name, value in values.items()}
+    assert restore(tmp_path / "c.safetensors", found) is None
+    for name, value in values.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_variables_and_step(tmp_path: Path) -> None:
+    w, b = Variable(np.eye(3), name="ck_w"), Variable(np.float32(2), name="ck_b")
+    save(tmp_path / "c", [w, b], step=12)
+    w.assign(np.zeros((3, 3)))
+    b.assign(0.0)
+    assert restore(tmp_path / "c", [w, b]) == 12
+    np.testing.assert_array_equal(w.numpy(), np.eye(3))
+    assert b.numpy() == 2
+    assert safetensors.numpy.load_file(tmp_path / "c")["ck_w"].shape == (3, 3)
+
+
+def test_other_memory_orders_are_saved_as_they_look(tmp_path: Path) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    values = {"columns": x[:, ::2], "turned": x.T, "big": x.astype(">f8"), "back": x[::-1]}
+    save(tmp_path / "c", values)
+    for name, value in safetensors.numpy.load_file(tmp_path / "c").items():
+        np.testing.assert_array_equal(value, values[name])
+
+
+def test_part_of_a_file(tmp_path: Path) -> None:
+    save(tmp_path / "c", {"a": np.ones(2), "b": np.ones(3)})
+    b = np.zeros(3)
+    restore(tmp_path / "c", {"b": b})
+    assert b.all()
+
+
+@pytest.mark.parametrize("failing", ["save_file", "fsync", "replace"])
+def test_failed_save_leaves_the_old_file(
+    failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c"
+    save(path, {"a": np.ones(2)}, step=1)
+
+    def fail(*args: Any, **options: Any) -> None:
+        if failing == "save_file":  # half a file is there by now
+            Path(args[1]).write_bytes(b"\x10\0\0\0")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(*{"save_file": (safetensors.numpy, "save_file"), "fsync": (os, "fsync"),
+                          "replace": (os, "replace")}[failing], fail)
+    with pytest.raises(OSError, match="no space"):
+        save(path, {"a": np.zeros(2)}, step=2)
+    monkeypatch.undo()
+    a = np.zeros(2)
+    assert restore(path, {"a": a}) == 1
+    assert a.all()
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_file_mode_is_that_of_new_files(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    save(tmp_path / "c", {"a": np.ones(2)})
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "c")}
+    assert len(modes) == 1
+
+
+def test_misfits_change_nothing(tmp_path: Path) -> None:
+    save(tmp_path / "c", {"a": np.ones(2), "b": np.ones(3, np.float32), "c": np.ones(1)})
+    a, b = np.zeros(2), Variable(np.zeros(3), name="ck_misfit")
+    frozen = np.zeros(1)
+    frozen.flags.writeable = False
+    with pytest.raises(Error) as caught:
+        restore(tmp_path / "c", {"a": a, "b": b, "missing": np.zeros(1), "c": frozen})
+    text = str(caught.value)
+    assert caught.value.code == "W304"
+    assert "b is f64[3], in the file f32[3]" in text
+    assert "missing is not in the file" in text
+    assert "array c is read-only" in text
+    assert not a.any()
+    assert not b.numpy().any()
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="complex128"):
+        save(tmp_path / "c", {"a": np.ones(2, np.complex128)})
+    with pytest.raises(Error, match="W304"):
+        save(tmp_path / "c", {"a": np.array(["text"])})
+
+    class Named:
+        name = "same"
+
+        def numpy(self) -> Any:
+            return np.ones(1)
+
+    with pytest.raises(Error, match="two variables are named 'same'"):
+        save(tmp_path / "c", [Named(), Named()])
+    assert os.listdir(tmp_path) == []
+
+
+def test_broken_and_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "c").write_bytes(b"not a checkpoint")
+    with pytest.raises(Error) as caught:
+        restore(tmp_path / "c", {"a": np.zeros(1)})
+    assert caught.value.code == "W403"
+    with pytest.raises(FileNotFoundError):
+        restore(tmp_path / "none", {"a": np.zeros(1)})
+
+
+def test_a_reader_sees_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    save(path, {"a": np.zeros(1000)})
+    done = threading.Event()
+
+    def write() -> None:
+        for value in range(30):
+            save(path, {"a": np.full(1000, float(value))})
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    a = np.zeros(1000)
+    while not done.is_set():
+        restore(path, {"a": a})
+        assert (a == a[0]).all()
+    writer.join()
