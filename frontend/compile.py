@@ -52,7 +52,7 @@ class CacheInfo(NamedTuple):
     milliseconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Specialisation:
     """A function compiled for one kind of arguments."""
 
@@ -72,7 +72,7 @@ class Specialisation:
                   for value, kind in zip(raw, kinds, strict=True)]
         return tree.unflatten(self.traced.out_tree, leaves)
 
-    @property
+    @functools.cached_property
     def direct(self) -> Callable[..., Any] | None:
         """The native call, where it takes and gives just what the function does."""
         traced = self.traced

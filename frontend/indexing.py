@@ -77,8 +77,9 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(shape) or len(dots) > 1:
-        raise error("W122", f"{used} indices for an array of {len(shape)} dims"
-                    if used > len(shape) else "an index can have one '...' only")
+        many = f"{used} indices for an array of {len(shape)} dims"
+        raise error("W122", many if used > len(shape) else "an index can have one '...' only",
+                    hint="leave some out")
     whole = [slice(None)] * (len(shape) - used)
     at = dots[0] if dots else len(items)
     items[at:at + 1] = whole

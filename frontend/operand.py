@@ -35,6 +35,9 @@ def kind_of(x: Any) -> Kind:
             return dtype
         return int if dtype.kind == "i" else float
     if isinstance(x, (np.generic, np.ndarray, Variable)):
+        if x.dtype.kind in "OSUmMc":
+            raise error("W112", f"an operand of dtype {x.dtype} cannot be traced",
+                        hint="convert it to a real number dtype first")
         return x.dtype
     if isinstance(x, bool):
         return _BOOL
@@ -209,7 +212,8 @@ def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     offset = len(shape) - len(own)
     kept = [axis for axis, dim in enumerate(own) if dim == shape[axis + offset]]
     if any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
-        raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})")
+        raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})",
+                    hint="a dim must be 1 or stay as it is: reshape, or index with None")
     x = reshape(x, tuple(own[axis] for axis in kept))
     if x.type.shape == shape:
         return x
@@ -283,5 +287,6 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     found = tuple(axis_of(a, rank) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     if len(set(found)) != len(found):
-        raise error("W121", f"axis {axis} names an axis twice")
+        raise error("W121", f"axis {axis} names an axis twice",
+                    hint="negative axes count from the end")
     return found

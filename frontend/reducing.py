@@ -28,7 +28,8 @@ def _reduced(op: str, x: Tracer, axis: Any, keepdims: bool) -> Tracer:
     """One reduction node, and the axes back as 1 if they are to be kept."""
     axes = axes_of(axis, x.ndim)
     if op in ("max", "min") and any(x.type.shape[at] == 0 for at in axes):
-        raise error("W102", f"the {op} of no elements has no value", types=[x.type])
+        raise error("W102", f"the {op} of no elements has no value", types=[x.type],
+                    hint="concatenate a value that is there in any case")
     result = current().emit(op, x, axes=axes) if axes else fresh(x)
     return reshape(result, _kept(x, axes)) if keepdims else result
 

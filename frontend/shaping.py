@@ -168,7 +168,8 @@ def stack(
     shapes = [shape_of(x) for x in arrays]
     if any(shape != shapes[0] for shape in shapes):
         raise error("W102", "stack needs arrays of one shape",
-                    types=[strong(x).type for x in arrays[:4]])
+                    types=[strong(x).type for x in arrays[:4]],
+                    hint="broadcast them first, or use np.concatenate")
     place = axis_of(axis, len(shapes[0]) + 1)
     shape = (*shapes[0][:place], 1, *shapes[0][place:])
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)

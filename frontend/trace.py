@@ -217,15 +217,28 @@ def trace_function(
             values, out_tree, out_kinds = _results(ctx, function, result)
         ctx.graph.results = values
         ctx.finish()
-    except ValueError as problem:
-        # NumPy puts this in place of the error that says what is wrong with buffer[i] = traced.
-        if isinstance(problem.__cause__, Error):
-            raise problem.__cause__ from None
-        raise
+    except (TypeError, ValueError) as problem:
+        hidden = _hidden(ctx, problem)
+        if hidden is None:
+            raise
+        raise hidden from None
     finally:
         ctx.alive = False
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, tuple(ctx.captures),
                   dict(ctx.variables))
+
+
+def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
+    """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced`` and
+    ``np.zeros(traced)``: the last refusal, if it happened on the very line."""
+    refused, at = ctx.refused, problem.__traceback__
+    if isinstance(problem, Error) or refused is None or at is None or not refused.locs:
+        return None
+    while at.tb_next is not None:
+        at = at.tb_next
+    place = refused.locs[0]
+    same = (place.file, place.line) == (at.tb_frame.f_code.co_filename, at.tb_lineno)
+    return refused if same else None
 
 
 def _word(label: str) -> str:

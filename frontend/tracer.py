@@ -221,10 +221,15 @@ class Tracer(ArrayMethods):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        return error("W201", f"{self.name} is traced: {what} is not known before the function runs",
-                     locs=user_loc(), types=[self.type],
-                     hint=hint or "compute with NumPy functions, or name the argument in "
-                                  "static_argnames")
+        return self._refused(error(
+            "W201", f"{self.name} is traced: {what} is not known before the function runs",
+            locs=user_loc(), types=[self.type],
+            hint=hint or "compute with NumPy functions, or name the argument in static_argnames"))
+
+    def _refused(self, problem: Error) -> Error:
+        """The error, kept with the trace: NumPy may raise a less telling one in its place."""
+        self._ctx.refused = problem
+        return problem
 
     def __bool__(self) -> bool:
         raise self._no_number("its truth value", "choose with np.where(c, a, b), branch with "
@@ -265,10 +270,11 @@ class Tracer(ArrayMethods):
                               "np.stack for np.array([x, y]), or a NumPy function that traces")
 
     def _stored(self) -> Error:
-        return error("W203", f"{self.name} is traced and cannot be stored into a plain array",
-                     locs=user_loc(), types=[self.type],
-                     hint="make the array from traced values (np.full(shape, 0.0, like=x), "
-                          "np.zeros_like(x), np.stack), then assign")
+        return self._refused(error(
+            "W203", f"{self.name} is traced and cannot be stored into a plain array",
+            locs=user_loc(), types=[self.type],
+            hint="make the array from traced values (np.full(shape, 0.0, like=x), "
+                 "np.zeros_like(x), np.stack), then assign"))
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(np.ndarray, name) and not name.startswith("__"):

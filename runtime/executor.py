@@ -50,7 +50,7 @@ class Program:
         written: Mapping[str, State],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
-        self.launches = 0
+        self.launches, self._each = 0, plan.launches
         self._sources, self._kinds = list(sources), list(kinds)
         self._written = [(written[slot.var], slot) for slot in plan.results if slot.var]
         # Always in one order, so that steps that write several variables cannot deadlock.
@@ -114,7 +114,7 @@ class Program:
         args = [leaves[source] if isinstance(source, int) else
                 source if isinstance(source, np.ndarray) else source.value
                 for source in self._sources]
-        self.launches += self.plan.launches
+        self.launches += self._each
         results = self._call(*args, *targets)
         if results is NotImplemented:
             results = self._retry(args, targets)

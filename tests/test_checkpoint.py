@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
+
 from weft.frontend.variable import Variable
 from weft.ir.diagnose import Error
 from weft.runtime.checkpoint import restore, save

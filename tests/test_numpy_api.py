@@ -43,7 +43,7 @@ def check(function: Any, *args: Any, rtol: float = 2e-6) -> None:
 X, Y = array((3, 4)), array((3, 4))
 V, W = array(4), array((4, 5))
 B = array((2, 3, 4))
-I = np.arange(12, dtype=np.int64).reshape(3, 4) - 5
+INTS = np.arange(12, dtype=np.int64).reshape(3, 4) - 5
 M = X > 0
 
 UNARY = [np.exp, np.exp2, np.expm1, np.tanh, np.sinh, np.cosh, np.sin, np.cos, np.tan, np.arctan,
@@ -180,7 +180,7 @@ def test_constant_powers(exponent: Any) -> None:
     check(lambda x: x ** exponent, array((5,), low=0.3, high=3))
     check(lambda x: np.power(x, exponent), array((5,), np.float64, low=0.3, high=3))
     if isinstance(exponent, int) and exponent >= 0:
-        check(lambda x: x ** exponent, I)
+        check(lambda x: x ** exponent, INTS)
     if exponent == 2:
         check(lambda x: x ** exponent, X)
 
@@ -264,7 +264,7 @@ CASES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_functions(name: str) -> None:
-    check(CASES[name], X, I, M)
+    check(CASES[name], X, INTS, M)
 
 
 PRODUCTS: dict[str, Any] = {
@@ -290,8 +290,8 @@ def test_products(name: str) -> None:
 
 
 def test_integer_and_bool_products() -> None:
-    check(lambda i, m: (i @ i.T, m @ m.T, np.dot(i, i.T), i @ m.T), I, M)
-    check(lambda x, i: (x @ i.T, i @ x.T), X.astype(np.float64), I)
+    check(lambda i, m: (i @ i.T, m @ m.T, np.dot(i, i.T), i @ m.T), INTS, M)
+    check(lambda x, i: (x @ i.T, i @ x.T), X.astype(np.float64), INTS)
 
 
 @pytest.mark.skipif(not hasattr(np, "vecdot"), reason="needs NumPy 2.2")

@@ -52,7 +52,7 @@ def trace(function: Any, *args: Any, **options: Any) -> Traced:
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-# -- arguments and results --------------------------------------------------------------------------
+# -- arguments and results ---------------------------------------------------------------
 
 
 def test_nests_in_and_out() -> None:
@@ -124,7 +124,7 @@ def test_a_tracer_looks_like_an_array() -> None:
     np.testing.assert_array_equal(run_eagerly(function, (X,)), X + X[0] + X[1] + X[2])
 
 
-# -- names and places -------------------------------------------------------------------------------
+# -- names and places --------------------------------------------------------------------
 
 
 def test_names_come_from_variables_scopes_and_functions() -> None:
@@ -205,7 +205,7 @@ def test_devices_and_control_dependencies() -> None:
     assert caught.value.code == "W401"
 
 
-# -- closed-over arrays -----------------------------------------------------------------------------
+# -- closed-over arrays ------------------------------------------------------------------
 
 
 def test_closed_over_arrays_are_hidden_parameters() -> None:
@@ -241,7 +241,7 @@ def test_arrays_returned_as_they_are() -> None:
     assert got[2] == 5 and type(got[3]) is np.float32
 
 
-# -- in-place code ----------------------------------------------------------------------------------
+# -- in-place code -----------------------------------------------------------------------
 
 
 def test_augmented_assignment_rebinds() -> None:
@@ -279,7 +279,7 @@ def test_arguments_are_never_changed() -> None:
     np.testing.assert_array_equal(params["w"], X)
 
 
-# -- variables --------------------------------------------------------------------------------------
+# -- variables ---------------------------------------------------------------------------
 
 
 def test_a_variable_outside_of_a_trace() -> None:
@@ -378,7 +378,7 @@ def test_assignment_fits_the_variable() -> None:
     assert caught.value.code == "W304"
 
 
-# -- graphs built by hand -----------------------------------------------------------------------------
+# -- graphs built by hand ----------------------------------------------------------------
 
 
 def build() -> tuple[Graph, Any, Any, Any, Any]:
@@ -407,16 +407,17 @@ def fetch(g: Graph, fetches: list[Any], feeds: dict[Any, Any], state: dict[str, 
 
 def test_a_graph_is_fetched_by_value_and_by_name() -> None:
     g, x, relu, loss, train = build()
-    state = {"w": np.ones((4, 2), np.float32)}
+    (w,) = g.variables
+    state = {w: np.ones((4, 2), np.float32)}
     got = fetch(g, [relu, "layer/relu:0", "loss"], {x: X}, state)
     np.testing.assert_array_equal(got[0], X @ np.ones((4, 2)))
     np.testing.assert_array_equal(got[0], got[1])
-    assert state["w"].sum() == 8  # the assignment was not fetched
+    assert state[w].sum() == 8  # the assignment was not fetched
     feeds = {relu: np.full_like(got[0], 6), x: X}  # a placeholder that is not needed may be fed
     (value,) = fetch(g, [loss], feeds, state)
     assert value == 6
     fetch(g, [train], {"x": X}, state)
-    assert state["w"].sum() != 8
+    assert state[w].sum() != 8
     assert str(x.type) == "f32[x_0,4]" and g.placeholders == [x]
 
 
@@ -485,7 +486,7 @@ def test_threads_trace_apart_and_share_a_graph() -> None:
     assert len([n for n in g.graph.nodes if n.op.name == "mul"]) == 80
 
 
-# -- regions, growth --------------------------------------------------------------------------------
+# -- regions, growth ---------------------------------------------------------------------
 
 
 def test_a_region_takes_outer_values_as_operands() -> None:

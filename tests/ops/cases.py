@@ -9,7 +9,8 @@ import numpy as np
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.op import OpDef, Sample
 from weft.ir.ops import OPS
-from weft.ir.types import BOOL, I64, DType, TensorType
+from weft.ir.types import BOOL, F64, I64, DType, TensorType, as_dtype
+from weft.passes.grad import vjp
 
 COMPUTING = [op for op in OPS.values() if op.samples]
 
@@ -78,3 +79,30 @@ def assert_close(got: Any, want: Any, context: str) -> None:
     scale = np.max(np.abs(want[np.isfinite(want)]), initial=0.0)
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale * 0.1,
                                err_msg=context)
+
+
+def gradient_case(
+    op: OpDef, sample: Sample, rng: np.random.Generator
+) -> tuple[Graph, list[Any]] | None:
+    """The float64 gradient of one sample as a graph, and its arguments: operands, cotangent.
+
+    None for a sample without a gradient: integer operands only, or no path to the result.
+    """
+    graph = Graph(f"{op.name}_gradient")
+    b = Builder(graph, OPS, share=False, fold=False)
+    arrays = operands(op, sample, F64, rng)
+    values = [graph.add_param(TensorType(as_dtype(array.dtype), array.shape), f"x{at}")
+              for at, array in enumerate(arrays)]
+    out = apply_op(b, op, values, sample)
+    leaves = [value for value in values if value.dtype.is_float]
+    if not out.dtype.is_float or not leaves:
+        return None
+    cotangent = graph.add_param(out.type, "g")
+    found = [g for g in vjp(b, [out], [cotangent], leaves) if g is not None]
+    graph.results = found
+    static = tuple(int(dim) for dim in out.shape if isinstance(dim, int))
+    seed = rng.standard_normal(static).astype(out.dtype.numpy)
+    return (graph, [*arrays, seed]) if found else None
+
+
+DIFFERENTIABLE = [op for op in COMPUTING if op.differentiable and F64 in op.dtypes]

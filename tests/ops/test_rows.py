@@ -19,7 +19,15 @@ from weft.ir.ops import ALL_ROWS, OPS
 from weft.ir.types import DType
 from weft.ir.verify import verify_graph, verify_kernel, verify_plan
 
-from .cases import COMPUTING, assert_close, expected, graph_of, operands
+from .cases import (
+    COMPUTING,
+    DIFFERENTIABLE,
+    assert_close,
+    expected,
+    gradient_case,
+    graph_of,
+    operands,
+)
 
 
 def test_rows_have_unique_names_and_are_complete() -> None:
@@ -76,3 +84,17 @@ def test_value_of_non_contiguous_operands(op: OpDef, dtype: DType) -> None:
     assert_close(program.run(strided)[0], expected(op, arrays, sample), op.name)
     swapped = [array.astype(array.dtype.newbyteorder(">")) for array in arrays]
     assert_close(program.run(swapped)[0], expected(op, arrays, sample), op.name)
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in DIFFERENTIABLE])
+def test_gradient(op: OpDef) -> None:
+    """Native gradients are the interpreter's, which test_grad holds against differences."""
+    rng = np.random.default_rng(crc32(op.name.encode()))
+    cases = [gradient_case(op, sample, rng) for sample in op.samples]
+    assert any(cases)
+    for case in cases:
+        if case is not None:
+            graph, arrays = case
+            native = make_program(Stages(graph, Options())).run(arrays)
+            for got, want in zip(native, run_graph(graph, arrays), strict=True):
+                assert_close(got, want, op.name)

@@ -18,14 +18,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ops.cases import COMPUTING, assert_close, expected, graph_of, operands
+from ops.cases import (
+    COMPUTING,
+    DIFFERENTIABLE,
+    assert_close,
+    expected,
+    gradient_case,
+    graph_of,
+    operands,
+)
 from weft.codegen.target import GPU
 from weft.codegen.triton_build import compile_triton, run_kernel_triton
 from weft.codegen.triton_emit import emit_triton
 from weft.frontend.pipeline import Options, Stages
-from weft.ir.interp import run_plan
+from weft.ir.interp import run_graph, run_plan
 from weft.ir.op import OpDef, Sample
-from weft.ir.types import DType
+from weft.ir.types import F64, DType
 
 # Triton's interpreter takes milliseconds for each program instance.
 LARGEST = 600
@@ -44,6 +52,18 @@ def check(op: OpDef, dtype: DType) -> None:
     results = run_plan(plan, flat, kernel_runner=run_kernel_triton)
     for got, arrays, sample in zip(results, cases, samples, strict=True):
         assert_close(got, expected(op, arrays, sample), f"{op.name} {dtype} {sample}")
+
+
+def check_gradient(op: OpDef) -> None:
+    rng = np.random.default_rng(crc32(op.name.encode()))
+    for sample in op.samples:
+        case = gradient_case(op, sample, rng) if small(sample) else None
+        if case is not None:
+            graph, arrays = case
+            plan = Stages(graph, Options()).plan_for(GPU)
+            results = run_plan(plan, arrays, kernel_runner=run_kernel_triton)
+            for got, want in zip(results, run_graph(graph, arrays), strict=True):
+                assert_close(got, want, f"gradient of {op.name} {sample}")
 
 
 def build(op: OpDef, dtype: DType, target: str) -> None:
@@ -69,6 +89,8 @@ def main(arguments: list[str]) -> None:
                     build(op, dtype, target)
                 else:
                     check(op, dtype)
+                    if dtype == F64 and op in DIFFERENTIABLE:
+                        check_gradient(op)
             except Exception as problem:
                 lines = traceback.format_exception(problem)
                 print(f"FAIL {op.name} {dtype}: {''.join(lines[-3:])[-900:]}".replace("\n", " | "))

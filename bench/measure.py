@@ -1,0 +1,143 @@
+"""Timing that can be trusted: contestants take turns in one run, and medians are compared.
+
+    round 1:  weft  numpy  jax  torch      a turn: pause, warm up, then take samples
+    round 2:  numpy  jax  torch  weft      the order rotates, so that nobody always follows the
+    round 3:  jax  torch  weft  numpy      same neighbour
+
+What slows the machine for a while slows all of them, so the ratio of two is taken round by round.
+A sample is one call, or as many as the clock needs to see them well.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+import timeit
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Any
+
+NOISY = 0.1  # quartiles that lie further apart than this part of the median are suspect
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long to measure: rounds, and seconds of each contestant's turn in one round."""
+
+    rounds: int = 11
+    turn: float = 0.025
+    # Idle workers of a BLAS or an OpenMP runtime spin for about 25 ms before they sleep; they
+    # would take a core from whoever comes next.
+    settle: float = 0.03
+    samples: int = 50
+
+
+QUICK = Pace(rounds=4, turn=0.01, samples=20)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A function with its arguments; ``statement`` is what is timed, in terms of f and a0, a1...
+
+    >>> Contestant.of("numpy", abs, (-1,)).statement
+    'f(a0)'
+    """
+
+    name: str
+    statement: str
+    names: dict[str, Any]
+
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any], args: Sequence[Any],
+           finish: str = "{}") -> Contestant:
+        """``finish`` wraps the call so that it ends when its work has: ``wait({})``."""
+        given = {f"a{at}": arg for at, arg in enumerate(args)}
+        return cls(name, finish.format(f"f({', '.join(given)})"), {"f": function, **given})
+
+
+@dataclass
+class Timing:
+    """Seconds of one call, as lists of samples, one list for each round."""
+
+    rounds: list[list[float]] = field(default_factory=list)
+
+    @property
+    def samples(self) -> list[float]:
+        return [sample for turn in self.rounds for sample in turn]
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        """Lower quartile, median and upper quartile of all samples."""
+        samples = self.samples
+        if len(samples) < 2:
+            return samples[0], samples[0], samples[0]
+        low, middle, high = quantiles(samples, n=4, method="inclusive")
+        return low, middle, high
+
+    @property
+    def median(self) -> float:
+        return self.quartiles[1]
+
+    @property
+    def best(self) -> float:
+        return min(self.samples)
+
+    @property
+    def noisy(self) -> bool:
+        low, middle, high = self.quartiles
+        return high - low > NOISY * middle
+
+    def times_faster(self, other: Timing) -> float:
+        """How many times faster this is than ``other``: the median over the rounds."""
+        return median(median(theirs) / median(mine)
+                      for mine, theirs in zip(self.rounds, other.rounds, strict=True))
+
+
+def clock_step() -> float:
+    """The smallest difference of two readings of the clock that is not zero, in seconds."""
+    steps = []
+    for _ in range(100):
+        start = now = time.perf_counter()
+        while now == start:
+            now = time.perf_counter()
+        steps.append(now - start)
+    return min(steps)
+
+
+class _Entrant:
+    """A contestant in a race, with the number of calls that one of its samples takes."""
+
+    def __init__(self, contestant: Contestant, shortest: float) -> None:
+        self.timer = timeit.Timer(contestant.statement, globals=contestant.names)
+        self.timing = Timing()
+        self.loops, spent = 1, self.timer.timeit(1)
+        while spent < shortest:
+            # Not straight to the goal: the first calls are slower than the later ones.
+            self.loops *= max(2, min(10, int(shortest / max(spent, 1e-9))))
+            spent = self.timer.timeit(self.loops)
+
+    def turn(self, pace: Pace) -> None:
+        time.sleep(pace.settle)
+        self.timer.timeit(self.loops)  # wakes the workers and fetches the arguments
+        samples: list[float] = []
+        end = time.perf_counter() + pace.turn
+        while not samples or (time.perf_counter() < end and len(samples) < pace.samples):
+            samples.append(self.timer.timeit(self.loops) / self.loops)
+        self.timing.rounds.append(samples)
+
+
+def race(contestants: Sequence[Contestant], pace: Pace) -> dict[str, Timing]:
+    """Time all contestants in rounds; the timings by name.
+
+    ``timeit`` keeps the garbage collector still while it takes a sample.
+    """
+    gc.collect()
+    shortest = max(1e-4, 1000 * clock_step())
+    entrants = [_Entrant(contestant, shortest) for contestant in contestants]
+    for number in range(pace.rounds):
+        first = number % len(entrants)
+        for entrant in entrants[first:] + entrants[:first]:
+            entrant.turn(pace)
+    return {contestant.name: entrant.timing
+            for contestant, entrant in zip(contestants, entrants, strict=True)}
