@@ -201,14 +201,27 @@ def _aligned(size: int) -> Bytes:
     return raw[start:start + size]
 
 
-def _together(work: Sequence[Callable[[], Any]], repeats: int = 25) -> float:
-    """Seconds that all of ``work`` takes side by side, a thread for each: the best of some runs."""
-    barrier = threading.Barrier(len(work))
+def _together(work: Sequence[Callable[[], Any]], seconds: float = 0.4) -> float:
+    """Seconds that all of ``work`` takes side by side, a thread for each.
+
+    The best of the runs in ``seconds``: there are hundreds, so that a machine with other work
+    still has some in which nothing else ran.
+    """
     spans: list[list[tuple[float, float]]] = [[] for _ in work]
+    end = time.perf_counter() + seconds
+    going = True
+
+    def decide() -> None:
+        nonlocal going
+        going = time.perf_counter() < end or not spans[0]
+
+    barrier = threading.Barrier(len(work), action=decide)
 
     def worker(at: int) -> None:
-        for _ in range(repeats):
+        while True:
             barrier.wait()
+            if not going:
+                return
             start = time.perf_counter()
             work[at]()
             spans[at].append((start, time.perf_counter()))

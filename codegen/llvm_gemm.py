@@ -1,24 +1,24 @@
 """Contractions on the CPU: a packed, register-tiled matrix product written as LLVM IR.
 
 ``out[m, n] = epilogue(sum_k lhs[m, k] * rhs[k, n])`` after Goto and van de Geijn, *Anatomy of
-High-Performance Matrix Multiplication* (2008). Operands are not arrays but callbacks that emit an
-element's expression, so casts, scales, im2col and transposes are fused into the packing:
+High-Performance Matrix Multiplication* (2008). Operands are callbacks that emit the expression of
+an element, so casts, scales, im2col and transposes are fused into the packing:
 
-    lhs  mb x kb                rhs  kb x nb             sums  mb x nb
-    +---------+  rows or        +--+--+--+  panels       +--+--+--+  mr x nr in registers,
-    |---------|  panels of      |  |  |  |  of nr        |--+--+--|  k innermost: one load of nr,
-    |---------|  mr rows,       |  |  |  |  columns,     |--+--+--|  mr broadcasts, mr*nr fma
-    +---------+  stays in L2    +--+--+--+  one in L1    +--+--+--+
+    lhs  mb x kb               rhs  kb x nb              sums  mb x nb
+    +---------+  rows, or      +--+--+--+  one panel     +--+--+--+  mr x nr in registers;
+    |---------|  panels of     |  |  |  |  of nr columns |--+--+--|  for each k: nr loaded,
+    +---------+  mr; in L2     +--+--+--+  at a time; L1 +--+--+--+  mr broadcast, mr * nr fma
 
-Every sum is one chain of fma over k = 0, 1, ... from zero: when K is cut the running sums wait in
-scratch and go on. So bits depend on no blocking, vector width, edge or thread count. Small operands
-that lie well in memory are read in place. One task is one (mb, nb) block of the output.
+Every sum is one chain of fma over k = 0, 1, ... from zero; where K is cut the running sums wait in
+scratch and go on. So bits depend on no blocking, vector width, edge or thread count. Plain arrays
+that lie well in memory are read in place.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from .gemm_plan import ELEMENT_BITS, Access, GemmPlan
@@ -29,7 +29,7 @@ __all__ = ["Epilogue", "Operand", "Size", "emit_task", "emit_task_count"]
 
 
 class Operand(Protocol):
-    """An element expression of (free, k); its indices always lie inside the extents."""
+    """An element expression of (free, k). Indices lie inside the extents, but for masked lanes."""
 
     access: Access
 
@@ -39,7 +39,8 @@ class Operand(Protocol):
     def vector(self, f: FunctionText, row: str, start: str, width: int, mask: str | None) -> str:
         """``<width x T>``: lanes from ``start`` along ``access.lanes``, ``row`` on the other axis.
 
-        Lanes outside ``mask`` (``<width x i1>``, a prefix) must not be read; their value is free.
+        Lanes outside ``mask`` (``<width x i1>``, a prefix, perhaps of none) must not be read; their
+        value is free.
         """
 
     def scalar(self, f: FunctionText, free: str, k: str) -> str:
@@ -62,7 +63,8 @@ def emit_task(
 ) -> None:
     """Emit one task of ``plan``: block (task // n_blocks, task % n_blocks) of the output.
 
-    ``extents`` are (M, N, K), ``scratch`` points to ``plan.scratch_bytes`` of the thread's own.
+    ``extents`` are (M, N, K); ``scratch`` points to ``plan.scratch_bytes`` bytes, 64-byte aligned,
+    that no other task uses at the same time.
     """
     M, N, K = extents
     if plan.swap:
@@ -77,6 +79,17 @@ def emit_task_count(f: FunctionText, plan: GemmPlan, M: Size, N: Size) -> Size:
     return integer(f, "mul", ceil_div(f, M, plan.mb), ceil_div(f, N, plan.nb))
 
 
+@dataclass(frozen=True)
+class _Side:
+    """One operand of a register tile: where it begins, elements from one index to the next."""
+
+    origin: Size  # of the free axis; before the tile's own where the tile was moved back inside
+    pointer: str
+    free: int
+    k: int
+    mask: str | None = None  # lanes of its last vector that exist
+
+
 class _Task:
     """The code of one task; in its methods m, n are tile axes (after ``plan.swap``)."""
 
@@ -88,6 +101,9 @@ class _Task:
         self.lhs, self.rhs, self.epilogue = lhs, rhs, epilogue
         self.type = plan.element
         self.vector = f"<{plan.lanes} x {plan.element}>"
+        self.group = min(plan.lanes, 128 // ELEMENT_BITS[plan.element])
+        self.lhs_base = lhs.pointer(f) if plan.lhs == "in place" else ""
+        self.rhs_base = rhs.pointer(f) if plan.rhs != "panels" else ""
         areas, offset = plan.areas(), 0
         self.areas = []
         for size in areas:
@@ -115,8 +131,7 @@ class _Task:
 
     def store(self, value: str, pointer: str) -> None:
         size = ELEMENT_BITS[self.type] // 8
-        type_ = self.vector
-        self.f.do(f"store {type_} {value}, ptr {pointer}, align {size}")
+        self.f.do(f"store {self.vector} {value}, ptr {pointer}, align {size}")
 
     def multiply_add(self, a: str, b: str, c: str) -> str:
         width, vector = self.plan.lanes, self.vector
@@ -188,59 +203,68 @@ class _Task:
             with self.f.when(self.short(self.N, plan.nr)):
                 self.pack_rows(self.rhs, self.areas[1], 0, plan.nr, self.N, plan.rhs_line)
 
-    def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
-        """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
-        f, plan = self.f, self.plan
-        m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
-        m_origin, n_origin = m, n
-        a_row, a_k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
-        if plan.lhs == "in place":  # the last tile is moved back inside: its rows exist
-            m_origin = self.inside(m, self.M, plan.mr)
-            stride = self.lhs.access.stride or 0
-            a_row, a_k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
-            a = self.at(self.lhs.pointer(f), self.mul(m_origin, a_row), self.mul(self.k0, a_k))
-            if plan.lhs_line:
-                a = f(f"select i1 {self.short(self.M, plan.mr)}, ptr {self.areas[0]}, ptr {a}")
-        else:
-            a = self.at(self.areas[0], self.mul(i, plan.tile_elements))
-        b_k, mask = plan.nr, None
+    def lhs_side(self, i: Size, m: Size) -> _Side:
+        plan = self.plan
+        if plan.lhs != "in place":
+            free, k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
+            return _Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
+        origin, stride = self.inside(m, self.M, plan.mr), self.lhs.access.stride or 0
+        free, k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
+        pointer = self.at(self.lhs_base, self.mul(origin, free), self.mul(self.k0, k))
+        if plan.lhs_line:
+            short = self.short(self.M, plan.mr)
+            pointer = self.f(f"select i1 {short}, ptr {self.areas[0]}, ptr {pointer}")
+        return _Side(origin, pointer, free, k)
+
+    def rhs_side(self, n: Size) -> _Side:
+        plan, mask = self.plan, None
         if plan.rhs == "panels":
-            b = self.areas[1]
+            return _Side(n, self.areas[1], 1, plan.nr)
+        origin, stride = n, self.rhs.access.stride or 0
+        if isinstance(self.N, int) and plan.nr > self.N:
+            mask = prefix_mask(self.f, plan.lanes, self.N - plan.nr + plan.lanes)
         else:
-            b_k = self.rhs.access.stride or 0
-            if isinstance(self.N, int) and plan.nr > self.N:
-                mask = prefix_mask(f, plan.lanes, self.N - plan.nr + plan.lanes)
-            else:
-                n_origin = self.inside(n, self.N, plan.nr)
-            at = (n_origin, self.mul(self.k0, b_k)) if plan.rhs == "in place" else (
-                self.mul(n_origin, b_k), self.k0)
-            b = self.at(self.rhs.pointer(f), *at)
-            if plan.rhs_line:
-                b = f(f"select i1 {self.short(self.N, plan.nr)}, ptr {self.areas[1]}, ptr {b}")
-        sums = self.areas[2]
-        if plan.cut:
-            slot = self.add(self.mul(j, plan.mb // plan.mr), i)
-            sums = self.at(sums, self.mul(slot, plan.mr * plan.nr))
-        first = f(f"icmp eq i64 {k_block}, 0") if plan.cut else None
-        self.multiply(a, a_row, a_k, b, b_k, mask, sums, first)
-        m_stop = self.least(self.add(m, plan.mr), self.add(self.m0, self.rows))
-        n_stop = self.least(self.add(n, plan.nr), self.add(self.n0, self.columns))
-        last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}") if plan.cut else None
-        with maybe(f, last):
-            sums = self.at(sums, self.mul(self.sub(m, m_origin), plan.nr), self.sub(n, n_origin))
-            hand_over = self.finish_swapped if plan.swap else self.finish
-            hand_over(sums, m, self.sub(m_stop, m), n, self.sub(n_stop, n))
+            origin = self.inside(n, self.N, plan.nr)
+        free, k = (1, stride) if plan.rhs == "in place" else (stride, 1)
+        pointer = self.at(self.rhs_base, self.mul(origin, free), self.mul(self.k0, k))
+        if plan.rhs_line:
+            short = self.short(self.N, plan.nr)
+            pointer = self.f(f"select i1 {short}, ptr {self.areas[1]}, ptr {pointer}")
+        return _Side(origin, pointer, free, k, mask)
 
     def inside(self, start: Size, extent: Size, width: int) -> Size:
+        """Where a tile at ``start`` is read in place: moved back if it would leave the array."""
         if isinstance(extent, int) and extent % width == 0:
             return start
         return integer(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
 
-    def multiply(
-        self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, sums: str,
-        first: str | None,
-    ) -> None:
-        """The register tile: mr x nv accumulators over ``self.depth`` steps of k."""
+    def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
+        """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
+        f, plan = self.f, self.plan
+        m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
+        a, b = self.lhs_side(i, m), self.rhs_side(n)
+        sums, first, last = self.areas[2], None, None
+        if plan.cut:
+            slot = self.add(self.mul(j, plan.mb // plan.mr), i)
+            sums = self.at(sums, self.mul(slot, plan.mr * plan.nr))
+            first = f(f"icmp eq i64 {k_block}, 0")
+            last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}")
+        self.multiply(a, b, sums, first)
+        rows = self.part(self.M, plan.mr, m, self.add(self.m0, self.rows))
+        columns = self.part(self.N, plan.nr, n, self.add(self.n0, self.columns))
+        with maybe(f, last):
+            moved = self.mul(self.sub(m, a.origin), plan.nr), self.sub(n, b.origin)
+            finish = self.finish_swapped if plan.swap else self.finish
+            finish(self.at(sums, *moved), m, rows, n, columns)
+
+    def part(self, extent: Size, tile: int, start: Size, stop: Size) -> Size:
+        """How much of a tile at ``start`` belongs to a block that ends at ``stop``."""
+        if isinstance(extent, int) and extent % tile == 0:
+            return tile
+        return self.least(tile, self.sub(stop, start))
+
+    def multiply(self, a: _Side, b: _Side, sums: str, first: str | None) -> None:
+        """Add ``self.depth`` products to the mr x nv vectors of sums, or to zero if ``first``."""
         f, plan, vector = self.f, self.plan, self.vector
         places = [self.at(sums, v * plan.lanes) for v in range(plan.mr * plan.nv)]
         values = ["zeroinitializer"] * len(places)
@@ -248,51 +272,43 @@ class _Task:
             loads = [self.load(place) for place in places]
             values = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
                       for value in loads]
-        if plan.rhs == "turned":
-            values = self.turned_steps(a, a_row, a_k, b, b_k, values)
-        else:
-            values = self.steps(a, a_row, a_k, b, b_k, mask, values)
-        for value, place in zip(values, places, strict=True):
+        steps = self.turned_steps if plan.rhs == "turned" else self.steps
+        for value, place in zip(steps(a, b, values), places, strict=True):
             self.store(value, place)
 
-    def steps(
-        self, a: str, a_row: int, a_k: int, b: str, b_k: int, mask: str | None, start: list[str]
-    ) -> list[str]:
+    def steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
         f, plan = self.f, self.plan
-        carry = [(self.vector, value) for value in start]
+        carry = [(self.vector, value) for value in values]
         with f.carried_loop("0", str(self.depth), 1, carry) as loop:
-            row = self.at(b, self.mul(loop.index, b_k))
-            column = self.at(a, self.mul(loop.index, a_k))
-            right = [self.load(self.at(row, v * plan.lanes), mask if v == plan.nv - 1 else None)
+            row = self.at(b.pointer, self.mul(loop.index, b.k))
+            column = self.at(a.pointer, self.mul(loop.index, a.k))
+            right = [self.load(self.at(row, v * plan.lanes), b.mask if v == plan.nv - 1 else None)
                      for v in range(plan.nv)]
             for r in range(plan.mr):
-                left = self.broadcast(self.at(column, r * a_row))
+                left = self.broadcast(self.at(column, r * a.free))
                 loop.next += [
                     self.multiply_add(left, right[v], loop.values[r * plan.nv + v])
                     for v in range(plan.nv)
                 ]
         return loop.results
 
-    def turned_steps(
-        self, a: str, a_row: int, a_k: int, b: str, b_row: int, values: list[str]
-    ) -> list[str]:
-        """Rows of rhs lie along k and each is used once: turn them in registers, unpacked."""
+    def turned_steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
+        """The same where rows of rhs lie along k and have few uses: turn them in registers."""
         f, plan = self.f, self.plan
-        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
-        whole = integer(f, "sub", self.depth, integer(f, "srem", self.depth, group))
-        for begin, end, width in ((0, whole, group), (whole, self.depth, 1)):
+        whole = self.sub(self.depth, integer(f, "srem", self.depth, self.group))
+        for begin, end, width in ((0, whole, self.group), (whole, self.depth, 1)):
             if begin == end:
                 continue
             carry = [(self.vector, value) for value in values]
             with f.carried_loop(str(begin), str(end), width, carry) as loop:
                 right = [
-                    self.transposed(self.at(b, loop.index, v * plan.lanes * b_row), b_row,
-                                    plan.lanes, width)
+                    self.transposed(self.at(b.pointer, loop.index, v * plan.lanes * b.free),
+                                    b.free, plan.lanes, width)
                     for v in range(plan.nv)
                 ]
-                row, loop.next = self.at(a, self.mul(loop.index, a_k)), list(loop.values)
+                row, loop.next = self.at(a.pointer, self.mul(loop.index, a.k)), [*loop.values]
                 for c, r in itertools.product(range(width), range(plan.mr)):
-                    left = self.broadcast(self.at(row, r * a_row + c * a_k))
+                    left = self.broadcast(self.at(row, r * a.free + c * a.k))
                     for v in range(plan.nv):
                         t = r * plan.nv + v
                         loop.next[t] = self.multiply_add(left, right[v][c], loop.next[t])
@@ -349,13 +365,13 @@ class _Task:
     def pack_transposed(self, n: Size) -> None:
         """A panel of rhs from rows along k: a vector of columns at a time, through ``spare``."""
         f, plan, spare = self.f, self.plan, self.areas[3]
-        group, line = min(plan.lanes, 128 // ELEMENT_BITS[self.type]), plan.kb + plan.lanes
+        line = plan.kb + plan.lanes
         with span(f, plan.nv) as v:
             strip = self.mul(v, plan.lanes)
             self.pack_rows(self.rhs, spare, self.add(n, strip), plan.lanes, self.N, line)
             panel = self.at(self.areas[1], strip)
-            with f.loop("0", str(self.depth), group) as k:
-                columns = self.transposed(self.at(spare, k), line, plan.lanes, group)
+            with f.loop("0", str(self.depth), self.group) as k:
+                columns = self.transposed(self.at(spare, k), line, plan.lanes, self.group)
                 for c, column in enumerate(columns):
                     self.store(column, self.at(panel, self.mul(k, plan.nr), c * plan.nr))
 
@@ -429,9 +445,8 @@ class _Task:
     def finish_swapped(self, sums: str, m: Size, rows: Size, n: Size, columns: Size) -> None:
         """The tile is the output's transpose: turn it, then hand over row by row."""
         f, plan, spare = self.f, self.plan, self.areas[3]
-        group = min(plan.lanes, 128 // ELEMENT_BITS[self.type])
-        with f.loop("0", str(columns), group) as c:
-            turned = self.transposed(self.at(sums, c), plan.nr, plan.mr, group)
+        with f.loop("0", str(columns), self.group) as c:
+            turned = self.transposed(self.at(sums, c), plan.nr, plan.mr, self.group)
             for offset, column in enumerate(turned):
                 self.store(column, self.at(spare, self.mul(c, plan.lanes), offset * plan.lanes))
         mask = None if rows == plan.lanes else prefix_mask(f, plan.lanes, rows)

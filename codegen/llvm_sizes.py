@@ -39,6 +39,7 @@ def integer(f: FunctionText, name: str, a: Size, b: Size) -> Size:
 
 
 def ceil_div(f: FunctionText, extent: Size, step: int) -> Size:
+    """How many steps cover ``extent`` (not negative)."""
     return integer(f, "sdiv", integer(f, "add", extent, step - 1), step)
 
 
@@ -53,14 +54,18 @@ def span(f: FunctionText, count: Size) -> Iterator[Size]:
 
 
 def maybe(f: FunctionText, condition: str | None) -> AbstractContextManager[None]:
+    """Run the body if ``condition`` holds; None: always."""
     return nullcontext() if condition is None else f.when(condition)
 
 
 def strips(
     f: FunctionText, count: Size, width: int, even: bool = False
 ) -> Iterator[tuple[Size, str | None]]:
-    """Vectors over ``range(count)`` as (offset, mask): the caller's body is written at most twice,
-    for whole vectors (mask None) and for the rest; ``even``: there is no rest."""
+    """Vectors over ``range(count)`` as (offset, mask).
+
+    The body of the caller's ``for`` is written at most twice: in a loop over whole vectors (mask
+    None) and for the rest; ``even``: there is no rest.
+    """
     rest = 0 if even else integer(f, "srem", count, width)
     whole = integer(f, "sub", count, rest)
     if whole == width:

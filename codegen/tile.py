@@ -32,6 +32,7 @@ from .nest import loop_axis
 from .target import Target
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
+ACROSS_BLOCK = 64      # lines that stay in the first-level cache while neighbours are visited
 COLUMN_BLOCK = 256     # columns of one task that walks down all rows: several share a tall array
 GPU_BLOCK = 1024
 GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
@@ -176,10 +177,29 @@ def _tile_loops(kernel: Kernel, target: Target) -> Kernel:
         elif axis.name == loop:
             axes.append(replace(axis, kind="lane", block=0))
         else:
-            axes.append(replace(axis, block=MAP_BLOCK if loop is None else COLUMN_BLOCK))
-    # The vector axis goes last, so that neighbouring tasks touch neighbouring memory.
-    axes.sort(key=lambda axis: axis.name == vector)
+            axes.append(replace(axis, block=_vector_block(kernel, axis, loop)))
+    # The vector axis goes last, so that neighbouring tasks touch neighbouring memory; where it
+    # jumps (a transpose) it goes first in short blocks, so that the next task uses the same lines.
+    crosses = loop is None and vector is not None and walks_across(kernel, vector)
+    axes.sort(key=lambda axis: (axis.name == vector) != crosses)
     return replace(kernel, axes=tuple(axes))
+
+
+def _vector_block(kernel: Kernel, axis: Axis, loop: str | None) -> int:
+    if loop is not None:
+        return COLUMN_BLOCK
+    return ACROSS_BLOCK if walks_across(kernel, axis.name) else MAP_BLOCK
+
+
+def walks_across(kernel: Kernel, name: str) -> bool:
+    """True if some access jumps from line to line along an axis."""
+    for stmt in kernel.body:
+        if isinstance(stmt, (Load, Store)):
+            offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
+            slope = coefficient(offset, name)
+            if slope is not None and not (isinstance(slope[0], int) and abs(slope[0]) < 16):
+                return True
+    return False
 
 
 def _gpu_axis(axis: Axis, vector: str | None, loop: str | None) -> Axis:

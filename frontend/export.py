@@ -4,10 +4,10 @@
     m.safetensors       closed-over arrays and variables          m.plan  the program as text
     manifest.json       names, types and nests of what goes in and out; ``weft.load`` reads it
 
-The code is for ``x86-64-v3`` (any x86 server CPU since 2013; on ARM, any 64-bit CPU) unless a
-target is named. A variable that the function assigns becomes an argument, which may be NULL for
-the exported value, and a result, its new value: the state of a C program is its own, and what it
-does with it is plain to see. Manifest last: a folder without one is not finished.
+The code is for ``x86-64-v3`` (Intel's Haswell, AMD's Zen and all later ones; on ARM, any 64-bit
+CPU) unless a target is named. A variable that the function assigns becomes an argument, which may
+be NULL for the exported value, and a result, its new value: the state of a C program is its own,
+and what it does with it is plain to see. Manifest last: a folder without one is not finished.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -150,9 +151,8 @@ def export_target(name: str | None) -> Target:
     """The target of a CPU name; None is the most common kind, "native" this machine."""
     if name == NATIVE:
         return cpu_target(None)
-    if name is None:
-        name = "x86-64-v3" if cpu_target(None).triple.startswith("x86_64") else "generic"
-    return cpu_target(name)
+    portable = "x86-64-v3" if platform.machine() == "x86_64" else "generic"
+    return cpu_target(name or portable)
 
 
 def _check(plan: Plan) -> None:
@@ -180,11 +180,10 @@ def _write_weights(
     names: dict[int, str] = {}
     for at, (value, slot) in enumerate(zip(job.stages.fused.params, plan.params, strict=True)):
         stem = value.name.removesuffix(":0")
-        found = [name for name in (slot.var, stem, slot.name) if name in job.weights]
-        if slot.var and not found:
+        if (slot.var or stem) in job.weights:
+            names[at] = slot.var or stem
+        elif slot.var:
             raise error("W302", f"no value for the variable '{slot.var}'")
-        if found:
-            names[at] = found[0]
     if not names:
         return None, {}
     write_tensors(path, {name: job.weights[name] for name in names.values()}, {"format": "weft"})
@@ -234,34 +233,13 @@ def _labels(job: ExportJob, plan: Plan) -> tuple[list[str], list[str]]:
 def _manifest(
     job: ExportJob, artifact: Artifact, file: str, offsets: Mapping[int, int]
 ) -> dict[str, Any]:
-    plan = artifact.plan
-    labels, outputs = _labels(job, plan)
-    kinds = (*job.stages.entry_kinds, *["array"] * len(plan.params))
-    inputs = []
-    for at, (source, slot) in enumerate(zip(artifact.sources, plan.params, strict=True)):
-        if source.argument:
-            item: dict[str, Any] = {"name": labels[at], "c": source.argument,
-                                    "type": str(slot.type), "kind": kinds[at]}
-            if source.offset is not None:
-                item |= {"variable": slot.var, "offset": source.offset}
-            inputs.append(item)
-    results = []
-    forms = (*job.result_kinds, *["array"] * len(plan.results))
-    for at, (c_name, slot) in enumerate(zip(artifact.results, plan.results, strict=True)):
-        results.append({"name": outputs[at], "c": c_name, "type": str(slot.type), "kind": forms[at]}
-                       | ({"variable": slot.var} if slot.var else {}))
-    count = sum(structure.count for structure in (*job.args, *job.keywords.values()))
-    free = sum("variable" not in item for item in inputs)
-    if count != free or job.results.count != len(plan.results) - sum(
-            bool(slot.var) for slot in plan.results):
-        raise error("W601", f"{plan.name}: {free} inputs for {count} leaves of the arguments, or "
-                            "results that do not match")
+    plan, target = artifact.plan, artifact.target
     return {
         "format": FORMAT, "weft": version("weft"), "name": artifact.name, "file": file,
         "version": artifact.version, "link": link_command(f"{file}.o", f"{file}.so"),
-        "target": {"triple": artifact.target.triple, "cpu": artifact.target.name,
-                   "features": artifact.target.features},
-        "inputs": inputs, "outputs": results, "symbols": [symbol for symbol, _ in artifact.dims],
+        "target": {"triple": target.triple, "cpu": target.name, "features": target.features},
+        **_ports(job, artifact),
+        "symbols": [symbol for symbol, _ in artifact.dims],
         "parameters": list(job.parameters),
         "args": [describe(structure, label) for structure, label
                  in zip(job.args, job.parameters, strict=True)],
@@ -274,6 +252,33 @@ def _manifest(
                     "locs": [[loc.file, loc.line, loc.function] for loc in site.locs]}
                    for site in plan.checks],
     }
+
+
+def _ports(job: ExportJob, artifact: Artifact) -> dict[str, list[dict[str, Any]]]:
+    """What goes in and out, in C order."""
+    plan = artifact.plan
+    labels = _labels(job, plan)
+    kinds = (*job.stages.entry_kinds, *["array"] * len(plan.params))
+    inputs: list[dict[str, Any]] = []
+    for at, (source, slot) in enumerate(zip(artifact.sources, plan.params, strict=True)):
+        if source.argument:
+            inputs.append({"name": labels[0][at], "c": source.argument, "type": str(slot.type),
+                           "kind": kinds[at]})
+            if source.offset is not None:
+                inputs[-1] |= {"variable": slot.var, "offset": source.offset}
+    outputs: list[dict[str, Any]] = []
+    kinds = (*job.result_kinds, *["array"] * len(plan.results))
+    for at, (c_name, slot) in enumerate(zip(artifact.results, plan.results, strict=True)):
+        outputs.append({"name": labels[1][at], "c": c_name, "type": str(slot.type),
+                        "kind": kinds[at]})
+        if slot.var:
+            outputs[-1]["variable"] = slot.var
+    counts = [sum("variable" not in port for port in ports) for ports in (inputs, outputs)]
+    leaves = sum(structure.count for structure in (*job.args, *job.keywords.values()))
+    if counts != [leaves, job.results.count]:
+        raise error("W601", f"{plan.name} has {counts[0]} inputs and {counts[1]} outputs, its "
+                            f"signature {leaves} and {job.results.count}")
+    return {"inputs": inputs, "outputs": outputs}
 
 
 def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:

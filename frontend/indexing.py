@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
-from ..ir.index import Dim
-from ..ir.types import TensorType
+from ..ir.index import Dim, bounds
+from ..ir.types import I64, TensorType
 from .operand import (
     as_dim,
     broadcast,
@@ -40,12 +40,16 @@ _INT = np.dtype(np.int64)
 
 @dataclass(frozen=True)
 class Span:
-    """The elements of one axis that an int (``keep`` is False) or a slice takes."""
+    """The elements of one axis that an int (``keep`` is False) or a slice takes.
+
+    ``guard`` says that they may lie outside of a symbolic axis, which the step has to check.
+    """
 
     start: Dim
     step: int
     count: Dim
     keep: bool = True
+    guard: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,12 +151,12 @@ def _point(item: Any, size: Dim, axis: int) -> Span:
             raise error("W122", f"index {start} is out of range for axis {axis} with size {size}",
                         hint=f"indices run from {-size} to {size - 1}" if size else "it is empty")
         start = start + size if start < 0 else start
-    return Span(start, 1, 1, keep=False)
+    return Span(start, 1, 1, keep=False, guard=not isinstance(size, int))
 
 
 def _span(item: slice, size: Dim, axis: int) -> Span:
-    """A slice of an axis. Bounds clamp as in Python where sizes are ints; with symbolic sizes they
-    are taken to lie within the axis."""
+    """A slice of an axis. Bounds clamp as in Python where sizes are ints. With symbolic sizes a
+    clamped size could not be written down: elements that might be missing are guarded instead."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise error("W122", f"the slice step of axis {axis} is 0")
@@ -163,33 +167,54 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
         assert isinstance(size, int)
         first, last, step = slice(given[0], given[1], step).indices(size)
         return Span(first, step, len(range(first, last, step)))
-    first, last = (_bound(bound, size, axis) for bound in given)
+    first, last = (size + bound if isinstance(bound, int) and bound < 0 else bound
+                   for bound in given)
     if step > 0:
         start: Dim = 0 if first is None else first
         stop = size if last is None else last
-        return Span(start, step, (stop - start + step - 1) // step)
-    start = size - 1 if first is None else first
-    stop = -1 if last is None else last
-    return Span(start, step, (start - stop - step - 1) // -step)
+        inside = _nonnegative(start) and _nonnegative(size - stop)
+        span = Span(start, step, (stop - start + step - 1) // step, guard=not inside)
+    else:
+        start = size - 1 if first is None else first
+        stop = -1 if last is None else last
+        inside = size - 1 - start == 0 and _nonnegative(stop + 1)
+        span = Span(start, step, (start - stop - step - 1) // -step, guard=not inside)
+    if span.guard and not (_nonnegative(start) or isinstance(size - start, int)):
+        raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} of size {size} is "
+                            "not known", hint="give the dim no symbol, or slice from an end")
+    return span
 
 
-def _bound(bound: Any, size: Dim, axis: int) -> Any:
-    if isinstance(bound, int) and bound < 0:
-        return size + bound
-    if isinstance(bound, int) and bound > 0 and not isinstance(size, int):
-        # NumPy would take min(bound, size) elements, which is no size that can be written down.
-        return bound
-    return bound
+def _nonnegative(dim: Dim) -> bool:
+    """True if a dim is surely not below 0."""
+    low = dim if isinstance(dim, int) else bounds(dim)[0]
+    return low is not None and low >= 0
 
 
 def take_spans(x: Tracer, spans: Sequence[Span]) -> Tracer:
     """The elements that the spans take; every axis stays."""
+    for axis, span in enumerate(spans):
+        if span.guard:
+            x = _take_guarded(x, axis, span)
+    spans = [Span(0, 1, span.count) if span.guard else span for span in spans]
     shape = tuple(span.count for span in spans)
     start = tuple(span.start for span in spans)
     step = tuple(span.step for span in spans)
     if shape == x.type.shape and all(by == 1 for by in step) and all(at == 0 for at in start):
         return x
     return current().emit("slice", x, start=start, step=step, shape=shape)
+
+
+def _take_guarded(x: Tracer, axis: int, span: Span) -> Tracer:
+    """The elements of a span as a gather, which checks its indices at run time. Counted from the
+    end they are negative indices, so that a start before the array does not wrap round."""
+    size = x.type.shape[axis]
+    base = span.start if _nonnegative(span.start) else span.start - size
+    place: Any = current().emit("iota", axis=0, dtype=I64, shape=(span.count,))
+    index = place * span.step + as_number(base)
+    taken = current().emit("gather", x, index, axes=(axis,))
+    perm = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))
+    return taken if axis == 0 else current().emit("transpose", taken, perm=perm)
 
 
 def getitem(x: Any, index: Any) -> Tracer:

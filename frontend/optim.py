@@ -46,6 +46,12 @@ class Optimizer:
         """The new parameter and slots of one leaf; ``count`` is the step number from 1."""
         raise NotImplementedError
 
+    def rate(self, param: Any) -> Any:
+        """The learning rate, in the parameter's dtype if it is a Variable or an array."""
+        if isinstance(self.lr, (Variable, np.ndarray)):
+            return self.lr.astype(np.result_type(param))
+        return self.lr
+
     def init(self, params: Any) -> State:
         """The state before the first step: a nest of zeros for each slot."""
         state: State = {name: tree.map(np.zeros_like, params) for name in self.slots}
@@ -130,10 +136,10 @@ class SGD(Optimizer):
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         if not self.momentum:
-            return param - self.lr * grad, {}
+            return param - self.rate(param) * grad, {}
         total = self.momentum * slots["momentum"] + grad
         direction = grad + self.momentum * total if self.nesterov else total
-        return param - self.lr * direction, {"momentum": total}
+        return param - self.rate(param) * direction, {"momentum": total}
 
 
 class Adam(Optimizer):
@@ -160,7 +166,7 @@ class Adam(Optimizer):
         fix_mean = (1 - self.beta1 ** count).astype(dtype)
         fix_square = (1 - self.beta2 ** count).astype(dtype)
         move = (mean / fix_mean) / (np.sqrt(square / fix_square) + self.eps)
-        return param - self.lr * move, {"mean": mean, "square": square}
+        return param - self.rate(param) * move, {"mean": mean, "square": square}
 
 
 class AdamW(Adam):
@@ -171,7 +177,7 @@ class AdamW(Adam):
         super().__init__(lr, beta1, beta2, eps, weight_decay)
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
-        return self._moved(grad, slots, param - self.lr * self.weight_decay * param, count)
+        return self._moved(grad, slots, param - self.rate(param) * self.weight_decay * param, count)
 
 
 class RMSProp(Optimizer):
@@ -185,7 +191,7 @@ class RMSProp(Optimizer):
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         square = _decay(self.decay, slots["square"], grad * grad)
-        return param - self.lr * grad / (np.sqrt(square) + self.eps), {"square": square}
+        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}
 
 
 class Adagrad(Optimizer):
@@ -199,4 +205,4 @@ class Adagrad(Optimizer):
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         square = slots["square"] + grad * grad
-        return param - self.lr * grad / (np.sqrt(square) + self.eps), {"square": square}
+        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}

@@ -56,7 +56,8 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     largest = np.max(x, axis=axis, keepdims=True)
     # The shift cancels, so no gradient need flow through it.
     shift = stop_gradient(np.where(np.isfinite(largest), largest, 0))
-    total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
+    with np.errstate(divide="ignore"):  # the logarithm of no mass is meant
+        total = np.log(np.sum(np.exp(x - shift), axis=axis, keepdims=True)) + shift
     return total if keepdims else np.squeeze(total, axis=axis)
 
 

@@ -311,7 +311,7 @@ def resolve(
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
         found = ufunc.resolve_dtypes((*kinds, None), **options)
-        if found[0] == object:  # NumPy compares a Python int that fits no dtype by itself
+        if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
             kinds = [np.dtype(np.int64) if kind is int else kind for kind in kinds]
             found = ufunc.resolve_dtypes((*kinds, None), **options)
         return found

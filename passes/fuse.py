@@ -352,11 +352,12 @@ def _absorbable(
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
     """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
-    partition = Partition(graph, limit)
-    roots = {id(value) for value in graph.results}
-    for node in graph.nodes:
-        if node.op.kind is Kind.SCATTER:
-            roots.add(id(node.inputs[0]))  # the base must be memory of its own
+    return _rebuild(graph, grow(graph, limit), _roots(graph))
+
+
+def grow(graph: Graph, limit: int = LIMIT) -> Partition:
+    """The regions of a graph: each node that computes is in exactly one of them."""
+    partition, roots = Partition(graph, limit), _roots(graph)
     for node in graph.nodes:
         if not is_transparent(node):
             _grow(partition, node)
@@ -364,7 +365,13 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
             _grow_root(partition, node)
     _merge_siblings(partition)
     _absorb_prologues(partition, roots)
-    return _rebuild(graph, partition, roots)
+    return partition
+
+
+def _roots(graph: Graph) -> set[int]:
+    """Values that must be memory: results, and the bases that scatters add to."""
+    bases = (node.inputs[0] for node in graph.nodes if node.op.kind is Kind.SCATTER)
+    return {id(value) for value in (*graph.results, *bases)}
 
 
 def _grow_root(partition: Partition, node: Node) -> None:

@@ -198,7 +198,8 @@ class Loaded:
         wanted = [name.removesuffix(":0") for name in asked]
         _known(wanted, self.outputs, "output")
         results = self._call([given[name] for name in self.inputs])
-        arrays = {slot.name: array for slot, array in zip(self._outputs, results, strict=True)}
+        arrays = {slot.name: array for slot, array in zip(self._outputs, results, strict=True)
+                  if not slot.var}
         return arrays[wanted[0]] if single else [arrays[name] for name in wanted]
 
     def _arrange(self, args: list[Any], named: dict[str, Any]) -> list[tuple[Any, Any, str]]:
@@ -213,10 +214,11 @@ class Loaded:
         for label, structure in expected:
             if label in named:
                 found.append((structure, named.pop(label), label))
-            elif kind_of(structure) != "static":
+            elif kind_of(structure) not in ("static", "none"):
                 raise error("W102", f"{self.name} is missing the argument '{label}'")
-        if named:
-            raise error("W102", f"{self.name} has no argument '{next(iter(named))}'",
+        for label in named:
+            problem = "got two values for" if label in labels else "has no argument"
+            raise error("W102", f"{self.name} {problem} '{label}'",
                         hint=f"arguments are {', '.join([*labels, *(k for k, _ in keywords)])}")
         return found
 

@@ -20,7 +20,10 @@ import pytest
 
 import weft
 from weft.codegen import cpu_check, elf, link
+from weft.codegen.aot import Artifact, Source, WeightsFile, emit_artifact
 from weft.codegen.c_header import c_names
+from weft.codegen.llvm_jit import compile_object
+from weft.codegen.target import Target
 from weft.frontend import tree
 from weft.frontend.export import ExportJob, describe, write_artifact
 from weft.frontend.pipeline import Options, Stages
@@ -591,6 +594,77 @@ def test_public_export(tmp_path: Path) -> None:
     assert loaded.outputs == ["all[0]", "all[1]", "y"]
     assert isinstance(loaded, Loaded)
     assert re.search(r"float \*p_x,.*\n\s+double scale,", (path / "layer.h").read_text())
+
+
+def test_variables_as_arguments_are_weights(tmp_path: Path) -> None:
+    v = weft.Variable(np.arange(3.0), name="given")
+    path = weft.export(lambda v, x: v * x, v, "f64[3]", path=tmp_path / "scaled")
+    loaded, x = load(path), np.ones(3)
+    assert loaded.inputs == ["x"]
+    np.testing.assert_array_equal(loaded(None, x), v.numpy())
+    np.testing.assert_array_equal(loaded(x=x), v.numpy())
+    with pytest.raises(Error, match=r"W102.*v must be None"):
+        loaded(x, x)
+
+
+def test_variable_that_is_only_written(tmp_path: Path) -> None:
+    last = weft.Variable(np.zeros(3), name="last_seen")
+
+    def remember(x: Any) -> Any:
+        last.assign(x)
+        return {"new_last_seen": x * 2}  # which is also what its C result would be called
+
+    loaded = load(weft.export(remember, "f64[3]", path=tmp_path / "remember"))
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(loaded(x)["new_last_seen"], 2 * x)
+    np.testing.assert_array_equal(loaded.run("new_last_seen", {"x": x}), 2 * x)
+    np.testing.assert_array_equal(loaded.variables["last_seen"], x)
+
+
+def test_training_goes_on_where_it_was_exported(tmp_path: Path) -> None:
+    w = weft.Variable(np.zeros((4, 2), np.float32), name="trained")
+
+    def loss(x: Any, y: Any) -> Any:
+        return np.mean((x @ w - y) ** 2)
+
+    @weft.compile
+    def step(x: Any, y: Any) -> Any:
+        return weft.optim.SGD(0.1).minimize(loss, [w], x, y)
+
+    rng = np.random.default_rng(0)
+    x, y = rng.random((8, 4), np.float32), rng.random((8, 2), np.float32)
+    step(x, y)
+    loaded = load(weft.export(step, "f32[8,4]", "f32[8,2]", path=tmp_path / "step"))
+    for _ in range(3):
+        assert loaded(x, y) == step(x, y)
+    np.testing.assert_array_equal(loaded.variables["trained"], w.numpy())
+
+
+def test_threads_follow_the_process(folder: Path) -> None:
+    free, fixed = load(folder), load(folder, threads=3)
+    before = free.threads
+    try:
+        weft.set_num_threads(2)
+        assert (free.threads, fixed.threads) == (2, 3)
+    finally:
+        weft.set_num_threads(before)
+
+
+def test_objects_for_other_machines() -> None:
+    arm = Target("cpu", "generic", "aarch64-unknown-linux-gnu", "", 128, 32, 64 << 10, 1 << 20)
+    plan = Stages(MLP, Options()).plan_for(arm)
+    sources = (Source("x"), *(Source(offset=64 * at) for at in range(4)))
+    artifact = Artifact("m", plan, arm, sources, ("y",), (("b", "b"),),
+                        WeightsFile(1 << 20, bytes(64)), "text")
+    assert compile_object(emit_artifact(artifact), arm).object[18] == 183  # EM_AARCH64
+
+
+def test_full_pipeline_of_llvm(tmp_path: Path) -> None:
+    names = ("x",)
+    high = ExportJob(Stages(MLP, Options(opt=3)), (tree.LEAF,), tree.LEAF, names, weights=WEIGHTS)
+    x = batch(40)
+    y = load(write_artifact(high, tmp_path / "high"))(x)
+    np.testing.assert_allclose(y, run_graph(MLP, [x, *WEIGHTS.values()])[0], rtol=1e-4, atol=1e-4)
 
 
 def test_c_names() -> None:

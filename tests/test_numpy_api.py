@@ -124,9 +124,10 @@ def test_promotion_is_numpys(ufunc: Any) -> None:
             continue
         check(lambda x, y, ufunc=ufunc: ufunc(x, y), x, y)
         if python:  # a number in the code, and not an argument
-            args = (y,) if isinstance(left, (bool, int, float)) else (x,)
-            check(lambda a, ufunc=ufunc, left=left, right=right, first=len(args) and args[0] is y:
-                  ufunc(left, a) if first else ufunc(a, right), *args)
+            if isinstance(left, (bool, int, float)):
+                check(lambda a, ufunc=ufunc, left=left: ufunc(left, a), y)
+            else:
+                check(lambda a, ufunc=ufunc, right=right: ufunc(a, right), x)
 
 
 OPERATORS = [
@@ -143,8 +144,8 @@ def test_python_numbers_stay_python_numbers(op: int) -> None:
         expected, got = function(a, b), run_eagerly(function, (a, b))
         assert got == expected and type(got) is type(expected), (a, b)
         x = np.array([1, 2], np.float32)
-        check(lambda x, a, b: x * function(a, b)[0] if isinstance(expected, tuple)  # noqa: B023
-              else x * function(a, b), x, a, b)  # noqa: B023
+        check(lambda x, a, b: x * function(a, b)[0] if op == 6
+              else x * function(a, b), x, a, b)
 
 
 def test_weak_numbers_take_the_dtype_of_arrays() -> None:
@@ -166,7 +167,7 @@ def test_constants() -> None:
     check(lambda x: x + np.float64(1.5), X)
     check(lambda x: x + np.array(1.5), X)
     check(lambda x: x * [1, 2, 3, 4], X)
-    check(lambda x: [0.5] + x, V)
+    check(lambda x: [0.5, 1.0, 2.0, 3.0] - x, V)
     check(lambda x: np.add(x, [x[0], 2.0, 3.0, x[1]]), V)
     with pytest.raises(DTypeError, match="out of bounds"):
         run_eagerly(lambda x: x + 2 ** 40, (np.ones(3, np.int32),))
@@ -257,7 +258,7 @@ CASES: dict[str, Any] = {
     "outer": lambda x, i, m: (np.outer(x[0], x[1]), np.add.outer(x[0], i[0]),
                               np.multiply.outer(x, x[0])),
     "empty": lambda x, i, m: (x[:0].sum(), x[:, :0].sum(axis=1), np.concatenate([x[:0], x]),
-                              x[3:] + 1, x[:0].mean(axis=0)),
+                              x[3:] + 1),
     "shape": lambda x, i, m: (x.reshape(np.shape(x)), np.size(x) * x, x * np.ndim(x), x * len(x)),
 }
 
@@ -278,7 +279,8 @@ PRODUCTS: dict[str, Any] = {
     "einsum": lambda x, w, v, b: (
         np.einsum("ij,jk->ik", x, w), np.einsum("ij,jk", x, w), np.einsum("ij->ji", x),
         np.einsum("ij->j", x), np.einsum("ij->", x), np.einsum("bij,jk->bik", b, w),
-        np.einsum("i,j->ij", v, v), np.einsum("bij,bij->b", b, b), np.einsum("...ij,jk->...ik", b, w),
+        np.einsum("i,j->ij", v, v), np.einsum("bij,bij->b", b, b),
+        np.einsum("...ij,jk->...ik", b, w),
         np.einsum("ij,jk,kl->il", x, w, w.T), np.einsum("ij,k->i", x, v),
         np.einsum("bij,ij->bj", b, x), np.einsum("ij,ij->ij", x, x), np.einsum("i,i,i->", v, v, v)),
 }
@@ -304,8 +306,8 @@ def test_vector_ufuncs() -> None:
 def test_scipy_special_traces() -> None:
     special = pytest.importorskip("scipy.special")
     x = array((5,), low=0.1, high=0.9)
-    for name in ("erf", "expit", "logit", "entr"):
-        check(lambda x, f=getattr(special, name): f(x), x, rtol=2e-6)
+    for function in (special.erf, special.expit, special.logit, special.entr):
+        check(lambda x, f=function: f(x), x, rtol=2e-6)
     check(lambda x: special.xlogy(x, x), x)
     check(lambda x: special.xlogy(np.where(x > 0.5, 0, x), 0 * x), x)
     check(lambda x: special.xlog1py(x, x), x)
@@ -421,6 +423,34 @@ def run_symbolic(function: Any, spec: str, x: Any) -> Any:
     traced = trace_function(function, (spec,))
     verify_graph(traced.graph)
     return run_graph(traced.graph, [x, *(c.array for c in traced.captures)])
+
+
+def test_slices_of_symbolic_dims_never_leave_the_array() -> None:
+    """They give what NumPy gives, or fail where NumPy would clamp."""
+    slices = [np.s_[1:], np.s_[:-1], np.s_[::2], np.s_[::-1], np.s_[::-2], np.s_[:3], np.s_[2:5],
+              np.s_[-3:], np.s_[-3:-1], np.s_[-1], np.s_[2], np.s_[-3], np.s_[3::-1], np.s_[-1::-1],
+              np.s_[1:-1], np.s_[-4::2], np.s_[:, -2:], np.s_[..., None, 0:2, 1]]
+    for size, index in itertools.product((1, 3, 4, 7), slices):
+        x = np.arange(size * 4.0).reshape(size, 4)
+        try:
+            wanted = x[index]
+        except IndexError:
+            wanted = None
+        try:
+            (found,) = run_symbolic(lambda x, index=index: x[index], "f64[b,4]", x)
+        except (Error, ValueError):
+            assert wanted is None or size < 5
+            continue
+        np.testing.assert_array_equal(found, wanted)
+    for size in (4, 5):
+        table = np.arange(12.0).reshape(4, 3)
+        function = lambda x: table[:x.shape[0]] * 1 if isinstance(x, np.ndarray) else (  # noqa: E731
+            np.array(table, like=x)[:x.shape[0]] * 1)
+        if size == 4:
+            np.testing.assert_array_equal(run_symbolic(function, "f64[b]", np.ones(4))[0], table)
+        else:
+            with pytest.raises(Error, match="out of bounds"):
+                run_symbolic(function, "f64[b]", np.ones(size))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])

@@ -61,7 +61,8 @@ def test_nests_in_and_out() -> None:
         h = pair.first @ p.w + p.b
         return {"h": h, "pair": Pair(h * scale, None), "list": [1, 2.5, X[0]], "same": p}
 
-    args = (Params(np.ones((4, 2), np.float32), np.zeros(2, np.float32)), Pair(X, [X, X]), None, 2.0)
+    params = Params(np.ones((4, 2), np.float32), np.zeros(2, np.float32))
+    args = (params, Pair(X, [X, X]), None, 2.0)
     got = run_eagerly(function, args)
     np.testing.assert_array_equal(got["h"], X @ np.ones((4, 2), np.float32))
     assert isinstance(got["pair"], Pair) and got["pair"].second is None
@@ -217,7 +218,7 @@ def test_closed_over_arrays_are_hidden_parameters() -> None:
     traced = trace(function, X)
     assert [capture.param.name for capture in traced.captures] == [
         "weights:0", "tiny:0", "captured:0"]  # weights[0] is an array of its own
-    assert [capture.array for capture in traced.captures][0] is weights
+    assert traced.captures[0].array is weights
     before = interpret(traced, [X])
     weights[:] = 3  # contents are read at each call
     np.testing.assert_array_equal(interpret(traced, [X]), X @ weights * tiny + weights[0] + 3)

@@ -1,0 +1,240 @@
+"""The contestants: Weft, NumPy, JAX and PyTorch, eager and compiled, behind one small interface.
+
+A workload is written once, as a function of a ``Framework``; what it is made of (``np.tanh``,
+``softmax``, ``layer_norm``) is what a user of that framework would write. Arguments are the
+framework's own arrays, made before anything is timed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import weft
+
+Function = Callable[..., Any]
+
+
+class Framework:
+    """NumPy, and what the others have in common with it."""
+
+    name = "numpy"
+    np: Any = np
+    compiles = False
+
+    def array(self, value: Any) -> Any:
+        """A framework's own array from NumPy's."""
+        return value
+
+    def compile(self, function: Function) -> Function:
+        return function
+
+    def fresh(self) -> None:
+        """Called before the functions of each workload are made."""
+
+    def finish(self, result: Any) -> str:
+        """What to write around a call, given a result of it, so that it ends when it is done."""
+        return "{}"
+
+    def threads(self, count: int) -> None:
+        """Use ``count`` threads; BLAS and OpenMP libraries have been told already."""
+
+    def version(self) -> str:
+        return str(np.__version__)
+
+    # -- what workloads are made of -------------------------------------------------------------
+
+    def erf(self, x: Any) -> Any:
+        """NumPy has none: SciPy's."""
+        return importlib.import_module("scipy.special").erf(x)
+
+    def softmax(self, x: Any, axis: int = -1) -> Any:
+        powers = np.exp(x - np.max(x, axis=axis, keepdims=True))
+        return powers / np.sum(powers, axis=axis, keepdims=True)
+
+    def log_softmax(self, x: Any) -> Any:
+        shifted = x - np.max(x, axis=-1, keepdims=True)
+        return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+    def layer_norm(self, x: Any, weight: Any, bias: Any) -> Any:
+        centred = x - self.np.mean(x, axis=-1, keepdims=True)
+        variance = self.np.mean(centred * centred, axis=-1, keepdims=True)
+        return centred / self.np.sqrt(variance + 1e-5) * weight + bias
+
+    def rms_norm(self, x: Any, weight: Any) -> Any:
+        return x / self.np.sqrt(self.np.mean(x * x, axis=-1, keepdims=True) + 1e-6) * weight
+
+    def gelu(self, x: Any) -> Any:
+        """The tanh form, which NumPy can do on its own."""
+        return 0.5 * x * (1 + self.np.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+    def copy_of(self, x: Any) -> Any:
+        """A view as a dense array: NumPy's eager views would cost nothing."""
+        return np.ascontiguousarray(x)
+
+    def largest(self, x: Any, axis: int) -> Any:
+        return self.np.max(x, axis=axis)
+
+    def swapped(self, x: Any) -> Any:
+        """The last two axes swapped."""
+        return self.np.swapaxes(x, -1, -2)
+
+    def cross_entropy(self, logits: Any, labels: Any) -> Any:
+        logs = self.log_softmax(logits)
+        return -self.np.mean(logs[self.np.arange(labels.shape[0]), labels])
+
+
+class Weft(Framework):
+    """Traces plain NumPy code; ``weft.nn`` has the names that NumPy lacks."""
+
+    name = "weft"
+    compiles = True
+    erf = staticmethod(weft.special.erf)
+    softmax = staticmethod(weft.nn.softmax)
+    log_softmax = staticmethod(weft.nn.log_softmax)
+    layer_norm = staticmethod(weft.nn.layer_norm)
+    rms_norm = staticmethod(weft.nn.rms_norm)
+    cross_entropy = staticmethod(weft.nn.cross_entropy)
+
+    def compile(self, function: Function) -> Function:
+        return weft.compile(function, )
+
+    def gelu(self, x: Any) -> Any:
+        return weft.nn.gelu(x, approximate="tanh")
+
+    def copy_of(self, x: Any) -> Any:
+        """A result is dense anyway."""
+        return x
+
+    def threads(self, count: int) -> None:
+        weft.set_num_threads(count)
+
+    def version(self) -> str:
+        return weft.__version__
+
+
+class Jax(Framework):
+    """jax.jit; calls are asynchronous, so each waits for its result."""
+
+    name = "jax"
+    compiles = True
+
+    def __init__(self) -> None:
+        self.jax = importlib.import_module("jax")
+        self.jax.config.update("jax_enable_x64", True)
+        self.jax.config.update("jax_platforms", "cpu")
+        self.np = self.jax.numpy
+        nn = self.jax.nn
+        self.softmax, self.log_softmax, self.erf = nn.softmax, nn.log_softmax, self.jax.lax.erf
+
+    def array(self, value: Any) -> Any:
+        # A copy: JAX may otherwise share NumPy's memory, which training in place would write to.
+        return self.np.array(value, copy=True)
+
+    def compile(self, function: Function) -> Function:
+        made: Function = self.jax.jit(function)
+        return made
+
+    def finish(self, result: Any) -> str:
+        if hasattr(result, "block_until_ready"):
+            return "{}.block_until_ready()"
+        return "f.wait({})"
+
+    def gelu(self, x: Any) -> Any:
+        return self.jax.nn.gelu(x, approximate=True)
+
+    def copy_of(self, x: Any) -> Any:
+        return x
+
+    def version(self) -> str:
+        return str(self.jax.__version__)
+
+
+class Torch(Framework):
+    """Eager PyTorch."""
+
+    name = "torch"
+
+    def __init__(self) -> None:
+        self.torch = self.np = importlib.import_module("torch")
+        self.torch.set_grad_enabled(True)
+        self.functional = importlib.import_module("torch.nn.functional")
+        self.erf = self.torch.erf
+
+    def array(self, value: Any) -> Any:
+        return self.torch.tensor(value)
+
+    def threads(self, count: int) -> None:
+        self.torch.set_num_threads(count)
+
+    def softmax(self, x: Any, axis: int = -1) -> Any:
+        return self.torch.softmax(x, axis)
+
+    def log_softmax(self, x: Any) -> Any:
+        return self.torch.log_softmax(x, -1)
+
+    def layer_norm(self, x: Any, weight: Any, bias: Any) -> Any:
+        return self.functional.layer_norm(x, weight.shape, weight, bias, 1e-5)
+
+    def rms_norm(self, x: Any, weight: Any) -> Any:
+        return self.functional.rms_norm(x, weight.shape, weight, 1e-6)
+
+    def gelu(self, x: Any) -> Any:
+        return self.functional.gelu(x, approximate="tanh")
+
+    def copy_of(self, x: Any) -> Any:
+        return x.contiguous()
+
+    def largest(self, x: Any, axis: int) -> Any:
+        return self.torch.amax(x, axis)
+
+    def cross_entropy(self, logits: Any, labels: Any) -> Any:
+        return self.functional.cross_entropy(logits, labels)
+
+    def version(self) -> str:
+        return str(self.torch.__version__)
+
+
+class TorchCompiled(Torch):
+    """torch.compile, which needs a C++ compiler at run time."""
+
+    name = "torch-compiled"
+    compiles = True
+
+    def compile(self, function: Function) -> Function:
+        made: Function = self.torch.compile(function, dynamic=False)
+        return made
+
+    def fresh(self) -> None:
+        # It counts recompilations by source line, and falls back to eager after a few.
+        self.torch.compiler.reset()
+
+
+PEERS: dict[str, tuple[str, type[Framework]]] = {
+    "numpy": ("numpy", Framework),
+    "jax": ("jax", Jax),
+    "torch": ("torch", Torch),
+    "torch-compiled": ("torch", TorchCompiled),
+}
+
+
+def available(names: Sequence[str] | None) -> list[Framework]:
+    """The peers called ``names``, or all that are installed. Raises ValueError for others."""
+    found = []
+    for name in PEERS if names is None else names:
+        if name not in PEERS:
+            raise ValueError(f"no peer {name!r}; there are {', '.join(PEERS)}")
+        module, kind = PEERS[name]
+        ready = importlib.util.find_spec(module) is not None
+        if name == "torch-compiled":
+            ready = ready and any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++")))
+        if ready:
+            found.append(kind())
+        elif names is not None:
+            raise ValueError(f"peer {name} is not installed")
+    return found
