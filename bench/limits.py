@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from weft.codegen.llvm_jit import compile_object, cpu_target, jit_for
 from weft.codegen.llvm_text import FunctionText, module_text
 from weft.codegen.target import Target
@@ -158,9 +159,9 @@ class Probes:
         chains, rounds = 3 * self.target.registers // 4, 500_000
         factors = np.ones(64 * lanes, number)  # ones times one, plus one: the values stay finite
         outs = [np.empty(chains * lanes, number) for _ in range(threads)]
-        seconds = _together([lambda out=out: call(out.ctypes.data, factors.ctypes.data, rounds)
+        seconds = _together([partial(call, out.ctypes.data, factors.ctypes.data, rounds)
                              for out in outs])
-        return 2 * rounds * chains * lanes * threads / seconds
+        return float(2 * rounds * chains * lanes * threads / seconds)
 
     def bandwidth(self, names: Sequence[str], each: int, threads: int) -> float:
         """Bytes a second of the fastest of the loops ``names`` over ``each`` bytes a thread.
@@ -231,7 +232,7 @@ def _together(work: Sequence[Callable[[], Any]], seconds: float = 0.4) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return min(max(end for _, end in run) - min(start for start, _ in run)
+    return min(float(max(end for _, end in run) - min(start for start, _ in run))
                for run in zip(*spans, strict=True))
 
 

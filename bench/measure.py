@@ -50,10 +50,11 @@ class Contestant:
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Any], args: Sequence[Any],
-           finish: str = "{}") -> Contestant:
-        """``finish`` wraps the call so that it ends when its work has: ``wait({})``."""
+           finish: str = "{}", wait: Callable[[Any], Any] | None = None) -> Contestant:
+        """``finish`` wraps the call so that it ends when its work has; it may use ``wait``."""
         given = {f"a{at}": arg for at, arg in enumerate(args)}
-        return cls(name, finish.format(f"f({', '.join(given)})"), {"f": function, **given})
+        return cls(name, finish.format(f"f({', '.join(given)})"),
+                   {"f": function, "wait": wait, **given})
 
 
 @dataclass

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 import weft
 
 Function = Callable[..., Any]
@@ -40,6 +41,10 @@ class Framework:
     def finish(self, result: Any) -> str:
         """What to write around a call, given a result of it, so that it ends when it is done."""
         return "{}"
+
+    def wait(self, result: Any) -> Any:
+        """Return once a nest of results is there."""
+        return result
 
     def threads(self, count: int) -> None:
         """Use ``count`` threads; BLAS and OpenMP libraries have been told already."""
@@ -102,7 +107,7 @@ class Weft(Framework):
     cross_entropy = staticmethod(weft.nn.cross_entropy)
 
     def compile(self, function: Function) -> Function:
-        return weft.compile(function, )
+        return weft.compile(function)
 
     def gelu(self, x: Any) -> Any:
         return weft.nn.gelu(x, approximate="tanh")
@@ -129,8 +134,6 @@ class Jax(Framework):
         self.jax.config.update("jax_enable_x64", True)
         self.jax.config.update("jax_platforms", "cpu")
         self.np = self.jax.numpy
-        nn = self.jax.nn
-        self.softmax, self.log_softmax, self.erf = nn.softmax, nn.log_softmax, self.jax.lax.erf
 
     def array(self, value: Any) -> Any:
         # A copy: JAX may otherwise share NumPy's memory, which training in place would write to.
@@ -140,10 +143,26 @@ class Jax(Framework):
         made: Function = self.jax.jit(function)
         return made
 
+    def fresh(self) -> None:
+        self.jax.clear_caches()
+
     def finish(self, result: Any) -> str:
+        # The function for nests costs some microseconds of its own.
         if hasattr(result, "block_until_ready"):
             return "{}.block_until_ready()"
-        return "f.wait({})"
+        return "wait({})"
+
+    def wait(self, result: Any) -> Any:
+        return self.jax.block_until_ready(result)
+
+    def erf(self, x: Any) -> Any:
+        return self.jax.lax.erf(x)
+
+    def softmax(self, x: Any, axis: int = -1) -> Any:
+        return self.jax.nn.softmax(x, axis=axis)
+
+    def log_softmax(self, x: Any) -> Any:
+        return self.jax.nn.log_softmax(x)
 
     def gelu(self, x: Any) -> Any:
         return self.jax.nn.gelu(x, approximate=True)
@@ -164,7 +183,9 @@ class Torch(Framework):
         self.torch = self.np = importlib.import_module("torch")
         self.torch.set_grad_enabled(True)
         self.functional = importlib.import_module("torch.nn.functional")
-        self.erf = self.torch.erf
+
+    def erf(self, x: Any) -> Any:
+        return self.torch.erf(x)
 
     def array(self, value: Any) -> Any:
         return self.torch.tensor(value)

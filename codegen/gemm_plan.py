@@ -29,7 +29,7 @@ _MOST_TASKS = 8
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
 _TURNED_ROWS = 8
-_LONGEST_LINE = 1 << 16  # elements; a row longer than this is not copied whole
+_LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,12 @@ class GemmPlan:
     def areas(self) -> tuple[int, int, int, int]:
         """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
         m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
-        lhs = self.tile_elements * (1 if self.lhs == "in place" else m_tiles)
-        rhs = self.nr * (self.kb if self.rhs == "panels" else self.rhs_line)
+        lhs = self.tile_elements * m_tiles
+        if self.lhs == "in place":  # the last vector stored may reach past the last row
+            lhs = self.tile_elements + self.lanes if self.lhs_line else 0
+        rhs = self.nr * self.kb
+        if self.rhs != "panels":
+            rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
         sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
         line = 64 * 8 // ELEMENT_BITS[self.element]
@@ -136,7 +140,7 @@ def _plan(
     depth = max(1, _NOMINAL if K is None else K)
     # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
     most_rows = lanes if swap else 8 if M is None else max(1, M)
-    turned = _turned_tile(M, N, rhs, size, lanes, most_rows)
+    turned = _turned_tile(M, N, K, rhs, size, lanes, most_rows)
     if turned is not None:
         (mr, nv), compute = turned, 0.3 * (N or _NOMINAL) * depth
     else:
@@ -151,7 +155,7 @@ def _plan(
     packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
     plan = GemmPlan(element, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes, swap=swap)
-    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (M is not None or lhs.lanes == "k"):
+    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (M is not None or _copies(lhs, K)):
         plan = replace(plan, lhs="in place", lhs_line=0 if M is not None else lhs.stride or 0)
     if rhs.lanes == "free" and N is not None and _in_place(rhs, size, nr, M, 8 * mr):
         plan = replace(plan, rhs="in place")
@@ -166,20 +170,29 @@ def _in_place(access: Access, size: int, width: int, uses: int | None, few: int)
     Not if each step of k reads ``width`` elements of a row that shares its place in L1 with most
     other rows, as rows a power of two apart do, and packing them pays (more than ``few`` uses).
     """
-    if access.stride is None or access.stride > _LONGEST_LINE:
+    if access.stride is None:
         return False
     if access.lanes == "k" or (uses is not None and uses <= few):
         return True
     return math.gcd(access.stride * size, _SAME_SET) <= 16 * width * size
 
 
+def _copies(access: Access, K: int | None) -> bool:
+    """Whether rows that do not fill a tile can be copied as they lie: apart, and not far apart."""
+    stride = access.stride
+    return (access.lanes == "k" and stride is not None and K is not None
+            and K <= stride <= _LONGEST_LINE)
+
+
 def _turned_tile(
-    M: int | None, N: int | None, rhs: Access, size: int, lanes: int, most_rows: int
+    M: int | None, N: int | None, K: int | None, rhs: Access, size: int, lanes: int, most_rows: int
 ) -> tuple[int, int] | None:
     """The tile of a product that uses each vector of rhs too seldom to pay for packing it."""
-    if rhs.lanes != "k" or rhs.stride is None or rhs.stride > _LONGEST_LINE:
+    if rhs.lanes != "k" or rhs.stride is None or M is None:
         return None
-    if M is None or not 1 <= M <= min(_TURNED_ROWS, most_rows) or (N is not None and lanes > N):
+    if not 1 <= M <= min(_TURNED_ROWS, most_rows):
+        return None
+    if (N is None and not _copies(rhs, K)) or (N is not None and lanes > N):
         return None
     few = N is not None and 2 * lanes > N
     return M, 1 if few or rhs.stride * size % _SAME_SET == 0 else 2

@@ -1,14 +1,48 @@
-"""Index expressions as i64 code: sizes, offsets and lane indices."""
+"""Index expressions as i64 code: sizes, offsets and lane indices; dims from arguments' sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.index import Dim, Symbol, fold
+from ..ir.diagnose import error
+from ..ir.index import Dim, Expr, Symbol, coefficient, fold, substitute, symbol, symbols_of
+from ..ir.plan import Plan
 from .llvm_text import FunctionText
 from .llvm_types import vector_type
 
 _SIGNED = {"*": "mul", "+": "add"}
+
+
+def argument_sizes(plan: Plan) -> dict[str, Dim]:
+    """The symbolic dims of the parameters by their text: the sizes a program is told."""
+    return {str(dim): dim for slot in plan.params for dim in slot.type.shape
+            if isinstance(dim, Expr)}
+
+
+def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Every symbol in terms of the given sizes, each of which is a symbol of that name here.
+
+    ``{"b": b, "2*s + b": 2*s + b}`` gives b as it is and s as the half of the rest. Raises
+    ShapeError (W105) for a symbol that follows from no size.
+    """
+    found: dict[str, Dim] = {}
+    pending = sorted(sizes, key=lambda name: len(symbols_of(sizes[name])))
+    while pending:
+        later = []
+        for name in pending:
+            unknown = symbols_of(sizes[name]) - found.keys()
+            split = coefficient(sizes[name], min(unknown)) if len(unknown) == 1 else None
+            if split is not None and isinstance(split[0], int):
+                rest = symbol(name) - substitute(split[1], found)
+                found[unknown.pop()] = rest // split[0]
+            elif unknown:
+                later.append(name)
+        if len(later) == len(pending):
+            missing = min(symbols_of(sizes[later[0]]) - found.keys())
+            raise error("W105", f"the size {missing} cannot be told from an argument's {later[0]}",
+                        hint=f"give an argument with {missing} as a dim")
+        pending = later
+    return found
 
 
 def emit_dim(f: FunctionText, dim: Dim, values: Mapping[str, str]) -> str:

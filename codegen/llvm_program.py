@@ -1,8 +1,8 @@
 """A plan as one native function, with its kernels and its entry point, in one LLVM module.
 
     i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-        args: pointers to inputs, then results; dims: symbolic dims by name; returns 0, or the
-        number of the check that failed (later steps are then skipped)
+        args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
+        number of the check that failed (later steps are then skipped), or -1 if sizes disagree
     i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
 
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.index import Dim
+from ..ir.index import Dim, symbol
 from ..ir.kernel import Apply, Contract, Kernel, Reduce
 from ..ir.plan import Alloc, Copy, Launch, Plan, tasks_of
 from ..ir.scalar import PRIMITIVES
-from .llvm_dims import emit_dim
+from .llvm_dims import argument_sizes, emit_dim, symbols_from
 from .llvm_emit import emit_kernel
 from .llvm_entry import EntrySpec, emit_entry
 from .llvm_stmt import NOWHERE
@@ -47,7 +47,8 @@ def emit_program(
 ) -> str:
     """The module text of ``plan``, whose kernels are tiled for ``target``.
 
-    ``symbols`` orders the dims array; ``parallel_for`` names the pool's function.
+    ``symbols`` orders the dims array, by the text of the dims of arguments; ``parallel_for`` names
+    the pool's function.
     """
     functions, globals_ = program_parts(plan, target, symbols, parallel_for)
     if entry is not None:
@@ -67,24 +68,48 @@ def program_parts(
     return functions, [NOWHERE]
 
 
-def _load_dims(f: FunctionText, symbols: Sequence[str]) -> dict[str, str]:
+def _load_dims(f: FunctionText, plan: Plan, symbols: Sequence[str]) -> dict[str, str]:
+    """The sizes of arguments by their text, and every symbol that follows from them."""
     values = {}
     for at, name in enumerate(symbols):
         place = f(f"getelementptr i64, ptr %dims, i64 {at}")
         values[name] = f(f"load i64, ptr {place}, align 8")
+    for name, dim in symbols_from(_told(plan, symbols)).items():
+        if name not in values:
+            values[name] = emit_dim(f, dim, values)
     return values
+
+
+def _told(plan: Plan, symbols: Sequence[str]) -> dict[str, Dim]:
+    sizes = argument_sizes(plan)
+    return {name: sizes.get(name, symbol(name)) for name in symbols}
+
+
+def _check_sizes(
+    f: FunctionText, plan: Plan, symbols: Sequence[str], dims: Mapping[str, str]
+) -> None:
+    """Return -1 if an argument has not the size that its dim comes to, or a dim is negative."""
+    told = _told(plan, symbols)
+    for name in dims:
+        # What is told as it is holds; a symbol is judged by the size it follows from.
+        if name in told and told[name] != symbol(name):
+            size = emit_dim(f, told[name], dims)
+            _return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), "-1")
+        elif name not in told:
+            _return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), "-1")
 
 
 def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
-    f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, symbols))}")
+    f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, plan, symbols))}")
     return f
 
 
 def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionText:
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
     f = FunctionText("i32", plan.name, params)
-    dims = _load_dims(f, symbols)
+    dims = _load_dims(f, plan, symbols)
+    _check_sizes(f, plan, symbols, dims)
     places = _places(plan)
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
@@ -114,8 +139,12 @@ def _checks(kernel: Kernel) -> bool:
 
 def _return_if_failed(f: FunctionText, status: str) -> None:
     code = f(f"load i32, ptr {status}, align 4")
+    _return_if(f, f(f"icmp ne i32 {code}, 0"), code)
+
+
+def _return_if(f: FunctionText, condition: str, code: str) -> None:
     failed, fine = f.fresh("failed"), f.fresh("fine")
-    f.branch(f(f"icmp ne i32 {code}, 0"), failed, fine)
+    f.branch(condition, failed, fine)
     f.place(failed)
     f.ret(f"i32 {code}")
     f.place(fine)

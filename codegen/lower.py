@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.index import Dim, Expr, bounds, product, symbol, symbols_of
-from ..ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar
+from ..ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar, axes_of
 from ..ir.op import Kind
 from ..ir.ops_reduce import contract_letters
 from ..ir.ops_view import Condition, unravel
@@ -130,6 +130,17 @@ class Lowering:
         assert inside_ is not None
         return symbol(wrapped.name), inside_
 
+    def is_matrix_product(self, left: Scalar, right: Scalar) -> bool:
+        """True if each operand has rows (or columns) of its own, several of them, along the loop.
+
+        All else (one row, or the same row again and again) suits a reduction of products better.
+        """
+        known = Kernel("", (), tuple(self.axes), tuple(self.builder.body))
+        units = {axis.name for axis in self.axes if axis.extent == 1}
+        depends = axes_of(known)
+        rows, columns = (depends[value.name] - units for value in (left, right))
+        return bool(rows - columns and columns - rows) and str(self.loop) in rows | columns
+
     def finish(self, name: str, results: Sequence[tuple[Value, tuple[Dim, ...]]]) -> Kernel:
         """Store each result at its index and give the kernel, without unused parameters."""
         outputs = []
@@ -201,18 +212,9 @@ def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar |
     right = yield node.inputs[1], tuple(at[c] for c in rhs), guard
     if low.loop is None:
         return low.builder.mul(left, right)
-    if is_product(node):
-        return low.builder.reduce("add", low.builder.mul(left, right), str(low.loop))
-    return low.builder.contract(left, right, str(low.loop))
-
-
-def is_product(node: Node) -> bool:
-    """True for a contraction with one row or column: a reduction of products suits it better."""
-    lhs, rhs, out = contract_letters(node.attrs["dims"])
-    sizes = dict(zip(lhs + rhs, (*node.inputs[0].shape, *node.inputs[1].shape), strict=True))
-    rows = [sizes[c] for c in out if c not in rhs]
-    columns = [sizes[c] for c in out if c not in lhs]
-    return product(rows) == 1 or product(columns) == 1
+    if low.is_matrix_product(left, right):
+        return low.builder.contract(left, right, str(low.loop))
+    return low.builder.reduce("add", low.builder.mul(left, right), str(low.loop))
 
 
 def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:

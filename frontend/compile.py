@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
@@ -98,7 +98,7 @@ class Function(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._options, self._signature = options, signature
+        self.options, self._signature = options, signature
         self._on_recompile, self._disable = on_recompile, disable
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
@@ -132,7 +132,7 @@ class Function(Generic[P, R]):
             self._aliases[key] = found
         given = [leaf for leaf, entry in zip(leaves, found.traced.leaves, strict=True)
                  if entry.param is not None]
-        if self._options.verify:
+        if self.options.verify:
             return _verified(found, given)
         raw = found.program.run(given)
         direct = found.direct
@@ -157,7 +157,7 @@ class Function(Generic[P, R]):
                                     f"{self._difference(names, types)}", locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
-            stages, sources = stages_of(traced, self._options)
+            stages, sources = stages_of(traced, self.options)
             program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn":
@@ -204,7 +204,7 @@ class Function(Generic[P, R]):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The stages for arguments or specs; compiled only on demand."""
         traced = self.trace(*args, **kwargs)
-        stages, sources = stages_of(traced, self._options)
+        stages, sources = stages_of(traced, self.options)
 
         def compile_now() -> Callable[..., Any]:
             program = make_program(stages, sources, traced.variables)
@@ -417,6 +417,6 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     """
     base = function if isinstance(function, Function) else compile(function)
     traced = base.trace(*specs)
-    stages, _ = stages_of(traced, Options(target=target))
+    stages, _ = stages_of(traced, replace(base.options, target=target))
     names = base.argument_names(len(traced.in_tree.children[0].children))
     return write_artifact(ExportJob.of(traced, stages, names, target), path)

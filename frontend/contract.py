@@ -74,14 +74,14 @@ def _sum_alone(x: Tracer, letters: str, others: str) -> tuple[Tracer, str]:
 
 
 def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any]:
-    """A generalised ufunc of two operands: core letters (upper case), broadcast batch dims."""
+    """A generalised ufunc of two operands: core letters small, broadcast batch dims capital."""
     def run(inputs: tuple[Any, ...], wanted: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> Any:
         x, y = (to_tracer(a, dtype) for a, dtype in zip(inputs, wanted, strict=True))
         if x.ndim < len(left_core) or y.ndim < len(right_core):
             raise error("W102", "a product of arrays needs operands with dims, not scalars",
                         types=[type_of(a) for a in inputs], hint="multiply scalars with *")
         _check_core(x, y, left_core, right_core)
-        batch = _LETTERS[:max(x.ndim - len(left_core), y.ndim - len(right_core))]
+        batch = string.ascii_uppercase[:max(x.ndim - len(left_core), y.ndim - len(right_core))]
         left = batch[len(batch) - x.ndim + len(left_core):] + left_core
         right = batch[len(batch) - y.ndim + len(right_core):] + right_core
         return cast(contract(x, y, left, right, batch + out_core), result)
@@ -93,7 +93,7 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
         found: Callable[..., Any] = forms.get((left, right), run)
         return found(inputs, wanted, result)
 
-    return matmul if left_core == "MK" and right_core == "KN" else run
+    return matmul if left_core == "mk" and right_core == "kn" else run
 
 
 def _check_core(x: Tracer, y: Tracer, left_core: str, right_core: str) -> None:
@@ -107,11 +107,11 @@ def _check_core(x: Tracer, y: Tracer, left_core: str, right_core: str) -> None:
                             types=[x.type, y.type], hint="transpose or reshape one operand")
 
 
-_vecdot, _matvec, _vecmat = _gufunc("K", "K", ""), _gufunc("MK", "K", "M"), _gufunc("K", "KN", "N")
+_vecdot, _matvec, _vecmat = _gufunc("k", "k", ""), _gufunc("mk", "k", "m"), _gufunc("k", "kn", "n")
 
 GUFUNCS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     getattr(np, name): function for name, function in (
-        ("matmul", _gufunc("MK", "KN", "MN")), ("vecdot", _vecdot), ("matvec", _matvec),
+        ("matmul", _gufunc("mk", "kn", "mn")), ("vecdot", _vecdot), ("matvec", _matvec),
         ("vecmat", _vecmat)) if hasattr(np, name)})
 
 

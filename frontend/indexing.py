@@ -57,10 +57,12 @@ class Index:
     """A parsed index: for each axis a span or an index array, and how the result is laid out.
 
     ``layout`` has an entry per item the user wrote: None for a new axis, else an axis number.
+    ``together`` says that the index arrays stand side by side; NumPy counts ``...`` as between.
     """
 
     axes: tuple[Span | Tracer, ...]
     layout: tuple[int | None, ...]
+    together: bool
 
     @property
     def arrays(self) -> dict[int, Tracer]:
@@ -74,8 +76,8 @@ class Index:
 
 
 def parse(shape: tuple[Dim, ...], index: Any) -> Index:
-    """Bring an index to one item per axis. Raises OutOfRangeError: W122 out of range, W123 a kind of
-    index that cannot be traced."""
+    """Bring an index to one item per axis. Raises OutOfRangeError: W122 out of range, W123 for a
+    kind of index that cannot be traced."""
     items = list(index) if isinstance(index, tuple) else [index]
     items = [_prepared(item) for item in items]
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
@@ -84,11 +86,13 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         many = f"{used} indices for an array of {len(shape)} dims"
         raise error("W122", many if used > len(shape) else "an index can have one '...' only",
                     hint="leave some out")
-    whole = [slice(None)] * (len(shape) - used)
-    at = dots[0] if dots else len(items)
-    items[at:at + 1] = whole
     # Beside an index array with dims, ints count as index arrays too.
     fancy = any(isinstance(item, Tracer) and item.ndim for item in items)
+    arrays = [at for at, item in enumerate(items) if isinstance(item, Tracer)
+              or (fancy and isinstance(item, int))]
+    together = not arrays or arrays == list(range(arrays[0], arrays[-1] + 1))
+    at = dots[0] if dots else len(items)
+    items[at:at + 1] = [slice(None)] * (len(shape) - used)
     axes: list[Span | Tracer] = []
     layout: list[int | None] = []
     for item in items:
@@ -104,7 +108,7 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         else:
             span = _point(item, shape[axis], axis)
             axes.append(to_tracer(as_number(span.start), _INT) if fancy else span)
-    return Index(tuple(axes), tuple(layout))
+    return Index(tuple(axes), tuple(layout), together)
 
 
 def as_number(dim: Dim) -> Any:
@@ -165,8 +169,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
                                          for bound in given)
     if ints:
         assert isinstance(size, int)
-        first, last, step = slice(given[0], given[1], step).indices(size)
-        return Span(first, step, len(range(first, last, step)))
+        indices = range(*slice(given[0], given[1], step).indices(size))
+        return Span(indices.start, step, len(indices))
     first, last = (size + bound if isinstance(bound, int) and bound < 0 else bound
                    for bound in given)
     if step > 0:
@@ -261,7 +265,7 @@ def _arranged(
     order = list(sizes)  # axes that follow the index dims in ``gathered``
     places = [at for at, axis in enumerate(parsed.layout)
               if axis is not None and axis not in sizes and isinstance(parsed.axes[axis], Tracer)]
-    together = places == list(range(places[0], places[-1] + 1))
+    together = parsed.together
     before = [axis for axis in parsed.layout[:places[0]] if axis in sizes] if together else []
     front = len(before)
     rank = len(dims)

@@ -91,9 +91,13 @@ class ArrayMethods:
 
     sum, mean, max, min = map(_function, (np.sum, np.mean, np.max, np.min))
     any, all, var, std = map(_function, (np.any, np.all, np.var, np.std))
-    argmax, argmin, clip, dot = map(_function, (np.argmax, np.argmin, np.clip, np.dot))
+    argmax, argmin, dot = map(_function, (np.argmax, np.argmin, np.dot))
     squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
     repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        """The elements kept between ``min`` and ``max``."""
+        return np.clip(self, min, max)  # type: ignore[call-overload]
 
     def flatten(self) -> Any:
         """A one-dimensional copy."""

@@ -118,7 +118,8 @@ def result_type(*operands: Any) -> np.dtype[Any]:
 _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.where: where, np.clip: clip, np.isclose: isclose, np.allclose: allclose,
     np.nan_to_num: nan_to_num, np.round: round_, np.around: round_, np.diff: diff,
-    np.select: select, np.result_type: result_type, np.fix: np.trunc,
+    np.select: select, np.result_type: result_type,
+    **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
     np.real: lambda val: ufuncs.fresh(strong(val)),
     np.iscomplexobj: lambda x: False, np.isrealobj: lambda x: True,
 })
@@ -128,13 +129,13 @@ FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
 
 # What to write instead, where a short way exists.
 _INSTEAD: Mapping[str, str] = MappingProxyType({
-    "cumsum": "np.tril(np.ones((n, n))) @ x for short arrays, or weft.scan",
+    "cumsum": "np.tril(np.ones((n, n))) @ x for short arrays",
     "prod": "np.exp(np.sum(np.log(x))) for positive x, or multiply the parts",
     "nonzero": "np.where(condition, a, b) with both values",
     "argwhere": "np.where(condition, a, b) with both values",
     "unique": "call it outside of the traced function",
     "column_stack": "np.stack(arrays, axis=1)", "dstack": "np.stack(arrays, axis=2)",
-    "cumprod": "weft.scan", "nanmean": "np.where(np.isnan(x), 0, x) and a count",
+    "nanmean": "np.where(np.isnan(x), 0, x) and a count",
     "nansum": "np.sum(np.where(np.isnan(x), 0, x))", "diagonal": "x[np.arange(n), np.arange(n)]",
     "diag": "x[np.arange(n), np.arange(n)], or np.eye(n) * x", "copyto": "np.where(mask, a, b)",
     "linspace": "np.arange(n) * step + start", "median": "call it outside of the function",

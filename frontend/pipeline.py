@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ..codegen.llvm_dims import emit_dim
+from ..codegen.llvm_dims import argument_sizes, emit_dim, symbols_from
 from ..codegen.llvm_entry import EntrySpec, InputSpec, OutputSpec
 from ..codegen.llvm_jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ..codegen.llvm_program import emit_program
@@ -27,7 +27,7 @@ from ..codegen.tile import tile
 from ..codegen.triton_build import compile_triton
 from ..codegen.triton_emit import TritonSource, emit_triton
 from ..ir.graph import Graph
-from ..ir.index import Dim, symbols_of
+from ..ir.index import Dim, substitute, symbols_of
 from ..ir.plan import CheckSite, KernelCall, Plan
 from ..ir.printer import print_graph, print_kernel, print_plan
 from ..passes.manager import PIPELINES, Pass, PassManager, parse_passes
@@ -114,10 +114,12 @@ class Stages:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The symbolic dims, in the order of the program's dims array."""
-        names = {name for slot in (*self.plan.params, *self.plan.results)
-                 for dim in slot.type.shape for name in symbols_of(dim)}
-        return tuple(sorted(names))
+        """The texts of the arguments' symbolic dims, in the order of the program's dims array."""
+        return tuple(sorted(argument_sizes(self.plan)))
+
+    def sized(self, dim: Dim) -> Dim:
+        """``dim`` in terms of the sizes of arguments, each a symbol named by its text."""
+        return substitute(dim, symbols_from(argument_sizes(self.plan)))
 
     @cached_property
     def entry(self) -> EntrySpec:
@@ -127,7 +129,8 @@ class Stages:
         inputs = tuple(InputSpec(kind, slot.type.dtype.name,
                                  tuple(map(_plain_dim, slot.type.shape)))
                        for kind, slot in zip(kinds, plan.params, strict=True))
-        outputs = tuple(OutputSpec(slot.type.dtype.name, tuple(map(_entry_dim, slot.type.shape)),
+        outputs = tuple(OutputSpec(slot.type.dtype.name,
+                                   tuple(_entry_dim(self.sized(dim)) for dim in slot.type.shape),
                                    given=bool(slot.var)) for slot in plan.results)
         returned = sum(not output.given for output in outputs)
         work = sum(1 for _ in plan.steps)
@@ -181,7 +184,7 @@ def _entry_dim(dim: Dim) -> Any:
     def emit(f: FunctionText, symbols: dict[str, str]) -> str:
         return emit_dim(f, dim, symbols)
 
-    return str(dim) if len(symbols_of(dim)) == 1 and str(dim).isidentifier() else emit
+    return str(dim) if symbols_of(dim) == {str(dim)} else emit
 
 
 def symbol_name(name: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..codegen.llvm_jit import Jit
 from ..ir.index import Dim, evaluate
-from ..ir.plan import Plan
 from ..runtime.executor import Program, Source, State
 from ..runtime.native_call import (
     Argument,
@@ -31,22 +30,19 @@ def _support(jit: Jit) -> Support | None:
         return None
 
 
-def signature_of(plan: Plan, kinds: tuple[str, ...], symbols: tuple[str, ...],
-                 single: bool) -> Signature:
+def signature_of(stages: Stages) -> Signature:
     """What the ctypes path must know of a plan."""
-    inputs = tuple(Argument(kind, slot.type.dtype.name, tuple(map(_size, slot.type.shape)))
-                   for kind, slot in zip(kinds, plan.params, strict=True))
-    outputs = tuple(Result(slot.type.dtype.name, tuple(map(_size, slot.type.shape)),
+    plan, entry = stages.plan, stages.entry
+    inputs = tuple(Argument(spec.kind, spec.dtype, spec.shape) for spec in entry.inputs)
+    outputs = tuple(Result(slot.type.dtype.name,
+                           tuple(_size(stages.sized(dim)) for dim in slot.type.shape),
                            given=bool(slot.var)) for slot in plan.results)
-    arena = plan.arena if isinstance(plan.arena, int) else None
-    return Signature(plan.name, inputs, outputs, symbols, single, arena, release_gil=True)
+    return Signature(plan.name, inputs, outputs, stages.symbols, entry.single, entry.arena,
+                     release_gil=True)
 
 
 def _size(dim: Dim) -> Any:
-    if isinstance(dim, int):
-        return dim
-    text = str(dim)
-    return text if text.isidentifier() else lambda bound: evaluate(dim, bound)
+    return dim if isinstance(dim, int) else lambda bound: evaluate(dim, bound)
 
 
 def make_program(
@@ -64,14 +60,13 @@ def make_program(
     threads = stages.options.threads or thread_limit()
     lookup = machine.addresses.__getitem__
     kinds = tuple(spec.kind for spec in entry.inputs)
-    checked = CtypesCall(signature_of(plan, kinds, stages.symbols, entry.single),
-                         lookup, keep=machine, threads=threads)
+    checked = CtypesCall(signature_of(stages), lookup, keep=machine, threads=threads)
     native = native_call(plan.name, lookup, _support(machine.keep), keep=machine, threads=threads)
-    bound: list[Source] = list(range(len(plan.params)) if sources is None else sources)
     states = variables or {}
-    bound += [states[slot.var] for slot in plan.params if slot.var]
-    program = Program(plan, native or checked, checked, sources=bound[:len(plan.params)],
-                      kinds=kinds, written=states)
+    held = [states[slot.var] for slot in plan.params if slot.var]
+    given = range(len(plan.params) - len(held)) if sources is None else sources
+    program = Program(plan, native or checked, checked, sources=[*given, *held], kinds=kinds,
+                      written=states)
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program

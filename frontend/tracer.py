@@ -196,7 +196,8 @@ class Tracer(ArrayMethods):
             raise error("W203", f"{self.name} is {what} and cannot be changed in place",
                         locs=user_loc(), types=[self.type],
                         hint="write y = x.copy(); y[i] = v, or y = x.at[i].set(v)")
-        if self._changed is not None and self._changed is value and value._index is index:
+        if self._changed is not None and self._changed is value and _same_index(
+                value._index, index):
             self._changed = None  # the end of x[i] += v
         ctx = self.context()
         updated: Tracer = ctx.apply(ctx.api.update, (self, index, value, "set"))
@@ -232,8 +233,8 @@ class Tracer(ArrayMethods):
         return problem
 
     def __bool__(self) -> bool:
-        raise self._no_number("its truth value", "choose with np.where(c, a, b), branch with "
-                              "weft.cond, or name the argument in static_argnames")
+        raise self._no_number("its truth value", "choose with np.where(c, a, b), or name the "
+                              "argument in static_argnames")
 
     def __int__(self) -> int:
         raise self._no_number("its int value", "convert with x.astype(np.int64), or name the "
@@ -249,8 +250,7 @@ class Tracer(ArrayMethods):
         raise self._no_number("its complex value")
 
     def __index__(self) -> int:
-        raise self._no_number("an index or a size", "name the argument in static_argnames, or "
-                              "loop with weft.fori_loop")
+        raise self._no_number("an index or a size", "name the argument in static_argnames")
 
     def __contains__(self, item: Any) -> bool:
         raise self._no_number("whether it contains something", "use np.any(x == item)")
@@ -303,6 +303,17 @@ class Tracer(ArrayMethods):
             self._root._changed = result
             self._root._version += 1
         return result
+
+
+def _same_index(a: Any, b: Any) -> bool:
+    """True if two indices are surely the same (Python makes the slice of ``x[i:] += v`` twice)."""
+    if a is b:
+        return True
+    if isinstance(a, slice) and isinstance(b, slice):
+        a, b = (a.start, a.stop, a.step), (b.start, b.stop, b.step)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same_index, a, b))
+    return isinstance(a, int) and isinstance(b, int) and a == b
 
 
 def _augmented(plain: str) -> Callable[..., Any]:
@@ -449,3 +460,4 @@ def _symbolic(name: str, function: Callable[[Any, Any], Any]) -> None:
 
 for _name in ("add", "sub", "mul", "floordiv", "mod"):
     _symbolic(_name, getattr(operator, f"__{_name}__"))
+del _name

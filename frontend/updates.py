@@ -147,10 +147,9 @@ def _split(x: Tracer, parsed: Index) -> tuple[dict[int, Tracer], dict[int, Span]
     x[index] in NumPy's layout."""
     arrays = index_operands(x.type.shape, parsed.arrays)
     spans = {axis: item for axis, item in enumerate(parsed.axes) if isinstance(item, Span)}
-    axes = list(arrays)
-    together = axes == list(range(axes[0], axes[-1] + 1))
-    before = sum(span.keep for axis, span in spans.items() if axis < axes[0]) if together else 0
-    return arrays, spans, before
+    first = min(arrays)
+    before = sum(span.keep for axis, span in spans.items() if axis < first)
+    return arrays, spans, before if parsed.together else 0
 
 
 def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:

@@ -175,6 +175,9 @@ class _KernelRun:
         combine = PRIMITIVES[stmt.combine].numpy
         assert isinstance(combine, np.ufunc)
         start = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)
+        # A value without the axis counts as often as the axis is long.
+        shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
+        value = np.broadcast_to(value, shape)
         return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
                                          initial=start))
 

@@ -146,13 +146,15 @@ def check_indices(kernel: Kernel) -> Problems:
 
 
 def check_reductions(kernel: Kernel) -> Problems:
-    """Reductions take away an axis that their value has and that one task runs through."""
+    """Reductions run over an axis that one task runs through; a product has it, too."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
     axes = axes_of(kernel)
     for stmt in kernel.body:
         if isinstance(stmt, (Reduce, Contract)):
             have = frozenset[str]().union(*(axes[operand] for operand in stmt.operands))
-            if stmt.axis not in have:
+            if stmt.axis not in kinds:
+                yield stmt, f"there is no axis '{stmt.axis}'"
+            elif isinstance(stmt, Contract) and stmt.axis not in have:
                 yield stmt, f"the value does not depend on axis '{stmt.axis}'"
             elif kinds[stmt.axis] == "par":
                 yield stmt, f"'{stmt.axis}' is a par axis: its blocks are separate tasks"

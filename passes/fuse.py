@@ -101,8 +101,14 @@ def operand_uses(node: Node) -> list[Use]:
         return [use for operand in node.inputs for use in sources(operand, index)]
     if node.op.kind is Kind.REDUCE:
         return list(sources(node.inputs[0], natural(node.inputs[0].shape)))
-    uses = [use for operand in node.inputs for use in sources(operand, natural(operand.shape))]
-    return [Use(use.value, use.index, False) for use in uses]
+    operands, uses = list(node.inputs), list[Use]()
+    if node.op.kind is Kind.SCATTER:  # it adds to its base where that lies in memory
+        base, *operands = operands
+        uses = [Use(base, natural(base.shape), False)]
+    for operand in operands:
+        uses += [Use(use.value, use.index, False)
+                 for use in sources(operand, natural(operand.shape))]
+    return uses
 
 
 class Partition:
@@ -395,7 +401,7 @@ def _rebuild(graph: Graph, partition: Partition, roots: set[int]) -> Graph:
         outputs = [value for node in region.nodes for value in node.results if id(value) in needed]
         if not outputs:
             continue
-        body, inputs = _body(region, outputs, partition, roots)
+        body, inputs = _body(region, outputs)
         last = outputs[-1].node
         assert last is not None
         locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
@@ -454,11 +460,10 @@ def _ordered(partition: Partition, position: dict[int, int]) -> list[Region]:
     return order
 
 
-def _body(
-    region: Region, outputs: list[Value], partition: Partition, roots: set[int]
-) -> tuple[Graph, list[Value]]:
+def _body(region: Region, outputs: list[Value]) -> tuple[Graph, list[Value]]:
     """The region as a graph: its nodes, the views and constants it sees through, its inputs."""
     own = {id(node) for node in region.nodes}
+    bases = {id(node.inputs[0]) for node in region.nodes if node.op.kind is Kind.SCATTER}
     body = Graph("body")
     builder = Builder(body, OPS, share=True, fold=False)
     inputs: list[Value] = []
@@ -476,7 +481,7 @@ def _body(
                         continue
                     maker = operand.node
                     inline = maker is not None and (id(maker) in own or (
-                        is_transparent(maker) and id(operand) not in roots))
+                        is_transparent(maker) and id(operand) not in bases))
                     if inline:
                         assert maker is not None
                         pending.append((maker, False))

@@ -122,10 +122,9 @@ class Program:
 
     def _retry(self, args: list[Any], targets: tuple[Array, ...]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
-        fitted = []
-        bound: dict[str, int] = {}
-        for slot, kind, value in zip(self.plan.params, self._kinds, args, strict=True):
-            fitted.append(fit(slot, kind, value, bound))
+        bound = plain_dims(self.plan.params, args)
+        fitted = [fit(slot, kind, value, bound)
+                  for slot, kind, value in zip(self.plan.params, self._kinds, args, strict=True)]
         results = self._call(*fitted, *targets)
         if results is not NotImplemented:
             return results
@@ -133,10 +132,20 @@ class Program:
         if ran is not None and ran[0] == 0:
             return tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
                          if not slot.var)
-        if ran is None:
+        if ran is None or ran[0] < 0:
             raise error("W303", "the arguments do not fit the compiled program",
                         types=[slot.type for slot in self.plan.params])
         raise check_failed(self.plan.checks[ran[0] - 1])
+
+
+def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
+    """The sizes that arguments give to dims that are just a symbol; the first one counts."""
+    bound: dict[str, int] = {}
+    for slot, value in zip(slots, args, strict=True):
+        for dim, size in zip(slot.type.shape, np.shape(value), strict=False):
+            if symbols_of(dim) == {str(dim)}:
+                bound.setdefault(str(dim), size)
+    return bound
 
 
 def check_failed(site: CheckSite) -> Exception:
@@ -162,12 +171,12 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
                             f"{list(array.shape)}", hint=f"convert it: x.astype(np.{numpy})")
     if array.ndim != wanted.rank:
         raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}")
-    for dim, size in zip(wanted.shape, array.shape, strict=True):
+    for axis, (dim, size) in enumerate(zip(wanted.shape, array.shape, strict=True)):
         expected = _expected(dim, bound, size)
         if expected != size:
+            known = f" ({dim} is {expected})" if isinstance(dim, Expr) else ""
             raise error("W105" if isinstance(dim, Expr) else "W303",
-                        f"'{slot.name}' must be {wanted}, got shape {array.shape}: "
-                        f"{dim} is {expected}")
+                        f"'{slot.name}' must be {wanted}{known}, its axis {axis} has {size}")
     dense = np.require(array, numpy, ("C", "A"))
     return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)
 

@@ -109,7 +109,8 @@ def _library(folder: Path, manifest: Mapping[str, Any]) -> ctypes.CDLL:
     if library[f"{manifest['name']}_check_cpu"]() != 0:
         raise error("W403", f"{folder} was compiled for {manifest['target']['cpu']}: "
                             "this CPU lacks instructions of it",
-                    hint="export it with target='x86-64-v3'")
+                    hint="export it with the target of an older CPU, or on this machine with "
+                         "target='native'")
     return library
 
 

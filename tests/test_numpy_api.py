@@ -157,7 +157,7 @@ def test_weak_numbers_take_the_dtype_of_arrays() -> None:
     check(lambda x, lr: x * lr, i32, 0.5)
     check(lambda x, s: x * s, x32, np.float64(0.1))
     check(lambda x, n: x ** n, x32, 2)
-    check(lambda a, b: (a & b, a | b, a ^ b, ~a), True, False)
+    check(lambda a, b: (a & b, a | b, a ^ b), True, False)
     check(lambda n: (n ** 2, n ** -1, n << 1), 5)
     assert isinstance(run_eagerly(lambda lr: lr * 2, (0.25,)), float)
     assert isinstance(run_eagerly(lambda n: n ** -1, (4,)), float)
@@ -248,7 +248,7 @@ CASES: dict[str, Any] = {
                               np.array_equal(x, x[0]), np.isclose(i, i),
                               np.nan_to_num(np.log(x)), np.nan_to_num(i),
                               np.nan_to_num(x / 0, nan=1, posinf=2)),
-    "round": lambda x, i, m: (np.round(x), x.round(2), np.around(x, 1), np.round(i), np.fix(x)),
+    "round": lambda x, i, m: (np.round(x), x.round(2), np.around(x, 1), np.round(i)),
     "diff": lambda x, i, m: (np.diff(x), np.diff(x, axis=0), np.diff(i, n=2), np.diff(m)),
     "triangle": lambda x, i, m: (np.tril(x), np.triu(x), np.tril(i, 1), np.triu(x, -1),
                                  np.trace(x), np.trace(i, 1), np.trace(x, offset=-1),
@@ -442,15 +442,14 @@ def test_slices_of_symbolic_dims_never_leave_the_array() -> None:
             assert wanted is None or size < 5
             continue
         np.testing.assert_array_equal(found, wanted)
-    for size in (4, 5):
-        table = np.arange(12.0).reshape(4, 3)
-        function = lambda x: table[:x.shape[0]] * 1 if isinstance(x, np.ndarray) else (  # noqa: E731
-            np.array(table, like=x)[:x.shape[0]] * 1)
-        if size == 4:
-            np.testing.assert_array_equal(run_symbolic(function, "f64[b]", np.ones(4))[0], table)
-        else:
-            with pytest.raises(Error, match="out of bounds"):
-                run_symbolic(function, "f64[b]", np.ones(size))
+    table = np.arange(12.0).reshape(4, 3)
+
+    def positions(x: Any) -> Any:
+        return np.array(table, like=x)[:x.shape[0]] * 1
+
+    np.testing.assert_array_equal(run_symbolic(positions, "f64[b]", np.ones(4))[0], table)
+    with pytest.raises(Error, match="out of bounds"):
+        run_symbolic(positions, "f64[b]", np.ones(5))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])

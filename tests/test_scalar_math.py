@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import special
+
 from weft.ir import scalar_math
 from weft.ir.scalar_math import EXPANSIONS, MAX_ULP
 
@@ -212,7 +213,7 @@ def pairs(name: str, dtype: str, n: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_float32_error(name: str) -> None:
-    x = points(name, "f32", 200_000)
+    x = points(name, "f32", 400_000)
     with np.errstate(all="ignore"):
         exact = (NUMPY.get(name) or getattr(np, name))(x.astype(np.float64))
     assert worst(name, "f32", exact, x) <= MAX_ULP[name][0]
@@ -220,17 +221,17 @@ def test_float32_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_float64_error(name: str) -> None:
-    x = points(name, "f64", 400 if name == "erf" else 8000)
+    x = points(name, "f64", 400 if name == "erf" else 15_000)
     assert worst(name, "f64", extended(name, x), x) <= MAX_ULP[name][1]
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_error_of_two_arguments(name: str) -> None:
-    x, y = pairs(name, "f32", 150_000)
+    x, y = pairs(name, "f32", 300_000)
     with np.errstate(all="ignore"):
         exact = (NUMPY[name])(x.astype(np.float64), y.astype(np.float64))
     assert worst(name, "f32", exact, x, y) <= MAX_ULP[name][0]
-    x, y = pairs(name, "f64", 8000)
+    x, y = pairs(name, "f64", 15_000)
     assert worst(name, "f64", extended(name, x, y), x, y) <= MAX_ULP[name][1]
 
 

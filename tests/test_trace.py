@@ -253,6 +253,8 @@ def test_augmented_assignment_rebinds() -> None:
         n += 2
         y[0] += 5
         y[1:] -= n
+        y[:, ::2] += 0
+        y[0, 1] += 0
         y[:, 0] = 0
         return y, n
 

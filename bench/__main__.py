@@ -1,0 +1,71 @@
+"""``python -m bench [families]``, from the checkout, where Weft is installed.
+
+Prints a table for each family; NOTES.md says how to read them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+FAMILIES = ("calls", "elementwise", "norms", "reductions", "matmul", "training", "compile_time",
+            "imports")
+
+
+def choose_cpus(count: int | None) -> list[int]:
+    """So many of the CPUs that this process may use, one of each core before any sibling."""
+    seen: set[str] = set()
+    cores: list[int] = []
+    siblings: list[int] = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        core = path.read_text().strip() if path.exists() else str(cpu)
+        (siblings if core in seen else cores).append(cpu)
+        seen.add(core)
+    return (cores + siblings)[:len(cores) if count is None else max(1, count)]
+
+
+def limit_threads(threads: int | None) -> int:
+    """Give everything that this process will load so many threads; None: one for each core.
+
+    BLAS, OpenMP and XLA read these when they are loaded, so this comes before NumPy is imported.
+    """
+    cpus = choose_cpus(threads)
+    os.sched_setaffinity(0, cpus)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
+        os.environ[name] = str(len(cpus))
+    # Its compiled code holds the number of threads, which the keys of its cache may not.
+    cache = Path(tempfile.gettempdir()) / f"weft-bench-inductor-{os.getuid()}-{len(cpus)}"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
+    return len(cpus)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("families", nargs="*", metavar="family",
+                        help=f"of {', '.join(FAMILIES)}; all of them by default")
+    parser.add_argument("--threads", type=int, help="of every contestant; default: all cores")
+    parser.add_argument("--quick", action="store_true", help="fewer workloads and samples")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
+    parser.add_argument("--peers", help="comma-separated, of numpy, jax, torch, torch-compiled; "
+                                        "default: all that are installed; NumPy always takes part")
+    given = parser.parse_args()
+    unknown = set(given.families) - set(FAMILIES)
+    if unknown:
+        parser.error(f"no family {min(unknown)!r}; there are {', '.join(FAMILIES)}")
+    return given
+
+
+def main() -> None:
+    given = arguments()
+    threads = limit_threads(given.threads)
+    from .run import run_families
+
+    peers = None if given.peers is None else given.peers.split(",")
+    run_families(given.families or FAMILIES, threads, peers, given.quick, given.json)
+
+
+if __name__ == "__main__":
+    main()
