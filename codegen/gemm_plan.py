@@ -8,10 +8,9 @@
     |      |      |      |
     +------+------+------+                kb steps of k, then on to the next block of k
 
-The tile feeds both multiply-add units from registers; nr columns of b for kb steps stay in L1, mb
-rows of a for kb steps in L2. The choice never asks for the number of threads: there are tasks for
-eight when the work is worth it. Cycles are those of one core with two vector fma and two loads a
-cycle; only their ratios matter.
+For kb steps nr columns of b stay in L1 and mb rows of a in L2. The choice never asks for the number
+of threads: there are tasks for eight where the work is worth it. Cycles are those of one core with
+two vector fma and two loads a cycle; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -231,7 +230,8 @@ def _blocks(
     if plan.rhs == "panels":
         rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
-    most_m = max(1, target.l2 // (size * plan.kb * plan.mr))
+    room = target.l2 if plan.lhs == "in place" else target.l2 // 2  # packed, it is to stay there
+    most_m = max(1, room // (size * plan.kb * plan.mr))
     most_n = n_tiles
     if plan.cut:  # waiting sums are read and written for each block of k
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))

@@ -65,7 +65,7 @@ class Session:
 
     @property
     def launches(self) -> int:
-        """How many kernels this session has launched."""
+        """How many kernels have been launched through this object."""
         return sum(made.program.launches for made in self._compiled.values())
 
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
