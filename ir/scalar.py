@@ -1,7 +1,7 @@
 """The scalar primitives that kernel bodies are made of.
 
 A *base* primitive is known to every emitter. A *composite* one (``exp``, ``tanh``, ``floordiv``)
-has an expansion over base primitives in ``scalar_math``; an emitter may have a better way of its
+has an expansion over base primitives in ``scalar_expand``; an emitter may have a better way of its
 own, so a kernel's text keeps the composite's name.
 
 The NumPy twin is the meaning: it gives the kernel interpreter its value.

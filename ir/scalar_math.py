@@ -26,13 +26,13 @@ from .scalar_trigonometry import acos, asin, atan, atan2, cos, sin, tan
 
 # The largest error in ULP, float32 and float64. Found by trying all arguments in float32, unless
 # there are two, and some millions else, with a margin.
-MAX_ULP: dict[str, tuple[float, float]] = {
+MAX_ULP = MappingProxyType({
     "exp": (0.93, 0.95), "exp2": (0.9, 0.85), "expm1": (1.35, 1.4), "sigmoid": (1.65, 1.75),
     "tanh": (1.25, 1.3), "sinh": (1.55, 1.95), "cosh": (1.95, 1.6), "log": (0.9, 0.95),
     "log2": (1.1, 1.1), "log10": (1.05, 1.0), "log1p": (1.55, 1.5), "sin": (1.95, 1.75),
     "cos": (1.75, 1.75), "tan": (0.7, 1.95), "atan": (1.35, 1.65), "atan2": (1.6, 1.6),
     "asin": (1.2, 1.3), "acos": (1.15, 1.3), "erf": (1.45, 1.25), "pow": (0.55, 1.6),
-}
+})
 
 # Exponentials: x = n ln2 + r with |r| <= ln2 / 2, and exp(x) = 2^n exp(r).
 

@@ -1,19 +1,4 @@
-"""The polynomials of the transcendental functions: their coefficients, and how they are evaluated.
-
-Lowest power first; minimax for the relative error of the function that they serve. Remez exchange
-in 200-bit arithmetic, then one coefficient after the other was rounded to its format and the rest
-fitted again. What each polynomial stands for:
-  exp       (exp(r) - 1 - r) / r^2 for |r| <= ln2 / 2
-  exp2      (2^r - 1) / r for |r| <= 1/2, and pow_exp2, for float64 arithmetic
-  log       (log(1 + f) - f) / f^2
-  sin       (sin(r) - r) / r^3 in r^2 for |r| <= pi/2; f32: sin(pi f) / f - slope in f^2
-  tan       (tan(r) - r) / r^3 in r^2 for |r| <= pi/4; f32: tan(pi f) / f in f^2, in float64
-  atan, asin, tanh, sinh: likewise (f(r) - r) / r^3, for |r| up to 1, 1/2, 0.6875, 1
-  cosh      (cosh(r) - 1) / r^2 in r^2 for |r| <= ln2
-  erf       erf(x) / x - 1 in x^2 for |x| <= 1.1
-  erf_tail  erfc(x)^(1/4) in x - erf_center above that, minimax for erf
-  pow       ((atanh(s) / s - 1) / s^2 - 1/3) / s^2 in s^2 for |s| < 0.172, in float64
-"""
+"""The polynomials of the transcendental functions, and how they are evaluated."""
 
 from __future__ import annotations
 
@@ -21,6 +6,19 @@ from types import MappingProxyType
 
 from .scalar_number import Number
 
+# Lowest power first; minimax for the relative error of the function that they serve. Remez exchange
+# in 200-bit arithmetic, then one coefficient after the other was rounded to its format and the rest
+# fitted again. What each polynomial stands for:
+#   exp       (exp(r) - 1 - r) / r^2 for |r| <= ln2 / 2
+#   exp2      (2^r - 1) / r for |r| <= 1/2, and pow_exp2, for float64 arithmetic
+#   log       (log(1 + f) - f) / f^2
+#   sin       (sin(r) - r) / r^3 in r^2 for |r| <= pi/2; f32: sin(pi f) / f - slope in f^2
+#   tan       (tan(r) - r) / r^3 in r^2 for |r| <= pi/4; f32: tan(pi f) / f in f^2, in float64
+#   atan, asin, tanh, sinh: likewise (f(r) - r) / r^3, for |r| up to 1, 1/2, 0.6875, 1
+#   cosh      (cosh(r) - 1) / r^2 in r^2 for |r| <= ln2
+#   erf       erf(x) / x - 1 in x^2 for |x| <= 1.1
+#   erf_tail  erfc(x)^(1/4) in x - erf_center above that, minimax for erf
+#   pow       ((atanh(s) / s - 1) / s^2 - 1/3) / s^2 in s^2 for |s| < 0.172, in float64
 COEFFICIENTS: MappingProxyType[tuple[str, str], tuple[float, ...]] = MappingProxyType({
     ("exp", "f32"): (0.49999997, 0.16666546, 0.041667435, 0.008366262, 0.0013870657),
     ("exp", "f64"): (0.5000000000000006, 0.16666666666666646, 0.041666666666576084,

@@ -1,4 +1,4 @@
-"""Trigonometric functions and their inverses as expansions; ``scalar_math`` says what those are."""
+"""Trigonometric functions and their inverses, written as ``scalar_math`` says."""
 
 from __future__ import annotations
 

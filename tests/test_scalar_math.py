@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from weft.ir import scalar_math
+from weft.ir import scalar_math, scalar_trigonometry
 from weft.ir.scalar_math import EXPANSIONS, MAX_ULP
+from weft.ir.scalar_number import FORMATS
 
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]
@@ -378,14 +379,14 @@ def test_constants() -> None:
                      "log2_e": one / mpmath.log(2), "log10_e": one / mpmath.log(10)}
         for dtype, bits in (("f32", 40), ("f64", 92)):
             for name, value in constants.items():
-                high, low = getattr(scalar_math._FORMATS[dtype], name)
+                high, low = getattr(FORMATS[dtype], name)
                 assert float(DTYPES[dtype](high)) == high
                 assert abs((high + mpmath.mpf(low)) / value - 1) < 2.0**-bits, (dtype, name)
-        assert abs(sum(map(mpmath.mpf, scalar_math._PI_PARTS)) - mpmath.pi) < 2.0**-150
+        assert abs(sum(map(mpmath.mpf, scalar_trigonometry._PI_PARTS)) - mpmath.pi) < 2.0**-150
         scale, head, tail = map(mpmath.mpf, scalar_math._LOG2_SCALE)
         assert float(2 / (3 * mpmath.log(2))) == scale
         assert abs((head + tail) * 3 * mpmath.log(2) / 2 - 1) < 2.0**-78
-        for start, high, low in scalar_math._INVERSE_PI:
+        for start, high, low in scalar_trigonometry._INVERSE_PI:
             # What is left out of 1 / pi, times the spacing of float32 at ``start``, is even.
             spacing = mpmath.mpf(start) * 2.0**-23
             turns = (1 / mpmath.pi - mpmath.mpf(high) - mpmath.mpf(low)) * spacing / 2
