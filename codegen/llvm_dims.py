@@ -34,7 +34,7 @@ def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
             split = coefficient(sizes[name], min(unknown)) if len(unknown) == 1 else None
             if split is not None and isinstance(split[0], int):
                 rest = symbol(name) - substitute(split[1], found)
-                found[unknown.pop()] = rest // split[0]
+                found[min(unknown)] = rest // split[0]
             elif unknown:
                 later.append(name)
         if len(later) == len(pending):

@@ -135,11 +135,13 @@ class Lowering:
 
         All else (one row, or the same row again and again) suits a reduction of products better.
         """
-        known = Kernel("", (), tuple(self.axes), tuple(self.builder.body))
         units = {axis.name for axis in self.axes if axis.extent == 1}
-        depends = axes_of(known)
-        rows, columns = (depends[value.name] - units for value in (left, right))
+        rows, columns = (self.axes_under(value) - units for value in (left, right))
         return bool(rows - columns and columns - rows) and str(self.loop) in rows | columns
+
+    def axes_under(self, value: Scalar) -> frozenset[str]:
+        """The axes that a value depends on."""
+        return axes_of(Kernel("", (), tuple(self.axes), tuple(self.builder.body)))[value.name]
 
     def finish(self, name: str, results: Sequence[tuple[Value, tuple[Dim, ...]]]) -> Kernel:
         """Store each result at its index and give the kernel, without unused parameters."""
@@ -296,6 +298,11 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
         at[axis], guard = low.checked_index(
             anchor, low.value(operand, row), base.shape[axis], guard)
     value = low.value(updates, (*row, *rest))
+    assert guard is not None
+    if str(low.loop) not in low.axes_under(guard) | low.axes_under(value):
+        # The same number to the same place each time: a store runs over the axes it depends on.
+        s = low.builder
+        guard = s.and_(guard, s.ge(s.index(low.loop), s.const(0, I64)))
     others = iter(rest)
     target = tuple(at[axis] if axis in at else next(others) for axis in range(len(base.shape)))
     out = Param("y0", base.type, mutable=True)

@@ -18,14 +18,13 @@ import numpy as np
 
 from ..ir.diagnose import Error, error
 from ..ir.graph import Graph
-from ..ir.index import substitute
 from ..ir.interp import run_graph
 from ..ir.parser import parse
 from ..ir.printer import print_graph
-from ..ir.types import TensorType
 from ..passes.manager import PassManager, parse_passes
 from . import demo
 from .compile import Function, compile, export
+from .oracle import example_array
 from .pipeline import STAGES, Options, Stages
 from .program import make_program
 
@@ -77,10 +76,10 @@ def run(options: argparse.Namespace) -> None:
     graphs = [item for item in parse(text) if isinstance(item, Graph)]
     if not graphs:
         raise error("W501", f"{options.file} holds no graph")
-    sizes = dict(pair.split("=", 1) for pair in options.dim)
+    sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in options.dim)}
     rng = np.random.default_rng(options.seed)
     for graph in graphs:
-        arrays = [example(param.type, sizes, rng) for param in graph.params]
+        arrays = [example_array(param.type, sizes, rng) for param in graph.params]
         if options.interpret:
             results: Sequence[Any] = run_graph(graph, arrays)
         else:
@@ -88,20 +87,6 @@ def run(options: argparse.Namespace) -> None:
         print(f"graph @{graph.name}")
         for value, result in zip(graph.results, results, strict=True):
             print(f"{value.name}: {value.type} =\n{result}")
-
-
-def example(type_: TensorType, sizes: dict[str, str], rng: np.random.Generator) -> Any:
-    """A random array of a type; ``sizes`` gives symbolic dims, which are 4 by default."""
-    values: dict[str, Any] = {name: int(size) for name, size in sizes.items()}
-    shape = []
-    for dim in type_.shape:
-        size = substitute(dim, values)
-        shape.append(size if isinstance(size, int) else 4)
-    dtype = type_.dtype
-    if dtype.is_float:
-        return rng.standard_normal(shape).astype(dtype.numpy)
-    high = 2 if dtype.name == "bool" else 4
-    return rng.integers(0, high, shape).astype(dtype.numpy)
 
 
 def write(options: argparse.Namespace) -> None:

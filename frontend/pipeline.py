@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ from ..ir.graph import Graph
 from ..ir.index import Dim, substitute, symbols_of
 from ..ir.plan import CheckSite, KernelCall, Plan
 from ..ir.printer import print_graph, print_kernel, print_plan
-from ..passes.manager import PIPELINES, Pass, PassManager, parse_passes
+from ..passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
 from ..passes.memory import plan_memory
+from .oracle import PassOracle
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ class Stages:
             graphs[step.name] = graph
             self.times[step.name] = milliseconds
 
-        PassManager(parse_passes(PIPELINES[min(self.options.opt, 2)]), (record,)).run(self.traced)
+        after: list[AfterPass] = [record]
+        if os.environ.get("WEFT_VERIFY") == "passes":
+            after.append(PassOracle(self.traced))
+        PassManager(parse_passes(PIPELINES[min(self.options.opt, 2)]), after).run(self.traced)
         return graphs
 
     @property

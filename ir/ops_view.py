@@ -35,7 +35,7 @@ def unravel(offset: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The multi-dimensional index of a linear offset into a row-major array."""
     indices: list[Dim] = []
     for extent in reversed(shape[1:]):
-        offset, index = divide(offset, extent)
+        offset, index = divide(offset, extent) if extent != 0 else (0, 0)
         indices.append(index)
     return (*([offset] if shape else []), *reversed(indices))
 
