@@ -11,6 +11,7 @@ variable, also while tracing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from .variable import Variable
 State = dict[str, Any]
 
 
-class Optimizer:
+class Optimizer(ABC):
     """Base class: a subclass names its slots and computes one leaf's step."""
 
     slots: tuple[str, ...] = ()
@@ -40,11 +41,11 @@ class Optimizer:
         self._kept: list[Variable] = []  # so that the ids of the keys stay theirs
         self._steps: Variable | None = None
 
+    @abstractmethod
     def step(
         self, grad: Any, slots: dict[str, Any], param: Any, count: Any
     ) -> tuple[Any, dict[str, Any]]:
         """The new parameter and slots of one leaf; ``count`` is the step number from 1."""
-        raise NotImplementedError
 
     def rate(self, param: Any) -> Any:
         """The learning rate, in the parameter's dtype if it is a Variable or an array."""

@@ -47,6 +47,7 @@ class PassOracle:
         self._state = {name: example_array(type_, {}, rng)
                        for name, type_ in traced.variables.items()}
         self._last = "trace"
+        self._wanted: list[Array] | None
         try:
             self._wanted = self._run(traced)
         except Error:

@@ -153,7 +153,12 @@ class Stages:
             return emit_program(plan, self.target, entry, symbols)
 
     def text(self, stage: str) -> str:
-        """The text of one stage; ``STAGES`` lists them. ``ptx`` needs the ``gpu`` extra."""
+        """The text of one stage; ``STAGES`` lists them. ``ptx`` needs the ``gpu`` extra.
+
+        Raises ValueError for another word.
+        """
+        if stage not in _TEXTS:
+            raise ValueError(f"no stage {stage!r}; stages are {', '.join(STAGES)}")
         return _TEXTS[stage](self)
 
     @cached_property

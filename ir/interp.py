@@ -18,13 +18,13 @@ import numpy as np
 from .diagnose import error
 from .graph import Graph, Node
 from .index import Dim, Expr, coefficient, evaluate, substitute, symbols_of
-from .interp_kernel import Array, ChecksFailed, run_kernel
+from .interp_kernel import Array, ChecksFailedError, run_kernel
 from .kernel import Kernel
 from .op import Effect, Kind
 from .plan import Alloc, Copy, Plan
 from .types import TensorType
 
-__all__ = ["ChecksFailed", "bind_dims", "run_graph", "run_kernel", "run_plan"]
+__all__ = ["ChecksFailedError", "bind_dims", "run_graph", "run_kernel", "run_plan"]
 
 Watch = Callable[[Node, tuple[Array, ...]], None]
 Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
@@ -258,6 +258,6 @@ def _launch(
               for param, arg in zip(kernel.params, args, strict=True)}
     try:
         runner(kernel, shaped, dims)
-    except ChecksFailed as failed:
+    except ChecksFailedError as failed:
         site = plan.checks[min(failed.sites) - 1]
         raise error(site.code, site.message, locs=site.locs) from None

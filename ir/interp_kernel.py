@@ -38,7 +38,7 @@ _SIGNS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder})
 
 
-class ChecksFailed(OutOfRangeError):
+class ChecksFailedError(OutOfRangeError):
     """Run-time checks of a kernel failed; ``sites`` are their numbers."""
 
     def __init__(self, kernel: str, sites: frozenset[int], locs: tuple[Loc, ...]) -> None:
@@ -50,9 +50,11 @@ class ChecksFailed(OutOfRangeError):
 def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, int]) -> None:
     """Run a kernel on arrays by parameter name; mutable ones are changed in place.
 
-    Raises ChecksFailed (W124) at the end if a check failed anywhere, and VerifyError (W601) for
-    an access outside its array, which a guard should have prevented.
+    Raises ChecksFailedError (W124) at the end if a check failed anywhere, and VerifyError (W601)
+    for an access outside its array, which a guard should have prevented.
     """
+    if any(axis.kind == "par" and evaluate(axis.extent, dims) == 0 for axis in kernel.axes):
+        return  # there are no tasks
     run = _KernelRun(kernel, buffers, dims)
     last = {name: at for at, stmt in enumerate(kernel.body) for name in stmt.operands}
     with np.errstate(all="ignore"):
@@ -62,7 +64,7 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, 
                 if last[name] == at:
                     run.values.pop(name, None)
     if run.failed:
-        raise ChecksFailed(kernel.name, frozenset(run.failed), kernel.locs)
+        raise ChecksFailedError(kernel.name, frozenset(run.failed), kernel.locs)
 
 
 class _KernelRun:

@@ -178,6 +178,8 @@ def check_stores(kernel: Kernel) -> Problems:
     An accumulating store may meet an element again, but only within one task: it must hold every
     par axis as it stands, not through a computed index.
     """
+    if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
+        return  # there are no tasks
     wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
     par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
     axes = axes_of(kernel)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -26,14 +27,14 @@ from .state import resolve_state
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(ABC):
     """Base of the passes: a valid graph in, a valid graph out. Options are fields with defaults."""
 
     name: ClassVar[str] = ""
 
+    @abstractmethod
     def run(self, graph: Graph) -> Graph:
         """The new graph; the old one is left as it was."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         """The name, and the options that differ from their defaults in braces."""

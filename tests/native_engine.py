@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
+
 from weft.codegen import llvm_entry
 from weft.codegen.llvm_entry import EntrySpec, InputSpec, OutputSpec, emit_entry
 from weft.codegen.llvm_pool import Emitted

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of

@@ -157,11 +157,13 @@ def test_numbers_promote_as_in_numpy(operator: int) -> None:
     function = OPERATORS[operator]
     for left in ARRAYS:
         for right in (*NUMBERS, np.float32(2), np.int64(2), np.array(2.0), np.bool_(True)):
+            if left.dtype == np.uint64 and isinstance(right, np.int64):
+                continue  # they have no common integer: Weft asks for a conversion
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
                     want = function(left, right)
-                except (TypeError, OverflowError):  # such as -3 with unsigned integers
+                except TypeError:  # such as a comparison of what has no order
                     continue
                 got = weft.compile(function)(left, right)
             same(got, want)
@@ -703,7 +705,7 @@ def test_specs_stand_for_arrays() -> None:
     for spec in (weft.Spec("f32", ("b", 784)), "f32[b,784]"):
         lowered = dense.lower(spec, "f32[784,10]", 2.0)
         assert lowered.as_text("trace").startswith(
-            "graph @_lambda_(%x: f32[b,784], %w: f32[784,10], %k: f64[])")
+            "graph @lambda(%x: f32[b,784], %w: f32[784,10], %k: f64[])")
         compiled = lowered.compile()
         for b in (1, 6):
             x, w = np.ones((b, 784), np.float32), np.ones((784, 10), np.float32)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol

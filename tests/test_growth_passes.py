@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param

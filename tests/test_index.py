@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from weft.ir.index import (
     Dim,
     Expr,

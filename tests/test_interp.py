@@ -11,6 +11,7 @@ import programs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from weft.ir.diagnose import FeedError, OutOfRangeError, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate

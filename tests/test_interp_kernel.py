@@ -11,9 +11,10 @@ import programs
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
 from weft.ir.index import evaluate
-from weft.ir.interp import ChecksFailed, run_kernel, run_plan
+from weft.ir.interp import ChecksFailedError, run_kernel, run_plan
 from weft.ir.kernel import (
     COMBINERS,
     Apply,
@@ -171,7 +172,7 @@ def test_gather_kernel_reads_only_what_the_guard_lets_through() -> None:
     dims = {"n": 4, "m": 5}
     run_kernel(kernel, {"x": x, "ids": np.array([3, -1, 0, 2, -4], np.int32), "y": y}, dims)
     np.testing.assert_array_equal(y, x[[3, -1, 0, 2, -4]])
-    with pytest.raises(ChecksFailed, match="check 2 of kernel @gather") as caught:
+    with pytest.raises(ChecksFailedError, match="check 2 of kernel @gather") as caught:
         run_kernel(kernel, {"x": x, "ids": np.array([3, 4, 0, -5, 0], np.int32), "y": y}, dims)
     assert caught.value.sites == {2} and caught.value.code == "W124"
     np.testing.assert_array_equal(y, np.where([[1], [0], [1], [0], [1]], x[[3, 0, 0, 0, 0]], 0))
@@ -322,7 +323,7 @@ def test_kernels_mean_what_a_loop_computes(kernel: Kernel, seed: int) -> None:
     try:
         run_kernel(kernel, buffers, dims)
         assert not sites
-    except ChecksFailed as failed:
+    except ChecksFailedError as failed:
         assert failed.sites == sites
     for name, array in buffers.items():
         np.testing.assert_array_equal(array, expected[name], err_msg=name)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from native_engine import FAILS, HEAD, MIB, NOTHING, TWICE, VECTOR, Engine, Make, array, entry, out
 from numpy._core.multiarray import get_handler_name
+
 from weft.codegen.llvm_entry import EntrySpec, InputSpec, emit_entry
 from weft.codegen.llvm_pool import POOLED_BYTES
 from weft.codegen.llvm_support import LAYOUT

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from native_engine import MIB, NOTHING, TWICE, VECTOR, Engine, array, entry, out
 from numpy._core.multiarray import get_handler_name
+
 from weft.codegen.llvm_pool import POOLED_BYTES
 from weft.codegen.llvm_support import emit_support
 from weft.runtime.native_call import Array, Support

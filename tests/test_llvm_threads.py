@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal  # now: a lazy import could be held at a fork
 from numpy.typing import NDArray
+
 from weft.codegen.llvm_text import FunctionText, module_text
 from weft.codegen.llvm_threads import pool_module, pool_parts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from weft.ir.diagnose import TextError
 from weft.ir.graph import Builder, Graph
 from weft.ir.ops import OPS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.ops import OPS

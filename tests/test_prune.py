@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from weft.ir.diagnose import FeedError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.interp import run_graph

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol
 from weft.ir.interp import run_graph

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.interp import run_graph
 from weft.ir.ops import OPS

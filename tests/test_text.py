@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import programs
 import pytest
+from hypothesis import given
+
 import weft.ir.kernel
 import weft.ir.plan
 import weft.ir.printer
-from hypothesis import given
 from weft.ir.diagnose import TextError
 from weft.ir.graph import Builder, Graph
 from weft.ir.index import Expr, Symbol

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from triton_kernels import CASES, every_primitive
+
 from weft.codegen.triton_build import (
     Compiled,
     compile_triton,

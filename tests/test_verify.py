@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.index import symbol

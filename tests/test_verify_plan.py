@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+
 from weft.ir.diagnose import VerifyError
 from weft.ir.parser import parse, parse_kernel, parse_plan
 from weft.ir.plan import Launch, Plan

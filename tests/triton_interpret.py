@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from triton_kernels import CASES, Case
+
 from weft.codegen.triton_build import run_kernel_triton
-from weft.ir.interp_kernel import ChecksFailed, run_kernel
+from weft.ir.interp_kernel import ChecksFailedError, run_kernel
 
 
 def difference(case: Case) -> str:
     """The first disagreement with the NumPy interpreter or the expected results; "" if none."""
     wanted = {name: buffer.copy() for name, buffer in case.buffers.items()}
-    with contextlib.suppress(ChecksFailed):  # a Triton kernel goes on with zeros instead
+    with contextlib.suppress(ChecksFailedError):  # a Triton kernel goes on with zeros instead
         run_kernel(case.kernel, wanted, case.dims)
     given = {name: buffer.copy() for name, buffer in case.buffers.items()}
     run_kernel_triton(case.kernel, given, case.dims)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from weft.ir.index import Dim, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
 from weft.ir.ops_map import threefry_body
