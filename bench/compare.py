@@ -189,4 +189,4 @@ def _milliseconds(timing: Timing | None) -> str:
 def _summary(timing: Timing) -> Mapping[str, Any]:
     low, middle, high = timing.quartiles
     return {"lower quartile": low, "median": middle, "upper quartile": high, "best": timing.best,
-            "samples": len(timing.samples), "noisy": timing.noisy}
+            "samples": sum(map(len, timing.rounds)), "noisy": timing.noisy}

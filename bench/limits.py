@@ -60,18 +60,29 @@ class Limits:
     tiers: tuple[Tier, ...]
 
     def of(self, read: int, written: int, flop: int, dtype: str) -> Limit:
-        """The limit of work that reads and writes so many bytes and does ``flop`` operations.
-
-        What is written counts as copied from as much of what is read; the rest is only read.
-        """
-        total = read + written
-        tier = next(tier for tier in self.tiers if total <= tier.capacity)
-        copied = 2 * min(read, written)
-        memory = Limit(copied / tier.copy + (total - copied) / tier.read, tier.name)
+        """The limit of work that reads and writes so many bytes and does ``flop`` operations."""
+        memory = self.memory(read, written)
         if dtype not in self.flops:
             return memory
         arithmetic = Limit(flop / self.flops[dtype], "FLOP")
         return max(memory, arithmetic, key=lambda limit: limit.seconds)
+
+    def memory(self, read: int, written: int) -> Limit:
+        """The limit that bytes set, and the level that most of them come from.
+
+        What is written counts as copied from as much of what is read; the rest is only read.
+        Every level serves, of each call's bytes, as many as it can hold.
+        """
+        total = read + written
+        copied = 2 * min(read, written) / total if total else 0.0
+        parts = []
+        below = 0.0
+        for tier in self.tiers:
+            held = max(0.0, min(total, tier.capacity) - below)
+            parts.append(Limit(held * (copied / tier.copy + (1 - copied) / tier.read), tier.name))
+            below = tier.capacity
+        most = max(parts, key=lambda part: part.seconds)
+        return Limit(sum(part.seconds for part in parts), most.by)
 
 
 def _peak(name: str, element: str, target: Target) -> FunctionText:

@@ -59,21 +59,21 @@ class Contestant:
 
 @dataclass
 class Timing:
-    """Seconds of one call, as lists of samples, one list for each round."""
+    """Seconds of one call, as lists of samples, one list for each round.
+
+    A round counts by its median, whatever its number of samples: a turn has fewer of them where
+    something slowed it.
+    """
 
     rounds: list[list[float]] = field(default_factory=list)
 
     @property
-    def samples(self) -> list[float]:
-        return [sample for turn in self.rounds for sample in turn]
-
-    @property
     def quartiles(self) -> tuple[float, float, float]:
-        """Lower quartile, median and upper quartile of all samples."""
-        samples = self.samples
-        if len(samples) < 2:
-            return samples[0], samples[0], samples[0]
-        low, middle, high = quantiles(samples, n=4, method="inclusive")
+        """Lower quartile, median and upper quartile of the rounds."""
+        turns = [median(turn) for turn in self.rounds]
+        if len(turns) < 2:
+            return turns[0], turns[0], turns[0]
+        low, middle, high = quantiles(turns, n=4, method="inclusive")
         return low, middle, high
 
     @property
@@ -82,7 +82,7 @@ class Timing:
 
     @property
     def best(self) -> float:
-        return min(self.samples)
+        return min(min(turn) for turn in self.rounds)
 
     @property
     def noisy(self) -> bool:

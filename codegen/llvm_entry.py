@@ -11,10 +11,10 @@ and holds no address: a cached object or a shared library serves any process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 
+from ..ir.types import DTYPES
 from .llvm_pool import Emitted, ImportTable
 from .llvm_support import (
     ALIGNED,
@@ -36,11 +36,6 @@ from .llvm_text import FunctionText
 
 Dim = int | str | Callable[[FunctionText, dict[str, str]], str]
 """A size, the name of a symbol, or a function that emits the size from the symbols' values."""
-
-ITEM_BYTES: Mapping[str, int] = MappingProxyType({
-    "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
-    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "c64": 8, "c128": 16,
-})
 
 _SCALARS = {"float": "f64", "int": "i64", "bool": "bool"}
 _TWINS = {"i64": 9, "u64": 10}  # NumPy's number of C's long long, where long is the dtype
@@ -148,7 +143,8 @@ class _Rows:
     ) -> None:
         dims = [self.dim(dim) for dim in shape]
         slot = self.table.offset(f"dtype.{dtype}")
-        row = [kind, place, slot, _TWINS.get(dtype, -1), flags, len(dims), ITEM_BYTES[dtype]]
+        size = DTYPES[dtype].itemsize
+        row = [kind, place, slot, _TWINS.get(dtype, -1), flags, len(dims), size]
         self.words += row + dims
 
     def dim(self, dim: Dim) -> int:

@@ -83,11 +83,11 @@ class Code:
     times: Mapping[str, float]
 
 
-def _machine(target: Target, opt: int, *, pic: bool = True) -> Any:
+def _machine(target: Target, opt: int) -> Any:
     llvm = _llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.name, features=target.features, opt=min(opt, 2),
-        reloc="pic" if pic else "default", codemodel="small")
+        reloc="pic", codemodel="small")
 
 
 def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:

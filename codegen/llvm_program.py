@@ -42,15 +42,13 @@ def kernel_work(kernel: Kernel) -> Dim:
 
 
 def emit_program(
-    plan: Plan, target: Target, entry: EntrySpec | None, symbols: Sequence[str],
-    parallel_for: str = "weft_parallel_for",
+    plan: Plan, target: Target, entry: EntrySpec | None, symbols: Sequence[str]
 ) -> str:
     """The module text of ``plan``, whose kernels are tiled for ``target``.
 
-    ``symbols`` orders the dims array, by the text of the dims of arguments; ``parallel_for`` names
-    the pool's function.
+    ``symbols`` orders the dims array, by the text of the dims of arguments.
     """
-    functions, globals_ = program_parts(plan, target, symbols, parallel_for)
+    functions, globals_ = program_parts(plan, target, symbols, "weft_parallel_for")
     if entry is not None:
         emitted = emit_entry(entry)
         functions += emitted.functions
@@ -61,7 +59,10 @@ def emit_program(
 def program_parts(
     plan: Plan, target: Target, symbols: Sequence[str], parallel_for: str
 ) -> tuple[list[FunctionText], list[str]]:
-    """The functions and globals of ``plan``, to be put into a module with other code."""
+    """The functions and globals of ``plan``, to be put into a module with other code.
+
+    ``parallel_for`` names the pool's function.
+    """
     functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
     functions.append(_program(plan, symbols, parallel_for))
     functions.append(_arena(plan, symbols))

@@ -75,9 +75,9 @@ _MACHINES = {
 }
 
 
-def pool_module(triple: str, prefix: str = "weft", linkage: str = "") -> str:
+def pool_module(triple: str) -> str:
     """The pool as a module of its own, for the target ``triple``."""
-    functions, globals_ = pool_parts(triple, prefix, linkage)
+    functions, globals_ = pool_parts(triple)
     return module_text(functions, globals_, prelude=f'target triple = "{triple}"')
 
 

@@ -128,7 +128,7 @@ class Session:
         elements: list[Value | tuple[Node, ...]] = []
         for leaf in leaves:
             if isinstance(leaf, Variable):
-                with self.graph.as_default():
+                with self._lock, self.graph.as_default():
                     leaf = self.graph.read(leaf)
             element = self.graph.element(leaf)
             if isinstance(leaf, str) and not isinstance(element, Value):
@@ -169,11 +169,13 @@ def _convert(value: Value, given: Any) -> Any:
         raise error("W303", f"{value.name} is fed with a traced value", locs=user_loc(),
                     hint="feed arrays and numbers")
     wanted: TensorType = value.type
-    array = np.asarray(given)
-    if array.dtype == wanted.dtype.numpy:
+    array, dtype = np.asarray(given), wanted.dtype.numpy
+    if array.dtype == dtype:
         return array
-    plain = not isinstance(given, (np.ndarray, np.generic))
-    if plain or np.can_cast(array.dtype, wanted.dtype.numpy, "same_kind"):
-        return array.astype(wanted.dtype.numpy)
+    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if integers or not array.size or np.can_cast(array.dtype, dtype, "same_kind"):
+        converted = array.astype(dtype)
+        if not integers or (converted == array).all():
+            return converted
     raise error("W303", f"{value.name} is {wanted}, got {array.dtype}{list(array.shape)}",
-                locs=user_loc(), hint=f"convert it: x.astype(np.{wanted.dtype.numpy})")
+                locs=user_loc(), hint=f"convert it: x.astype(np.{dtype})")

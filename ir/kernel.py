@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from .index import Dim, symbols_of
 from .scalar import PRIMITIVES, result_dtype
-from .types import BOOL, F32, F64, I64, DType, Loc, TensorType, as_dtype
+from .types import BOOL, I64, DType, Loc, TensorType, as_dtype
 
 AxisKind = Literal["par", "seq", "lane"]
 # Combiners of reductions and what a masked-off lane contributes.
@@ -338,8 +338,3 @@ def identity(combine: str, dtype: DType) -> bool | int | float:
     if combine == "and_":  # all bits set
         return high if dtype.kind == "u" else -1
     return low if combine == "max" else high
-
-
-def is_vector_float(dtype: DType) -> bool:
-    """True for the floats that arithmetic runs in; narrower ones compute in f32."""
-    return dtype in (F32, F64)

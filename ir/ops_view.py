@@ -35,7 +35,8 @@ def unravel(offset: Dim, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The multi-dimensional index of a linear offset into a row-major array."""
     indices: list[Dim] = []
     for extent in reversed(shape[1:]):
-        offset, index = divide(offset, extent) if extent != 0 else (0, 0)
+        # There is no index into 0 elements; what stands for it still has to move with the offset.
+        offset, index = divide(offset, extent) if extent != 0 else (offset, offset)
         indices.append(index)
     return (*([offset] if shape else []), *reversed(indices))
 

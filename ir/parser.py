@@ -20,7 +20,6 @@ from typing import Any
 from .graph import Graph, Node, Value
 from .kernel import Kernel
 from .kernel_text import kernel_item, plan_item
-from .op import OpDef
 from .ops import OPS
 from .plan import Plan
 from .scanner import STRING, Scanner
@@ -38,7 +37,7 @@ _LITERALS: Mapping[str, Any] = {"true": True, "false": False, **DTYPES}
 _NOTE = re.compile(r'//\s(?=")')
 
 
-def parse(text: str, ops: Mapping[str, OpDef] = OPS) -> list[Graph | Kernel | Plan]:
+def parse(text: str) -> list[Graph | Kernel | Plan]:
     """All items of a file, in order. A plan takes the kernels between the last plan and itself.
 
     Raises TextError (W501) with the line and a caret where the text cannot be read.
@@ -48,7 +47,7 @@ def parse(text: str, ops: Mapping[str, OpDef] = OPS) -> list[Graph | Kernel | Pl
     kernels: dict[str, Kernel] = {}
     while not scanner.finished:
         if scanner.accept("graph"):
-            items.append(_GraphReader(scanner, ops).item())
+            items.append(_GraphReader(scanner).item())
         elif scanner.accept("kernel"):
             kernel = kernel_item(scanner)
             kernels[kernel.name] = kernel
@@ -61,11 +60,11 @@ def parse(text: str, ops: Mapping[str, OpDef] = OPS) -> list[Graph | Kernel | Pl
     return items
 
 
-def parse_graph(text: str, ops: Mapping[str, OpDef] = OPS) -> Graph:
+def parse_graph(text: str) -> Graph:
     """The graph of a text that holds one graph and nothing else."""
     scanner = Scanner(text)
     scanner.expect("graph")
-    graph = _GraphReader(scanner, ops).item()
+    graph = _GraphReader(scanner).item()
     _finish(scanner)
     return graph
 
@@ -100,8 +99,8 @@ def _finish(scanner: Scanner) -> None:
 class _GraphReader:
     """Reads one graph; nested graphs get a reader of their own, because ids are local."""
 
-    def __init__(self, scanner: Scanner, ops: Mapping[str, OpDef]) -> None:
-        self.scanner, self.ops = scanner, ops
+    def __init__(self, scanner: Scanner) -> None:
+        self.scanner = scanner
         self.values: dict[str, Value] = {}
         self.nodes: dict[str, Node] = {}
         self.stems: set[str] = set()
@@ -201,7 +200,7 @@ class _GraphReader:
                 results.append(self._typed())
             scanner.expect("=")
         op_name = scanner.take(_OP, "an op or 'return'")
-        op = self.ops.get(op_name)
+        op = OPS.get(op_name)
         if op is None:
             raise scanner.problem(f"no op named '{op_name}'", scanner.at - len(op_name))
         inputs = tuple(self._operands())
@@ -258,7 +257,7 @@ class _GraphReader:
             return scanner.unquote(found[0])
         if scanner.match(_NESTED):
             scanner.at -= 1
-            return _GraphReader(scanner, self.ops).item()
+            return _GraphReader(scanner).item()
         if found := scanner.match(_TYPE):
             scanner.at = found.start()
             return scanner.type()

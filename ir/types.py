@@ -1,7 +1,4 @@
-"""Types of values: DType, TensorType, Device; and Loc, where in the user's code a value was made.
-
-Promotion follows NumPy 2 (NEP 50): it is asked of NumPy itself, so the two cannot differ.
-"""
+"""Types of values: DType, TensorType, Device; and Loc, where the user's code made a value."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from .index import Dim, Expr, product, symbol
+from .index import Dim, product, symbol
 
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 
@@ -93,11 +90,6 @@ def as_dtype(spec: object) -> DType:
     return found
 
 
-def promote(*dtypes: DType) -> DType:
-    """The NumPy 2 result type of operands that are all arrays."""
-    return as_dtype(np.result_type(*(dtype.numpy for dtype in dtypes)))
-
-
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """dtype and shape; a dim is an int or a symbolic expression. Text: ``f32[b,784]``."""
@@ -118,11 +110,6 @@ class TensorType:
     def nbytes(self) -> Dim:
         """Bytes of a dense array of this type."""
         return self.size * self.dtype.itemsize
-
-    @property
-    def is_static(self) -> bool:
-        """True if no dim is symbolic."""
-        return all(isinstance(dim, int) for dim in self.shape)
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return TensorType(self.dtype, shape)
@@ -204,10 +191,6 @@ def parse_type(text: str) -> TensorType:
         raise ValueError(f"not a type: {text!r} (expected such as 'f32[128,784]')")
     dims = tuple(parse_dim(part) for part in match[2].split(",")) if match[2].strip() else ()
     return TensorType(DTYPES[match[1]], dims)
-
-
-def is_symbolic(dim: Dim) -> bool:
-    return isinstance(dim, Expr)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS)
 
 
 def simplify(
-    graph: Graph, rounds: int = 2, *, rules: tuple[Rule, ...] = RULES,
-    fired: Counter[str] | None = None,
+    graph: Graph, rounds: int = 2, *, fired: Counter[str] | None = None
 ) -> Graph:
     """The same results, bit for bit, from fewer nodes.
 
@@ -26,7 +25,7 @@ def simplify(
     the first. ``fired`` is given the number of times that each rule applied.
     """
     for _ in range(rounds):
-        rewriter = Rewriter(graph, rules)
+        rewriter = Rewriter(graph, RULES)
         graph = rewriter.run()
         if fired is not None:
             fired.update(rewriter.fired)

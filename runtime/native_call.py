@@ -27,20 +27,13 @@ import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from ..ir.types import DTYPES
+
 Array = NDArray[Any]
 Dim = int | str | Callable[[Mapping[str, int]], int]
 """A size, the name of a symbol, or a function from the symbols' values to the size."""
 Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
-
-DTYPES: Mapping[str, np.dtype[Any]] = MappingProxyType({
-    name: np.dtype(spelled)
-    for name, spelled in (
-        ("bool", "?"), ("i8", "i1"), ("u8", "u1"), ("i16", "i2"), ("u16", "u2"), ("i32", "i4"),
-        ("u32", "u4"), ("i64", "i8"), ("u64", "u8"), ("f16", "f2"), ("f32", "f4"), ("f64", "f8"),
-        ("c64", "c8"), ("c128", "c16"),
-    )
-})
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
     "PyArray_NewFromDescr": 94,
@@ -308,7 +301,6 @@ def native_call(
     *,
     keep: object,
     threads: int = 1,
-    dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
@@ -324,9 +316,9 @@ def native_call(
     if facts != {"entry": support.format}:
         return None
     values = {"weft_entry": support.entry, "threads": threads}
-    values |= {f"dtype.{dtype}": id(value) for dtype, value in dtypes.items()}
+    values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
     _fill(table, names, values)
-    owner = _Owner(name, function, table, (support, (keep, dtypes)))
+    owner = _Owner(name, function, table, (support, keep))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
@@ -344,11 +336,9 @@ class CtypesCall:
         *,
         keep: object,
         threads: int = 1,
-        dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
     ) -> None:
         self.threads = threads
         self._signature = signature
-        self._dtypes = dtypes
         self._keep = keep
         self._given = [
             Argument("array", output.dtype, output.shape)
@@ -397,7 +387,7 @@ class CtypesCall:
         self._spare.clear()
 
     def _new(self, output: Result, bound: Mapping[str, int]) -> Array:
-        return np.empty(_sizes(output.shape, bound), self._dtypes[output.dtype])
+        return np.empty(_sizes(output.shape, bound), DTYPES[output.dtype].numpy)
 
     def _check(
         self, wanted: Sequence[Argument], args: Sequence[Any], bound: dict[str, int]
@@ -414,7 +404,7 @@ class CtypesCall:
         return None if any(item is None for item in held) else held
 
     def _admits(self, wanted: Argument, array: Any, bound: dict[str, int]) -> bool:
-        if type(array) is not np.ndarray or array.dtype != self._dtypes[wanted.dtype]:
+        if type(array) is not np.ndarray or array.dtype != DTYPES[wanted.dtype].numpy:
             return False
         if not (array.flags.c_contiguous and array.flags.aligned):
             return False

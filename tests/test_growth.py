@@ -1,0 +1,167 @@
+"""Compile time is linear: twice the program, at most 2.3 times the work, and no depth limit.
+
+Work is counted, not timed: Python function calls for our own passes, and the length of the LLVM
+text for LLVM's. LLVM is slower than linear in the length of a function, so that has a bound, too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.pipeline import Options, Stages
+from weft.ir.parser import parse_graph
+from weft.ir.printer import print_graph
+
+X = np.linspace(0.1, 0.9, 64, dtype=np.float32)
+RATIO = 2.3
+
+
+def chain(count: int) -> Callable[..., Any]:
+    def function(x: Any, y: Any) -> Any:
+        for at in range(count):
+            x = np.tanh(x) if at % 2 else x * y
+        return x
+
+    return function
+
+
+def ladder(count: int) -> Callable[..., Any]:
+    """Every value has two readers, so there are 2 ** n paths."""
+    def function(x: Any, y: Any) -> Any:
+        for _ in range(count // 2):
+            x, y = x + y, x * y
+        return x - y
+
+    return function
+
+
+def wide(count: int) -> Callable[..., Any]:
+    def function(x: Any, y: Any) -> Any:
+        parts = [np.exp(x * (at / count)) + y for at in range(count // 4)]
+        return sum(parts)
+
+    return function
+
+
+def layers(count: int) -> Callable[..., Any]:
+    """Matrix products, reductions and their gradients, as in a deep network."""
+    def forward(x: Any, y: Any) -> Any:
+        h = x.reshape(8, 8)
+        w = y.reshape(8, 8)
+        for _ in range(count // 10):
+            h = weft.nn.softmax(h @ w) + h
+        return h.sum()
+
+    def function(x: Any, y: Any) -> Any:
+        return weft.value_and_grad(forward, argnums=(0, 1))(x, y)
+
+    return function
+
+
+def steps(count: int) -> Callable[..., Any]:
+    """Views between all operations: slices, transposes, concatenations."""
+    def function(x: Any, y: Any) -> Any:
+        for at in range(count // 5):
+            a, z = x[:32], x[32:]
+            x = np.concatenate([z * y[32:], a + y[:32]]).reshape(8, 8).T.reshape(-1)
+            if at % 8 == 7:
+                x = x / x.sum()
+        return x
+
+    return function
+
+
+def work(run: Callable[[], Any]) -> tuple[Any, int]:
+    """The result of a run, and how many Python and C functions it called."""
+    count = 0
+
+    def hook(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(hook)
+    try:
+        result = run()
+    finally:
+        sys.setprofile(None)
+    return result, count
+
+
+def measures(function: Callable[..., Any]) -> dict[str, int]:
+    """The sizes of what each stage makes, and the calls that made it."""
+    traced, tracing = work(lambda: weft.compile(function).trace(X, X))
+    stages = Stages(traced.graph, Options(threads=1))
+    found = {"trace": tracing}
+    for name in ("fused", "lowered", "plan", "llvm"):
+        _, found[name] = work(lambda name=name: getattr(stages, name))  # type: ignore[misc]
+    found["text"] = len(stages.llvm)
+    found["kernels"] = len(stages.plan.kernels)
+    found["nodes"] = len(traced.graph.nodes)
+    return found
+
+
+PROGRAMS = (chain, ladder, wide, layers, steps)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_twice_the_program_is_twice_the_work(program: Callable[[int], Any]) -> None:
+    work(lambda: measures(program(20)))  # what is made once is not counted
+    small, large = (measures(program(size)) for size in (200, 400))
+    print({name: round(large[name] / max(small[name], 1), 2) for name in small}, large)
+    assert large["nodes"] >= 1.8 * small["nodes"]
+    for name in ("trace", "fused", "lowered", "plan", "llvm", "text"):
+        assert large[name] <= RATIO * small[name] + 2000, name
+
+
+@pytest.mark.parametrize("program", [chain, ladder, wide], ids=lambda program: program.__name__)
+def test_kernels_stay_of_one_size(program: Callable[[int], Any]) -> None:
+    """A region has a limit, so that LLVM sees many functions and not one huge one."""
+    longest = []
+    for size in (300, 900):
+        traced = weft.compile(program(size)).trace(X, X)
+        stages = Stages(traced.graph, Options(threads=1))
+        kernels = stages.plan.kernels
+        functions = re.findall(r"^define .*?^}", stages.llvm, re.DOTALL | re.MULTILINE)
+        longest.append(max(len(text) for text in functions
+                           if any(f"@{name}(" in text.split("\n", 1)[0] for name in kernels)))
+    assert longest[1] <= 1.2 * longest[0] + 2000
+
+
+def test_fifty_thousand_operations() -> None:
+    """Tracing, printing, parsing and pruning do not recurse over the graph."""
+    assert sys.getrecursionlimit() <= 1000 + 3000  # that of a test runner, not a raised one
+    count = 50_000
+    traced = weft.compile(chain(count)).trace(X, X)
+    assert len(traced.graph.nodes) == count
+    text = traced.as_text()
+    assert text.count("\n") == count + 2 or text.count("\n") == count + 3
+    assert print_graph(parse_graph(text)) == text
+
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f32", (64,), name="x")
+        y = x
+        for at in range(count):
+            if at == 10:
+                early = y
+            y = -y
+    s = weft.Session(g)
+    np.testing.assert_array_equal(s.run(early, {x: X}), X)
+    assert s.launches == 1
+    # Fed near the end, a long graph is a short program.
+    late = g.graph.nodes[-11].results[0].name
+    np.testing.assert_array_equal(s.run(y, {late: X}), X)
+
+
+def test_a_thousand_operations_compile_and_run() -> None:
+    function = chain(1000)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(weft.compile(function)(X, X), function(X, X), rtol=1e-3)
