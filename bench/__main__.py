@@ -24,7 +24,7 @@ def choose_cpus(count: int | None) -> list[int]:
         core = path.read_text().strip() if path.exists() else str(cpu)
         (siblings if core in seen else cores).append(cpu)
         seen.add(core)
-    return (cores + siblings)[:len(cores) if count is None else max(1, count)]
+    return (cores + siblings)[:len(cores) if count is None else count]
 
 
 def limit_threads(threads: int | None) -> int:
@@ -55,6 +55,9 @@ def arguments() -> argparse.Namespace:
     unknown = set(given.families) - set(FAMILIES)
     if unknown:
         parser.error(f"no family {min(unknown)!r}; there are {', '.join(FAMILIES)}")
+    most = len(os.sched_getaffinity(0))
+    if given.threads is not None and not 1 <= given.threads <= most:
+        parser.error(f"--threads {given.threads}: this process may use {most} CPUs")
     return given
 
 

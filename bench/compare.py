@@ -28,7 +28,7 @@ class Workload:
     ``flop`` are the operations of its contractions (the only ones that can be the limit), and
     ``moved`` the bytes read and written where arguments and results do not tell. ``must`` is the
     least ratio of NumPy's time to Weft's. A ``ready`` function is not compiled by its framework:
-    ``make`` has done so where it should be. ``without`` names those that cannot do it.
+    ``make`` has done so where it should be.
     """
 
     name: str
@@ -41,7 +41,6 @@ class Workload:
     ready: bool = False
     checks: int = 1  # calls before results are compared: more where a call changes state
     call_bound: bool = False  # the limit is the call itself, not what it computes
-    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,20 +71,18 @@ class Bench:
 
     def _row(self, table: Table, work: Workload, names: Sequence[str]) -> None:
         entrants, results = self._enter(table, work)
-        timings = race(entrants, self.pace)
+        timings = race(entrants, self.pace) if entrants else {}
         mine = timings.get("weft")
         ratios = {name: mine.times_faster(timing) for name, timing in timings.items()
                   if name != "weft"} if mine is not None else {}
-        limit = self._limit(work, results["numpy"])
-        cells = [work.name, *(_milliseconds(timings.get(name)) for name in names)]
-        if mine is not None:
-            best = min(ratios, key=lambda name: ratios[name])
-            cells += [f"{ratios['numpy']:.2f}", f"{ratios[best]:.2f} {best}",
-                      number(1e3 * limit.seconds), limit.by,
-                      f"{100 * limit.seconds / mine.median:.0f} %"]
-        else:
-            cells += ["", "", number(1e3 * limit.seconds), limit.by, ""]
-        if work.must is not None:
+        limit = self._limit(work, next(iter(results.values()), []))
+        best = min(ratios, key=lambda name: ratios[name], default="")
+        part = f"{100 * limit.seconds / mine.median:.0f} %" if mine is not None else "-"
+        cells = [work.name, *(_milliseconds(timings.get(name)) for name in names),
+                 f"{ratios['numpy']:.2f}" if "numpy" in ratios else "-",
+                 f"{ratios[best]:.2f} {best}" if best else "-",
+                 number(1e3 * limit.seconds), limit.by, part]
+        if work.must is not None and "numpy" in timings:
             table.musts.append(Must(f"{work.name}: numpy / weft", work.must,
                                     ratios.get("numpy", 0.0)))
         table.rows.append(cells)
@@ -99,10 +96,8 @@ class Bench:
         """The contestants that agree with NumPy, and the leaves of all results."""
         entrants: list[Contestant] = []
         results: dict[str, list[np.ndarray[Any, Any]]] = {}
-        # NumPy first: it is the reference.
+        # NumPy first: it is the reference, or the next one where NumPy cannot do it.
         for framework in sorted(self.frameworks, key=lambda one: one.name != "numpy"):
-            if framework.name in work.without:
-                continue
             try:
                 contestant, found = contest(framework, work)
             except Exception as problem:
@@ -112,10 +107,11 @@ class Bench:
                                    f"{type(problem).__name__}: {lines[0]}")
                 continue
             results[framework.name] = found
-            off = difference(found, results["numpy"])
+            off = difference(found, next(iter(results.values())))
             if off > (work.tolerance or _tolerance(found)):
-                table.notes.append(f"{work.name}: {framework.name} gives another result "
-                                   f"(relative difference {off:.1e}) and is not timed")
+                table.notes.append(f"{work.name}: {framework.name} gives another result than "
+                                   f"{next(iter(results))} (relative difference {off:.1e}) and is "
+                                   "not timed")
                 continue
             entrants.append(contestant)
         order = [framework.name for framework in self.frameworks]

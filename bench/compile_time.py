@@ -206,4 +206,10 @@ def run(bench: Bench) -> list[Table]:
             # Compilers are loaded and set up.
             contest(framework, Workload("", affine, (np.ones(16, np.float32),)))
         first = first_calls(bench)
-    return [first, growth(bench), long_chain(bench)]
+    # The collector would walk the heaps of all frameworks in the middle of a compilation.
+    gc.collect()
+    gc.freeze()
+    try:
+        return [first, growth(bench), long_chain(bench)]
+    finally:
+        gc.unfreeze()

@@ -30,6 +30,7 @@ class Pace:
     # Idle workers of a BLAS or an OpenMP runtime spin for about 25 ms before they sleep; they
     # would take a core from whoever comes next.
     settle: float = 0.03
+    warm: float = 0.002
     samples: int = 50
 
 
@@ -120,7 +121,11 @@ class _Entrant:
 
     def turn(self, pace: Pace) -> None:
         time.sleep(pace.settle)
-        self.timer.timeit(self.loops)  # wakes the workers and fetches the arguments
+        # Wakes the workers, fetches the arguments and lets the clock of the core rise.
+        warm = time.perf_counter() + pace.warm
+        self.timer.timeit(self.loops)
+        while time.perf_counter() < warm:
+            self.timer.timeit(self.loops)
         samples: list[float] = []
         end = time.perf_counter() + pace.turn
         while not samples or (time.perf_counter() < end and len(samples) < pace.samples):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 import weft
 
@@ -50,7 +51,10 @@ class Framework:
         """Use ``count`` threads; BLAS and OpenMP libraries have been told already."""
 
     def version(self) -> str:
-        return str(np.__version__)
+        """With the kernels that its BLAS has chosen: on a new CPU these may be an old one's."""
+        blas = [f"{found['internal_api']} {found.get('architecture', '')}".strip()
+                for found in threadpool_info() if found["user_api"] == "blas"]
+        return f"{np.__version__} ({', '.join(blas)})" if blas else str(np.__version__)
 
     # -- what workloads are made of -------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-ELEMENT_BITS = {"float": 32, "double": 64, "i32": 32, "i64": 64}
+ELEMENT_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread

@@ -17,8 +17,9 @@ from .llvm_scalar import LlvmScalars, LlvmValue
 from .llvm_text import FunctionText
 from .llvm_types import memory_type, suffix, vector_type
 
-# Somewhere to point a guarded scalar load that must not happen.
-NOWHERE = "@weft_nowhere = internal constant [64 x i8] zeroinitializer, align 64"
+# Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
+# hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
+NOWHERE = "@weft_nowhere = internal global [4096 x i8] zeroinitializer, align 4096"
 
 
 @dataclass
@@ -215,6 +216,10 @@ class StmtEmitter:
         if how == "next" and mask is None:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
         elif how == "next":
+            if stmt.guard:
+                some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
+                                   (f"<{width} x i1>", mask or ""))
+                address = self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
             ref = self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
                               ("ptr", address), ("i32", str(size)),
                               (f"<{width} x i1>", mask or ""), (type_, "zeroinitializer"))

@@ -133,11 +133,14 @@ class Lowering:
     def is_matrix_product(self, left: Scalar, right: Scalar) -> bool:
         """True if each operand has rows (or columns) of its own, several of them, along the loop.
 
-        All else (one row, or the same row again and again) suits a reduction of products better.
+        All else (one row, the same row again and again, no terms) suits a reduction better.
         """
-        units = {axis.name for axis in self.axes if axis.extent == 1}
-        rows, columns = (self.axes_under(value) - units for value in (left, right))
-        return bool(rows - columns and columns - rows) and str(self.loop) in rows | columns
+        if product(self.loop_dims) == 0:
+            return False
+        rows, columns = self.axes_under(left), self.axes_under(right)
+        own = {axis.name for axis in self.axes if axis.extent != 1} - {str(self.loop)}
+        return (bool((rows - columns) & own) and bool((columns - rows) & own)
+                and str(self.loop) in rows | columns)
 
     def axes_under(self, value: Scalar) -> frozenset[str]:
         """The axes that a value depends on."""

@@ -15,13 +15,11 @@ from typing import Literal
 
 from ..ir.index import Dim, coefficient, product, row_major, substitute, symbol, symbols_of
 from ..ir.kernel import (
-    Apply,
     Axis,
     Contract,
     Index,
     Kernel,
     Load,
-    Reduce,
     Stmt,
     Store,
     axes_of,
@@ -42,7 +40,7 @@ GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
 def tile(kernel: Kernel, target: Target) -> Kernel:
     """Choose axis kinds and blocks of a lowered kernel for ``target``."""
-    kernel = _collapse(_drop_unit_axes(_without_thin_products(kernel)))
+    kernel = _collapse(_drop_unit_axes(kernel))
     if any(isinstance(stmt, Contract) for stmt in kernel.body):
         return _tile_contract(kernel, target)
     return _tile_loops(kernel, target)
@@ -58,21 +56,6 @@ def rewrite_indices(kernel: Kernel, values: dict[str, Dim], axes: Sequence[Axis]
         return stmt
 
     return replace(kernel, axes=tuple(axes), body=tuple(map(moved, kernel.body)))
-
-
-def _without_thin_products(kernel: Kernel) -> Kernel:
-    """Make a contraction a reduction where one side has no axis of its own (a constant, say)."""
-    values = axes_of(kernel)
-    body: list[Stmt] = []
-    for stmt in kernel.body:
-        if isinstance(stmt, Contract):
-            left, right = values[stmt.lhs], values[stmt.rhs]
-            if not (left - right - {stmt.axis} and right - left - {stmt.axis}):
-                product_name = f"{stmt.name}_0"
-                body.append(Apply(product_name, stmt.dtype, "mul", (stmt.lhs, stmt.rhs)))
-                stmt = Reduce(stmt.name, stmt.dtype, "add", product_name, stmt.axis)
-        body.append(stmt)
-    return replace(kernel, body=tuple(body))
 
 
 def _drop_unit_axes(kernel: Kernel) -> Kernel:
@@ -246,7 +229,7 @@ def find_product(kernel: Kernel, target: Target) -> Product:
     """Choose the m and n axes of a contraction (the largest of each side) and its blocking."""
     stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
     values = axes_of(kernel)
-    left, right = values[stmt.lhs], values[stmt.rhs]
+    left, right = (values[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
     m = _largest(kernel, left - right)
     n = _largest(kernel, right - left)
     k = kernel.axis(stmt.axis).extent

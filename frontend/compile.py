@@ -18,11 +18,12 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overlo
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.diagnose import Error, error
 from ..ir.interp import run_graph
 from ..ir.types import Device, TensorType
 from ..runtime.executor import Program, Source
 from . import tree
+from .boundary import boundary, leave
 from .export import ExportJob, write_artifact
 from .pipeline import Options, Stages
 from .program import make_program
@@ -106,11 +107,15 @@ class Function(Generic[P, R]):
         self._lock = threading.RLock()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if not kwargs:
-            result = self._direct(*args)
-            if result is not NotImplemented:
-                return result  # type: ignore[no-any-return]
-        return self._call(args, kwargs)  # type: ignore[no-any-return]
+        try:
+            if not kwargs:
+                result = self._direct(*args)
+                if result is not NotImplemented:
+                    return result  # type: ignore[no-any-return]
+            return self._call(args, kwargs)  # type: ignore[no-any-return]
+        except Error as problem:
+            leave(problem)
+            raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Methods can be compiled: the instance becomes the first argument."""
@@ -197,10 +202,12 @@ class Function(Generic[P, R]):
 
     # -- stages ---------------------------------------------------------------------------------
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The graph for arguments, or specs and texts that stand for them; nothing runs."""
         return trace_function(self.py_func, args, kwargs, signature=self._signature)
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The stages for arguments or specs; compiled only on demand."""
         traced = self.trace(*args, **kwargs)
@@ -223,6 +230,7 @@ class Function(Generic[P, R]):
 
         return Lowered(traced, stages, compile_now)
 
+    @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The results as a nest of ``Spec``, without compiling or running anything."""
         traced = self.trace(*args, **kwargs)
@@ -398,7 +406,8 @@ def compile_with(
         try:
             wanted = Device.parse(device)
         except ValueError as problem:
-            raise error("W401", str(problem), locs=user_loc()) from None
+            raise error("W401", str(problem), locs=user_loc(),
+                        hint="this version runs on cpu:0") from None
         if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
             raise error("W401", f"no device {device!r}", locs=user_loc(),
                         hint="this version runs on cpu:0")

@@ -26,7 +26,7 @@ from ..ir.index import Dim
 from ..ir.ops import OPS
 from ..ir.types import Device, DType, Loc, TensorType, as_dtype
 from .scope import ACTIVE, SCOPE, Scope
-from .source import SourceMap, name_of
+from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
 
 Array = np.ndarray[Any, Any]
@@ -318,7 +318,8 @@ def device(spec: str | Device | None) -> Iterator[None]:
     try:
         wanted = Device.parse(spec) if isinstance(spec, str) else spec
     except ValueError as problem:
-        raise error("W401", str(problem)) from None
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
     token = SCOPE.set(replace(SCOPE.get(), device=wanted))
     try:
         yield

@@ -19,6 +19,7 @@ from ..ir.types import TensorType
 from ..passes.prune import prune
 from ..runtime.executor import Program, Source
 from . import tree
+from .boundary import boundary
 from .graph import Graph
 from .pipeline import Options, Stages
 from .program import make_program
@@ -68,6 +69,7 @@ class Session:
         """How many kernels have been launched through this object."""
         return sum(made.program.launches for made in self._compiled.values())
 
+    @boundary
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Values of ``fetches``: a nest of traced values, variables, operations and names.
 
@@ -87,11 +89,13 @@ class Session:
         values = [self._fed(key) for key in feeds]
         return self._run(fetches, values, list(feeds.values()))
 
+    @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
         """``run`` for one set of fetches and feeds, as a function of the fed values in order."""
         values = [self._fed(key) for key in feeds]
         names = [value.name for value in values]
 
+        @boundary
         def call(*arrays: Any) -> Any:
             if len(arrays) != len(values):
                 raise error("W302", f"{len(values)} values are fed ({', '.join(names)}), got "
@@ -100,6 +104,7 @@ class Session:
 
         return call
 
+    @boundary
     def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
         """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
         elements, _ = self._fetched(fetches)

@@ -45,11 +45,16 @@ def user_frame() -> FrameType | None:
     """The innermost frame of the user's own code, or None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        module = frame.f_globals.get("__name__") or ""
-        if module.partition(".")[0] not in _INTERNAL:
+        if not is_internal(frame):
             return frame
         frame = frame.f_back
     return None
+
+
+def is_internal(frame: FrameType) -> bool:
+    """True for frames of Weft, NumPy and the decorators of the standard library."""
+    module = frame.f_globals.get("__name__") or ""
+    return module.partition(".")[0] in _INTERNAL
 
 
 def user_loc() -> tuple[Loc, ...]:

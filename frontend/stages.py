@@ -12,6 +12,7 @@ from typing import Any
 
 from ..ir.index import Dim, product
 from ..ir.kernel import Apply, Contract, Kernel, Reduce, axes_of
+from .boundary import boundary
 from .pipeline import Stages
 from .trace import Traced
 
@@ -51,6 +52,7 @@ class Lowered:
                 moved = moved + param.type.nbytes
         return {"flops": flops, "bytes accessed": moved}
 
+    @boundary
     def compile(self) -> Compiled:
         """The native program."""
         return Compiled(self, self._compile())
@@ -79,6 +81,7 @@ class Compiled:
     lowered: Lowered
     _call: Callable[..., Any]
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
@@ -87,9 +90,11 @@ class Compiled:
         return self.lowered.as_text(stage)
 
     def cost_analysis(self) -> dict[str, Dim]:
+        """``flops`` and ``bytes accessed`` of one call, as for ``Lowered``."""
         return self.lowered.cost_analysis()
 
     def memory_analysis(self) -> MemoryAnalysis:
+        """Bytes of temporaries, arguments and results; expressions where dims are symbolic."""
         plan = self.lowered.stages.plan
         arguments: Dim = 0
         for slot in plan.params:

@@ -154,7 +154,8 @@ def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Di
     for axis, dim in dims.items():
         if not -len(shape) <= axis < len(shape):
             raise error("W105", f"dynamic: {name} has no axis {axis}", locs=user_loc(),
-                        types=[type_])
+                        types=[type_], hint=f"its axes are 0 to {len(shape) - 1}" if shape
+                        else "it has no dims")
         shape[axis] = parse_dim(dim) if isinstance(dim, str) else dim
     return tuple(shape)
 

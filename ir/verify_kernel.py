@@ -145,6 +145,11 @@ def check_indices(kernel: Kernel) -> Problems:
                 yield stmt, f"'{name}' is neither an axis nor a dim"
 
 
+def _has_no_tasks(kernel: Kernel) -> bool:
+    """True for kernels over no elements: their indices need not depend on anything."""
+    return any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes)
+
+
 def check_reductions(kernel: Kernel) -> Problems:
     """Reductions run over an axis that one task runs through; a product has it, too."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
@@ -154,7 +159,8 @@ def check_reductions(kernel: Kernel) -> Problems:
             have = frozenset[str]().union(*(axes[operand] for operand in stmt.operands))
             if stmt.axis not in kinds:
                 yield stmt, f"there is no axis '{stmt.axis}'"
-            elif isinstance(stmt, Contract) and stmt.axis not in have:
+            elif (isinstance(stmt, Contract) and stmt.axis not in have
+                  and not _has_no_tasks(kernel)):
                 yield stmt, f"the value does not depend on axis '{stmt.axis}'"
             elif kinds[stmt.axis] == "par":
                 yield stmt, f"'{stmt.axis}' is a par axis: its blocks are separate tasks"
@@ -178,8 +184,8 @@ def check_stores(kernel: Kernel) -> Problems:
     An accumulating store may meet an element again, but only within one task: it must hold every
     par axis as it stands, not through a computed index.
     """
-    if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
-        return  # there are no tasks
+    if _has_no_tasks(kernel):
+        return
     wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
     par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
     axes = axes_of(kernel)

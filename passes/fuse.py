@@ -27,6 +27,8 @@ from ..ir.ops import OPS
 Index = tuple[Dim, ...]
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
+DEPTH = 128  # views that a reader repeats
+COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
 # Cheap enough to be computed again for each element of a packed panel or a repeated row.
 _CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "cast", "select", "maximum", "minimum",
                     "lt", "le", "gt", "ge", "eq", "ne"))
@@ -78,37 +80,54 @@ def is_transparent(node: Node) -> bool:
     return node.op.kind is Kind.VIEW or (node.op.kind is Kind.MAP and not node.inputs)
 
 
-def sources(value: Value, index: Index) -> Iterator[Use]:
-    """The values that ``value`` at ``index`` reads, seen through views; constants have none."""
-    pending = [(value, index, True)]
+def sources(value: Value, index: Index, opaque: set[int]) -> Iterator[Use]:
+    """The values that ``value`` at ``index`` reads, seen through views that are not opaque;
+    constants have none."""
+    pending = [Use(value, index, True)]
     while pending:
-        value, index, exact = pending.pop()
-        node = value.node
-        if node is None or not is_transparent(node):
-            yield Use(value, index, exact)
-        elif node.op.view is not None:
-            types = tuple(operand.type for operand in node.inputs)
-            pieces = node.op.view(index, types, value.type, **node.attrs)
-            for piece in pieces:
-                pending.append((node.inputs[piece.operand], piece.indices,
-                                exact and len(pieces) == 1 and not piece.conditions))
+        use = pending.pop()
+        node = use.value.node
+        if node is None or id(use.value) in opaque or not is_transparent(node):
+            yield use
+        else:
+            pending += pieces(node, use)
 
 
-def operand_uses(node: Node) -> list[Use]:
+def pieces(view: Node, use: Use) -> list[Use]:
+    """What a view, used at an index, reads of its operands; nothing if it is a constant."""
+    if view.op.view is None:
+        return []
+    types = tuple(operand.type for operand in view.inputs)
+    found = view.op.view(use.index, types, use.value.type, **view.attrs)
+    return [Use(view.inputs[piece.operand], piece.indices,
+                use.exact and len(found) == 1 and not piece.conditions) for piece in found]
+
+
+def operand_uses(node: Node, opaque: set[int]) -> list[Use]:
     """What a node reads, at its own natural index."""
     if node.op.kind is Kind.MAP:
         index = natural(node.results[0].shape)
-        return [use for operand in node.inputs for use in sources(operand, index)]
+        return [use for operand in node.inputs for use in sources(operand, index, opaque)]
+    uses = [use for operand in node.inputs
+            for use in sources(operand, natural(operand.shape), opaque)]
     if node.op.kind is Kind.REDUCE:
-        return list(sources(node.inputs[0], natural(node.inputs[0].shape)))
-    operands, uses = list(node.inputs), list[Use]()
-    if node.op.kind is Kind.SCATTER:  # it adds to its base where that lies in memory
-        base, *operands = operands
-        uses = [Use(base, natural(base.shape), False)]
-    for operand in operands:
-        uses += [Use(use.value, use.index, False)
-                 for use in sources(operand, natural(operand.shape))]
-    return uses
+        return uses
+    return [Use(use.value, use.index, False) for use in uses]
+
+
+def opaque_values(graph: Graph) -> set[int]:
+    """Views that must be memory: the bases that scatters add to, and views of so many pieces and
+    so deep that to repeat them in every reader would be more work than to store them once."""
+    opaque = {id(node.inputs[0]) for node in graph.nodes if node.op.kind is Kind.SCATTER}
+    depth: dict[int, int] = {}
+    for node in graph.nodes:
+        if node.op.kind is Kind.VIEW:
+            value = node.results[0]
+            depth[id(value)] = 1 + sum(depth.get(id(operand), 0) for operand in node.inputs)
+            if id(value) in opaque or depth[id(value)] > DEPTH:
+                opaque.add(id(value))
+                depth[id(value)] = 0
+    return opaque
 
 
 class Partition:
@@ -116,6 +135,7 @@ class Partition:
 
     def __init__(self, graph: Graph, limit: int) -> None:
         self.graph, self.limit = graph, limit
+        self.opaque = opaque_values(graph)
         self.regions: dict[int, Region] = {}
         self.home: dict[int, Region] = {}
         self.uses: dict[int, list[Use]] = {}
@@ -172,16 +192,15 @@ class Partition:
         for other in self.producers(node):
             self.depend(region, other)
 
-    def merge(self, node: Node, place: Index, region: Region, other: Region) -> bool:
-        """Join ``other`` to the ``region`` of ``node`` if they share a space and stay acyclic."""
+    def merge(self, region: Region, other: Region) -> bool:
+        """Join two regions if they share a space, read each other in place and stay acyclic."""
         space = _common_space(region, other)
         if (space is None or len(region.nodes) + len(other.nodes) > self.limit
                 or region.descendants & other.ancestors or other.descendants & region.ancestors):
             return False
         wide, here, there = space
-        names = {f"@{at}": dim for at, dim in enumerate(here)}
-        moved = tuple(substitute(dim, names) for dim in place)
-        if not self.reads_in_place(node, moved, other, there):
+        if not (self._reads_all_in_place(region, here, other, there)
+                and self._reads_all_in_place(other, there, region, here)):
             return False
         anchor, shape, axes = wide.anchor, wide.shape, wide.axes
         _rename(region, here)
@@ -189,6 +208,20 @@ class Partition:
         region.anchor, region.shape, region.axes = anchor, shape, axes
         region.index.update(other.index)
         self.take(region, other)
+        return True
+
+    def _reads_all_in_place(
+        self, region: Region, here: Index, other: Region, there: Index
+    ) -> bool:
+        """True if every node of ``region`` reads ``other`` where that computes; ``here`` and
+        ``there`` are their natural indices in the space they would share."""
+        names = {f"@{at}": dim for at, dim in enumerate(here)}
+        for node in region.nodes:
+            place = natural(region.shape) if node.op.kind is Kind.REDUCE else (
+                region.index[id(node.results[0])])
+            moved = tuple(substitute(dim, names) for dim in place)
+            if not self.reads_in_place(node, moved, other, there):
+                return False
         return True
 
     def take(self, region: Region, gone: Region) -> None:
@@ -238,7 +271,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 def _grow(partition: Partition, node: Node) -> None:
     """Put one node into the region of an operand, or into a new one, then join the others."""
-    partition.uses[id(node)] = operand_uses(node)
+    partition.uses[id(node)] = operand_uses(node, partition.opaque)
     kind = node.op.kind
     reduces = kind is Kind.REDUCE
     shape = node.inputs[0].shape if reduces else node.results[0].shape
@@ -257,17 +290,12 @@ def _grow(partition: Partition, node: Node) -> None:
         home = partition.new_region(anchor, shape)
     if reduces:
         home.anchor, home.axes = "reduce", node.attrs["axes"]
-    result = natural(shape) if not reduces or not home.axes else home.place(node.results[0].shape)
-    reading = natural(shape) if reduces else home.place(shape)
-    assert result is not None and reading is not None
-    partition.add(node, home, reading if not reduces else result)
+    place = natural(shape) if reduces and not home.axes else home.place(node.results[0].shape)
+    assert place is not None
+    partition.add(node, home, place)
     for region in candidates:
         if region is not home and region.id in partition.regions:
-            if reduces and region.shape != shape:
-                continue
-            partition.merge(node, reading, home, region)
-            # A merge may have moved the node into a wider space.
-            reading = natural(shape) if reduces else home.index[id(node.results[0])]
+            partition.merge(home, region)
 
 
 def _space_for(node: Node, region: Region) -> Index | None:
@@ -315,55 +343,86 @@ def _read_in_full(partition: Partition, region: Region) -> list[int]:
 
 def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
     """Pull map regions into their only consumer, through views, when that saves memory traffic."""
-    readers: dict[int, set[int]] = {}
-    reads: dict[tuple[int, int], set[Index]] = {}
-    for region in partition.regions.values():
+    readers: dict[int, set[int]] = {at: set() for at in partition.regions}
+    reads: dict[int, set[int]] = {at: set() for at in partition.regions}
+    for at, region in partition.regions.items():
         for node in region.nodes:
             for use in partition.uses[id(node)]:
                 if use.value.node is not None:
-                    producer = partition.home[id(use.value.node)]
-                    if producer is not region:
-                        readers.setdefault(producer.id, set()).add(region.id)
-                        reads.setdefault((producer.id, id(use.value)), set()).add(use.index)
+                    producer = partition.home[id(use.value.node)].id
+                    if producer != at:
+                        readers[producer].add(at)
+                        reads[at].add(producer)
+    copies = _Copies(partition)
     for region in sorted(partition.regions.values(), key=lambda r: -r.id):
-        only = readers.get(region.id, set())
-        if len(only) != 1 or region.anchor != "map":
+        if len(readers[region.id]) != 1 or region.anchor != "map":
             continue
-        target = partition.regions[only.pop()]
-        if not _absorbable(partition, region, target, reads, roots):
+        target = partition.regions[min(readers[region.id])]
+        times = copies.of(region, target)
+        if not _absorbable(partition, region, target, times, roots) or (
+                copies.weight(target) + times * copies.weight(region) > partition.limit):
             continue
-        for key in [key for key in readers if region.id in readers[key]]:
-            readers[key] = {target.id if at == region.id else at for at in readers[key]}
+        copies.take(region, times)
+        for producer in reads.pop(region.id):
+            readers[producer] = readers[producer] - {region.id} | {target.id}
+            reads[target.id].add(producer)
         partition.take(target, region)
 
 
+class _Copies:
+    """How often a region computes what it has absorbed: once for each index it is read at.
+
+    ``concatenate(x[32:], x[:32])`` reads x at two places; n of them in a row would make 2**n.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        # Nodes that came together are computed together, and as often as one another.
+        self.origin = {id(node): at for at, region in partition.regions.items()
+                       for node in region.nodes}
+        self.times = dict.fromkeys(partition.regions, 1)
+
+    def of(self, region: Region, target: Region) -> int:
+        """At how many places ``target`` reads ``region``."""
+        places = {(self.origin[id(node)], use.index) for node in target.nodes
+                  for use in self.partition.uses[id(node)] if use.value.node is not None
+                  and self.partition.home[id(use.value.node)] is region}
+        return sum(self.times[origin] for origin, _ in places)
+
+    def weight(self, region: Region) -> int:
+        """Nodes of a region, counted as often as they are computed."""
+        return sum(self.times[self.origin[id(node)]] for node in region.nodes)
+
+    def take(self, region: Region, times: int) -> None:
+        """Note that all of ``region`` will be computed ``times`` times as often."""
+        for origin in {self.origin[id(node)] for node in region.nodes}:
+            self.times[origin] *= times
+
+
 def _absorbable(
-    partition: Partition, region: Region, target: Region,
-    reads: dict[tuple[int, int], set[Index]], roots: set[int],
+    partition: Partition, region: Region, target: Region, times: int, roots: set[int]
 ) -> bool:
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
-    if len(region.nodes) + len(target.nodes) > partition.limit or target.anchor == "scatter":
+    if target.anchor == "scatter" or any(node.op.kind is Kind.GATHER for node in target.nodes):
         return False
-    if any(node.op.kind is Kind.GATHER for node in target.nodes):
-        return False
-    cheap = (len(region.nodes) <= 6
+    cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.name in _CHEAP for node in region.nodes))
     if target.anchor == "contract":
         return cheap
-    times = sum(len(indices) for (at, _), indices in reads.items() if at == region.id)
     grows = product(region.shape) != product(target.shape)
     return cheap or (times == 1 and not grows)
 
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
     """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
-    return _rebuild(graph, grow(graph, limit), _roots(graph))
+    return _rebuild(graph, grow(graph, limit))
 
 
 def grow(graph: Graph, limit: int = LIMIT) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them."""
-    partition, roots = Partition(graph, limit), _roots(graph)
+    partition = Partition(graph, limit)
+    roots = {id(value) for value in graph.results} | partition.opaque
     for node in graph.nodes:
         if not is_transparent(node):
             _grow(partition, node)
@@ -374,20 +433,16 @@ def grow(graph: Graph, limit: int = LIMIT) -> Partition:
     return partition
 
 
-def _roots(graph: Graph) -> set[int]:
-    """Values that must be memory: results, and the bases that scatters add to."""
-    bases = (node.inputs[0] for node in graph.nodes if node.op.kind is Kind.SCATTER)
-    return {id(value) for value in (*graph.results, *bases)}
-
-
 def _grow_root(partition: Partition, node: Node) -> None:
     """A view or constant that must be memory: a region of its own."""
-    shape = node.results[0].shape
-    partition.uses[id(node)] = list(sources(node.results[0], natural(shape)))
+    value, shape = node.results[0], node.results[0].shape
+    partition.uses[id(node)] = [
+        use for piece in pieces(node, Use(value, natural(shape), True))
+        for use in sources(piece.value, piece.index, partition.opaque)]
     partition.add(node, partition.new_region("map", shape), natural(shape))
 
 
-def _rebuild(graph: Graph, partition: Partition, roots: set[int]) -> Graph:
+def _rebuild(graph: Graph, partition: Partition) -> Graph:
     """Regions as ``fused`` nodes, in an order that respects their dependencies."""
     position = {id(node): at for at, node in enumerate(graph.nodes)}
     result = Graph(graph.name)
@@ -395,13 +450,13 @@ def _rebuild(graph: Graph, partition: Partition, roots: set[int]) -> Graph:
     moved: dict[int, Value] = {}
     for param in graph.params:
         moved[id(param)] = result.add_param(param.type, param.name.rpartition(":")[0])
-    needed = _outside_uses(partition, roots)
+    needed = _outside_uses(partition)
     for region in _ordered(partition, position):
         region.nodes.sort(key=lambda node: position[id(node)])
         outputs = [value for node in region.nodes for value in node.results if id(value) in needed]
         if not outputs:
             continue
-        body, inputs = _body(region, outputs)
+        body, inputs = _body(region, outputs, partition.opaque)
         last = outputs[-1].node
         assert last is not None
         locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
@@ -416,9 +471,9 @@ def _rebuild(graph: Graph, partition: Partition, roots: set[int]) -> Graph:
     return result
 
 
-def _outside_uses(partition: Partition, roots: set[int]) -> set[int]:
-    """Values that must be stored: results, bases of scatters, and what other regions read."""
-    needed = set(roots)
+def _outside_uses(partition: Partition) -> set[int]:
+    """Values that must be stored: results, and what other regions read."""
+    needed = {id(value) for value in partition.graph.results}
     for region in partition.regions.values():
         for node in region.nodes:
             for use in partition.uses[id(node)]:
@@ -460,10 +515,11 @@ def _ordered(partition: Partition, position: dict[int, int]) -> list[Region]:
     return order
 
 
-def _body(region: Region, outputs: list[Value]) -> tuple[Graph, list[Value]]:
+def _body(
+    region: Region, outputs: list[Value], opaque: set[int]
+) -> tuple[Graph, list[Value]]:
     """The region as a graph: its nodes, the views and constants it sees through, its inputs."""
     own = {id(node) for node in region.nodes}
-    bases = {id(node.inputs[0]) for node in region.nodes if node.op.kind is Kind.SCATTER}
     body = Graph("body")
     builder = Builder(body, OPS, share=True, fold=False)
     inputs: list[Value] = []
@@ -481,7 +537,7 @@ def _body(region: Region, outputs: list[Value]) -> tuple[Graph, list[Value]]:
                         continue
                     maker = operand.node
                     inline = maker is not None and (id(maker) in own or (
-                        is_transparent(maker) and id(operand) not in bases))
+                        is_transparent(maker) and id(operand) not in opaque))
                     if inline:
                         assert maker is not None
                         pending.append((maker, False))

@@ -174,6 +174,7 @@ _WIDER = frozenset((("f16", "f32"), ("f16", "f64"), ("bf16", "f32"), ("bf16", "f
 def holds(wide: DType, narrow: DType) -> bool:
     """True if every value of ``narrow`` is a value of ``wide``.
 
+    >>> from weft.ir.types import as_dtype
     >>> holds(as_dtype("f64"), as_dtype("i32")), holds(as_dtype("f64"), as_dtype("i64"))
     (True, False)
     """

@@ -134,7 +134,8 @@ class Program:
                          if not slot.var)
         if ran is None or ran[0] < 0:
             raise error("W303", "the arguments do not fit the compiled program",
-                        types=[slot.type for slot in self.plan.params])
+                        types=[slot.type for slot in self.plan.params],
+                        hint="their sizes must make one solution for the symbolic dims")
         raise check_failed(self.plan.checks[ran[0] - 1])
 
 
@@ -170,13 +171,16 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
         raise error("W303", f"'{slot.name}' must be {wanted}, got {array.dtype}"
                             f"{list(array.shape)}", hint=f"convert it: x.astype(np.{numpy})")
     if array.ndim != wanted.rank:
-        raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}")
+        raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}",
+                    hint=f"reshape it to {wanted.rank} dims")
     for axis, (dim, size) in enumerate(zip(wanted.shape, array.shape, strict=True)):
         expected = _expected(dim, bound, size)
         if expected != size:
             known = f" ({dim} is {expected})" if isinstance(dim, Expr) else ""
             raise error("W105" if isinstance(dim, Expr) else "W303",
-                        f"'{slot.name}' must be {wanted}{known}, its axis {axis} has {size}")
+                        f"'{slot.name}' must be {wanted}{known}, its axis {axis} has {size}",
+                        hint="dims with one symbol have one size" if known else
+                             "give it that shape; a dim named by a symbol may have any size")
     dense = np.require(array, numpy, ("C", "A"))
     return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)
 

@@ -142,7 +142,7 @@ def test_fifty_thousand_operations() -> None:
     traced = weft.compile(chain(count)).trace(X, X)
     assert len(traced.graph.nodes) == count
     text = traced.as_text()
-    assert text.count("\n") == count + 2 or text.count("\n") == count + 3
+    assert text.count(" = tanh ") == text.count(" = mul ") == count // 2
     assert print_graph(parse_graph(text)) == text
 
     g = weft.Graph()
@@ -152,13 +152,16 @@ def test_fifty_thousand_operations() -> None:
         for at in range(count):
             if at == 10:
                 early = y
-            y = -y
+            y = np.tanh(y)
     s = weft.Session(g)
-    np.testing.assert_array_equal(s.run(early, {x: X}), X)
+    want = X
+    for _ in range(10):
+        want = np.tanh(want)
+    np.testing.assert_allclose(s.run(early, {x: X}), want, rtol=1e-5)
     assert s.launches == 1
     # Fed near the end, a long graph is a short program.
     late = g.graph.nodes[-11].results[0].name
-    np.testing.assert_array_equal(s.run(y, {late: X}), X)
+    np.testing.assert_allclose(s.run(y, {late: X}), want, rtol=1e-5)
 
 
 def test_a_thousand_operations_compile_and_run() -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +24,6 @@ from weft.frontend.program import make_program
 from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.index import Dim, evaluate, symbol
 from weft.ir.interp import run_graph, run_plan
-from weft.ir.op import Kind
 from weft.ir.ops import OPS
 from weft.ir.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I32, I64, U32, U64, DType, TensorType
@@ -424,7 +422,8 @@ class Program:
         return arrays, {var: array(type_, True) for var, type_ in self.graph.variables.items()}
 
 
-DTYPES = (F32, F32, F64, I64, I32, U32, U64, BOOL)
+from weft.ir.types import DTYPES as _D
+DTYPES = (F32, F64, I64, _D["i8"],_D["u8"],_D["i16"],_D["u16"], BOOL)
 
 
 @st.composite
@@ -556,9 +555,7 @@ def check_partition(partition: Partition, graph: Graph) -> None:
         if not is_transparent(node):
             assert id(node) in homes, f"{node.name} is in no region"
         elif id(node) in homes:
-            bases = {id(other.inputs[0]) for other in graph.nodes
-                     if other.op.kind is Kind.SCATTER}
-            assert id(node.results[0]) in roots | bases, f"{node.name} is a view"
+            assert id(node.results[0]) in roots | partition.opaque, f"{node.name} is a view"
     # Ancestors, found by a walk over the regions' own reads.
     reads = {at: {homes[id(use.value.node)] for node in region.nodes
                   for use in partition.uses[id(node)] if use.value.node is not None} - {at}
@@ -576,15 +573,14 @@ def check_partition(partition: Partition, graph: Graph) -> None:
                          if region.ancestors >> bit & 1}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_strategy_gives_programs_of_all_kinds(seed: int) -> None:
+def test_programs_of_all_kinds_are_drawn() -> None:
     """The tests above would pass on empty programs, too."""
     seen: set[str] = set()
 
-    @settings(max_examples=60, derandomize=True, database=None, deadline=None,
+    @settings(max_examples=400, derandomize=True, database=None, deadline=None,
               phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(programs(steps=20), st.just(seed))
-    def collect(program: Program, _: int) -> None:
+    @given(programs(steps=20))
+    def collect(program: Program) -> None:
         seen.update(node.op.name for node in program.graph.nodes)
 
     collect()

@@ -1,0 +1,502 @@
+"""Wrong programs, as users write them: each function is one, and raises the error of its code.
+
+What is printed for each is in ``tests/golden/errors``; the line that it must point at has the mark
+``# here`` (two are about a file or a text, not about a line). Keep arrays small and names telling:
+people read these texts.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import weft
+
+X, W = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
+BIAS = np.ones(7, np.float32)
+
+
+class Wrong(NamedTuple):
+    """A program and what is expected of its error."""
+
+    code: str
+    kind: type[Exception]
+    run: Callable[[], Any]
+
+
+PROGRAMS: dict[str, Wrong] = {}
+
+
+def wrong(code: str, kind: type[Exception] = weft.Error) -> Callable[..., Any]:
+    def add(run: Callable[[], Any]) -> Callable[[], Any]:
+        PROGRAMS[run.__name__] = Wrong(code, kind, run)
+        return run
+
+    return add
+
+
+# -- shapes -------------------------------------------------------------------------------------
+
+
+@wrong("W101", ValueError)
+def broadcast_mismatch() -> None:
+    @weft.compile
+    def dense(x: Any, w: Any, b: Any) -> Any:
+        return np.maximum(x @ w + b, 0)  # here
+
+    dense(X, W, BIAS)
+
+
+@wrong("W101", ValueError)
+def broadcast_of_unrelated_sizes() -> None:
+    @weft.compile(dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    def add(x: Any, y: Any) -> Any:
+        return x + y  # here
+
+    add(np.ones(3), np.ones(3))
+
+
+@wrong("W101", ValueError)
+def where_with_another_shape() -> None:
+    weft.compile(lambda x: np.where(x > 0, x, BIAS))(X)  # here
+
+
+@wrong("W102", ValueError)
+def concatenate_of_different_widths() -> None:
+    @weft.compile
+    def join(x: Any, w: Any) -> Any:
+        both = np.concatenate([x, w], axis=0)  # here
+        return both.sum()
+
+    join(X, W)
+
+
+@wrong("W103", ValueError)
+def reshape_loses_elements() -> None:
+    @weft.compile
+    def flat(x: Any) -> Any:
+        return x.reshape(5, 2)  # here
+
+    flat(X)
+
+
+@wrong("W104", ValueError)
+def matmul_mismatch() -> None:
+    @weft.compile
+    def attend(q: Any, k: Any) -> Any:
+        scores = q @ k  # here
+        return weft.nn.softmax(scores)
+
+    attend(X, X)
+
+
+@wrong("W104", ValueError)
+def einsum_mismatch() -> None:
+    weft.compile(lambda x, w: np.einsum("ij,ik->jk", x, w))(X, W)  # here
+
+
+@wrong("W105", ValueError)
+def sizes_of_one_symbol_differ() -> None:
+    add = weft.compile(dynamic={"x": {0: "b"}, "y": {0: "b"}})(lambda x, y: x + y)
+    add(np.ones(3), np.ones(4))  # here
+
+
+@wrong("W105", ValueError)
+def dynamic_names_no_argument() -> None:
+    f = weft.compile(dynamic={"z": {0: "b"}})(lambda x: x)
+    f(X)  # here
+
+
+@wrong("W105", ValueError)
+def dynamic_axis_is_not_there() -> None:
+    f = weft.compile(dynamic={"x": {2: "b"}})(lambda x: x)
+    f(X)  # here
+
+
+@wrong("W105", ValueError)
+def a_size_that_follows_from_nothing() -> None:
+    f = weft.compile(dynamic={"x": {0: "s*t"}})(lambda x: x)
+    f(X)  # here
+
+
+# -- dtypes -------------------------------------------------------------------------------------
+
+
+@wrong("W111", TypeError)
+def bits_of_floats() -> None:
+    weft.compile(lambda x: x & 1)(X)  # here
+
+
+@wrong("W123", IndexError)
+def index_by_floats() -> None:
+    weft.compile(lambda x, i: x[i])(X, np.array([0.0, 1.0]))  # here
+
+
+@wrong("W112", TypeError)
+def argument_is_an_object() -> None:
+    class Model:
+        scale = 2.0
+
+    f = weft.compile(lambda model, x: x * model.scale)
+    f(Model(), X)  # here
+
+
+@wrong("W112", TypeError)
+def argument_is_text() -> None:
+    f = weft.compile(lambda x, mode: x)
+    f(X, "train")  # here
+
+
+@wrong("W112", TypeError)
+def argument_holds_text() -> None:
+    f = weft.compile(lambda batch: batch["x"])
+    f({"x": np.array(["a", "b"])})  # here
+
+
+@wrong("W112", TypeError)
+def static_argument_is_a_list() -> None:
+    f = weft.compile(static_argnames="axes")(lambda x, axes: x.sum(axis=tuple(axes)))
+    f(X, [0, 1])  # here
+
+
+@wrong("W112", TypeError)
+def static_name_is_no_argument() -> None:
+    weft.compile(static_argnames="axis")(lambda x, axes: x)  # here
+
+
+@wrong("W112", TypeError)
+def result_is_no_array() -> None:
+    @weft.compile  # here
+    def shape(x: Any) -> Any:
+        return {"shape": f"{x.dtype}"}
+
+    shape(X)
+
+
+@wrong("W113", TypeError)
+def unsupported_function() -> None:
+    weft.compile(lambda x: np.linalg.svd(x))(X)  # here
+
+
+@wrong("W113", TypeError)
+def unsupported_option() -> None:
+    weft.compile(lambda x: np.sum(x, where=x > 0))(X)  # here
+
+
+@wrong("W113", TypeError)
+def unsupported_method() -> None:
+    weft.compile(lambda x: x.partition(2))(X)  # here
+
+
+@wrong("W114", TypeError)
+def gradient_of_a_vector() -> None:
+    loss = weft.grad(lambda w: (X @ w).sum(axis=0))
+    loss(W)  # here
+
+
+# -- axes and indices ---------------------------------------------------------------------------
+
+
+@wrong("W121", IndexError)
+def axis_out_of_range() -> None:
+    weft.compile(lambda x: x.sum(axis=2))(X)  # here
+
+
+@wrong("W122", IndexError)
+def index_out_of_range() -> None:
+    weft.compile(lambda x: x[3])(X)  # here
+
+
+@wrong("W122", IndexError)
+def too_many_indices() -> None:
+    weft.compile(lambda x: x[0, 0, 0])(X)  # here
+
+
+@wrong("W123")
+def mask_changes_the_shape() -> None:
+    weft.compile(lambda x: x[x > 0])(X)  # here
+
+
+@wrong("W124", IndexError)
+def row_out_of_range_at_run_time() -> None:
+    @weft.compile
+    def lookup(table: Any, ids: Any) -> Any:
+        rows = table[ids]  # here
+        return rows.sum(axis=0)
+
+    lookup(X, np.array([0, 2, 3]))
+
+
+@wrong("W124", IndexError)
+def scatter_out_of_range_at_run_time() -> None:
+    @weft.compile
+    def count(x: Any, ids: Any) -> Any:
+        return x.at[ids].add(1.0)  # here
+
+    count(X, np.array([1, -4]))
+
+
+# -- tracing ------------------------------------------------------------------------------------
+
+
+@wrong("W201", TypeError)
+def tracer_in_if() -> None:
+    @weft.compile
+    def relu(x: Any) -> Any:
+        if x.sum() > 0:  # here
+            return x
+        return x * 0
+
+    relu(X)
+
+
+@wrong("W201", TypeError)
+def tracer_in_while() -> None:
+    @weft.compile
+    def halve(x: Any) -> Any:
+        while np.max(x) > 1:  # here
+            x = x / 2
+        return x
+
+    halve(X)
+
+
+@wrong("W201", TypeError)
+def tracer_in_range() -> None:
+    @weft.compile
+    def power(x: Any, n: Any) -> Any:
+        for _ in range(n):  # here
+            x = x * x
+        return x
+
+    power(X, 3)
+
+
+@wrong("W201", TypeError)
+def math_of_a_tracer() -> None:
+    weft.compile(lambda x: math.sqrt(x.sum()))(X)  # here
+
+
+@wrong("W201", TypeError)
+def item_of_a_tracer() -> None:
+    weft.compile(lambda x: x.sum().item())(X)  # here
+
+
+@wrong("W201", TypeError)
+def plain_array_of_a_tracer() -> None:
+    weft.compile(lambda x: np.asarray(x))(X)  # here
+
+
+@wrong("W201", TypeError)
+def size_from_a_tracer() -> None:
+    weft.compile(lambda n: np.zeros(n))(3)  # here
+
+
+@wrong("W203", TypeError)
+def store_into_a_plain_array() -> None:
+    @weft.compile
+    def fill(x: Any) -> Any:
+        out = np.zeros(3)
+        out[0] = x.sum()  # here
+        return out
+
+    fill(X)
+
+
+@wrong("W202", TypeError)
+def leaked_tracer() -> None:
+    kept: list[Any] = []
+
+    @weft.compile
+    def leak(x: Any) -> Any:
+        h = np.tanh(x)
+        kept.append(h)
+        return h
+
+    leak(X)
+    kept[0] + 1  # here
+
+
+@wrong("W203", TypeError)
+def argument_changed_in_place() -> None:
+    @weft.compile
+    def clear(x: Any) -> Any:
+        x[0] = 0  # here
+        return x
+
+    clear(X)
+
+
+@wrong("W203", TypeError)
+def view_changed_in_place() -> None:
+    @weft.compile
+    def clear(x: Any) -> Any:
+        y = x * 1
+        row = y[0]
+        row[:] = 0  # here
+        return y
+
+    clear(X)
+
+
+@wrong("W203", TypeError)
+def array_changed_while_tracing() -> None:
+    table = np.arange(4.0)
+
+    @weft.compile
+    def lookup(x: Any) -> Any:
+        y = x * table  # here
+        table[0] = 7
+        return y
+
+    lookup(X)
+
+
+@wrong("W204", TypeError)
+def values_of_two_graphs() -> None:
+    one, two = weft.Graph("one"), weft.Graph("two")
+    with one.as_default():
+        x = weft.placeholder("f32", (3,), name="x")
+    with two.as_default():
+        y = weft.placeholder("f32", (3,), name="y")
+        x + y  # here
+
+
+@wrong("W204", TypeError)
+def placeholder_without_a_graph() -> None:
+    weft.placeholder("f32", (3,))  # here
+
+
+# -- sessions -----------------------------------------------------------------------------------
+
+
+def session() -> tuple[weft.Session, Any, Any]:
+    g = weft.Graph("mlp")
+    with g.as_default():
+        x = weft.placeholder("f32", (3, 4), name="x")
+        with weft.name_scope("layer1"):
+            relu = weft.nn.relu(x @ W)
+    return weft.Session(g), x, relu
+
+
+@wrong("W301", KeyError)
+def fetch_of_an_unknown_name() -> None:
+    s, x, _ = session()
+    s.run("layer1/rely:0", {x: X})  # here
+
+
+@wrong("W301", KeyError)
+def feed_of_an_unknown_name() -> None:
+    s, _, relu = session()
+    s.run(relu, {"y:0": X})  # here
+
+
+@wrong("W301", KeyError)
+def fetch_of_an_array() -> None:
+    s, x, _ = session()
+    s.run(X, {x: X})  # here
+
+
+@wrong("W302", KeyError)
+def missing_feed() -> None:
+    g = weft.Graph("mlp")
+    with g.as_default():
+        x = weft.placeholder("f32", (3, 4), name="x")
+        logits = x @ W  # here
+    weft.Session(g).run(logits)
+
+
+@wrong("W303", KeyError)
+def feed_of_another_shape() -> None:
+    s, x, relu = session()
+    s.run(relu, {x: X.T})  # here
+
+
+@wrong("W303", KeyError)
+def feed_of_another_dtype() -> None:
+    s, x, relu = session()
+    s.run(relu, {x: X * 1j})  # here
+
+
+@wrong("W303", KeyError)
+def lowered_for_other_arguments() -> None:
+    dense = weft.compile(lambda x, w: x @ w).lower("f32[b,4]", W).compile()
+    dense(X.astype(np.float64), W)  # here
+
+
+@wrong("W304", KeyError)
+def variable_of_another_shape() -> None:
+    w = weft.Variable(W, name="weights")
+
+    @weft.compile
+    def step(g: Any) -> None:
+        w.assign(w - g.sum())
+        w.assign(g)  # here
+
+    step(X)
+
+
+@wrong("W304", KeyError)
+def variable_assigned_outside() -> None:
+    w = weft.Variable(W, name="weights_2")
+    w.assign(X)  # here
+
+
+# -- devices, targets, artifacts, options -------------------------------------------------------
+
+
+@wrong("W401")
+def unknown_device() -> None:
+    weft.compile(device="tpu:0")(lambda x: x)  # here
+
+
+@wrong("W401")
+def text_that_is_no_device() -> None:
+    with weft.device("graphics card"):  # here
+        pass
+
+
+@wrong("W401")
+def no_such_device() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f32", (3,), name="x")
+        with weft.device("cpu:3"):
+            y = np.tanh(x)  # here
+    weft.Session(g).run(y, {x: np.ones(3, np.float32)})
+
+
+@wrong("W402")
+def unknown_target() -> None:
+    f = weft.compile(target="pentium3")(lambda x: x)
+    f(X)  # here
+
+
+@wrong("W403")
+def no_artifact() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        weft.load(Path(folder) / "missing")
+
+
+@wrong("W405")
+def recompilation_forbidden() -> None:
+    f = weft.compile(on_recompile="error")(lambda x, k: x * k)
+    f(X, 2.0)
+    f(X[:2], 2.0)  # here
+
+
+@wrong("W113", TypeError)
+def unknown_policy() -> None:
+    weft.compile(on_recompile="never")(lambda x: x)  # type: ignore[call-overload]  # here
+
+
+@wrong("W501", ValueError)
+def text_that_is_no_type() -> None:
+    from weft.ir.parser import parse
+
+    parse("graph @f(%x: f32[3) -> () {}")

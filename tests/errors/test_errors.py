@@ -1,0 +1,89 @@
+"""The corpus of wrong programs: what each prints is in ``tests/golden/errors``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.ir.diagnose import CODES
+
+from . import programs
+from .programs import PROGRAMS
+
+ROOT = Path(weft.__file__).parent
+HERE = Path(programs.__file__)
+MOST_LINES = 15
+
+
+def error_of(name: str) -> weft.Error:
+    program = PROGRAMS[name]
+    with pytest.raises(program.kind) as caught:
+        program.run()
+    assert isinstance(caught.value, weft.Error)
+    return caught.value
+
+
+def marked_lines(name: str) -> list[int]:
+    lines, first = inspect.getsourcelines(PROGRAMS[name].run)
+    return [first + at for at, line in enumerate(lines) if line.rstrip().endswith("# here")]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_error(name: str, golden: Callable[[str, str], None]) -> None:
+    """Code, exception, the user's line, length; and the text itself."""
+    problem = error_of(name)
+    text = str(problem)
+    assert problem.code == PROGRAMS[name].code, text
+    assert text.startswith(f"{problem.code}: ")
+    assert [loc.line for loc in problem.locs if loc.file == str(HERE)][:1] == marked_lines(name)
+    assert len(text.splitlines()) <= MOST_LINES
+    assert "\n  fix: " in text or problem.code == "W501", text
+    shown = re.sub(re.escape(str(HERE)) + r":\d+", HERE.name, text)
+    shown = re.sub(r"/\S*(?=/missing)", "folder", shown)
+    assert str(ROOT) not in shown and "site-packages" not in shown, shown
+    golden(shown, f"errors/{name}.txt")
+
+
+def test_the_corpus_is_large_and_has_every_kind() -> None:
+    assert len(PROGRAMS) >= 50
+    covered = {program.code for program in PROGRAMS.values()}
+    # W404 needs a machine without a linker, W601 a defect of Weft.
+    assert set(CODES) - covered == {"W404", "W601"}
+
+
+def test_no_golden_file_is_left_over() -> None:
+    folder = HERE.parent.parent / "golden" / "errors"
+    assert {path.stem for path in folder.glob("*.txt")} == set(PROGRAMS)
+
+
+def run(name: str, **environment: str) -> list[str]:
+    """What the interpreter prints for a program, as a user would see it."""
+    code = (f"import sys; sys.path.insert(0, {str(HERE.parent.parent)!r})\n"
+            f"from errors.programs import PROGRAMS\nPROGRAMS[{name!r}].run()\n")
+    found = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True,
+                           env={**os.environ, **environment})
+    assert found.returncode == 1 and found.stdout == ""
+    return found.stderr.splitlines()
+
+
+@pytest.mark.parametrize("name", [
+    "broadcast_mismatch", "tracer_in_if", "row_out_of_range_at_run_time", "missing_feed",
+    "gradient_of_a_vector", "unknown_target", "lowered_for_other_arguments"])
+def test_tracebacks_have_the_users_frames_only(name: str) -> None:
+    lines = run(name)
+    assert not any(str(ROOT / layer) in line for line in lines
+                   for layer in ("frontend", "runtime", "codegen", "passes", "ir"))
+    assert any(f'"{HERE}"' in line for line in lines)
+
+
+def test_all_frames_on_request() -> None:
+    lines = run("broadcast_mismatch", WEFT_TRACEBACK="full")
+    assert any(str(ROOT / "frontend" / "compile.py") in line for line in lines)

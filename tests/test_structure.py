@@ -1,0 +1,218 @@
+"""The shape of the package: layers, imports, tables, names, error codes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import weft
+from weft.codegen.llvm_scalar import LLVM_PRIMITIVES
+from weft.codegen.triton_scalar import TRITON_PRIMITIVES
+from weft.ir.diagnose import CODES
+from weft.ir.op import Kind
+from weft.ir.ops import OPS
+from weft.ir.scalar import PRIMITIVES
+from weft.ir.scalar_expand import EXPANSIONS
+
+ROOT = Path(weft.__file__).parent
+LAYERS = {
+    "ir": {"ir"}, "passes": {"ir", "passes"}, "codegen": {"ir", "codegen"},
+    "runtime": {"ir", "runtime"}, "frontend": {"ir", "passes", "codegen", "runtime", "frontend"},
+    "": {"ir", "frontend", "runtime"},
+}
+SOURCES = sorted([*ROOT.glob("*.py"), *(path for layer in LAYERS if layer
+                                        for path in (ROOT / layer).glob("*.py"))])
+# Where a third-party package may be used, besides NumPy and ml_dtypes; all but safetensors are
+# too slow to import before they are needed.
+HOMES = {"llvmlite": r"codegen/llvm_.*", "triton": r"codegen/triton_.*", "networkx": r".*",
+         "safetensors": r".*", "sklearn": r"frontend/demo.*", "matplotlib": r"frontend/demo.*",
+         "rich": r"frontend/.*", "cuda": r"runtime/.*"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[tuple[ast.stmt, bool, str]]:
+    """Each import of a file: the statement, whether it runs on import, and ``layer`` or package.
+
+    An import for type checkers only, under ``if TYPE_CHECKING``, has to keep the layers as well.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = name_of(path).split("/")[:-1]
+
+    def walk(node: ast.AST, runs: bool) -> Iterator[tuple[ast.stmt, bool, str]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield child, runs, alias.name
+            elif isinstance(child, ast.ImportFrom):
+                if child.level:
+                    base = package[:len(package) - child.level + 1]
+                    names = [*base, *(child.module or "").split(".")]
+                    if child.module:
+                        yield child, runs, "." + ".".join(name for name in names if name)
+                    else:
+                        for alias in child.names:
+                            yield child, runs, "." + ".".join([*base, alias.name])
+                else:
+                    yield child, runs, child.module or ""
+            inner = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            only_types = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+            yield from walk(child, runs and not inner and not only_types)
+
+    yield from walk(tree, True)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_layers(path: Path) -> None:
+    """ir <- passes, codegen, runtime <- frontend; imports inside functions are no exception."""
+    layer = path.parent.name if path.parent != ROOT else ""
+    for statement, _, target in imports(path):
+        place = f"{name_of(path)}:{statement.lineno}"
+        if target.startswith("."):
+            wanted = target[1:].split(".")[0]
+            assert wanted in LAYERS[layer] or not layer, f"{place} imports {target}"
+        else:
+            assert target.split(".")[0] != "weft", f"{place}: imports of the package are relative"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_third_party_imports(path: Path) -> None:
+    allowed = {"numpy", "ml_dtypes", *sys.stdlib_module_names}
+    for statement, runs, target in imports(path):
+        place = f"{name_of(path)}:{statement.lineno}"
+        package = target.split(".")[0]
+        if target.startswith(".") or package in allowed:
+            continue
+        assert package in HOMES, f"{place} imports {package}"
+        assert not name_of(path).startswith("ir/"), f"{place}: ir needs NumPy only"
+        assert re.match(HOMES[package], name_of(path)), f"{place} imports {package}"
+        assert not runs or package == "safetensors", f"{place}: import {package} on first use"
+
+
+def changes(path: Path) -> Iterator[str]:
+    """Module globals that functions of the module change."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    targets = [target for statement in tree.body
+               if isinstance(statement, (ast.Assign, ast.AnnAssign))
+               for target in (statement.targets if isinstance(statement, ast.Assign)
+                              else [statement.target])]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield from node.names
+        method = isinstance(node, ast.Attribute) and node.attr in (
+            "append", "add", "update", "setdefault", "pop", "clear", "extend", "insert")
+        stored = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        if (method or stored) and isinstance(node.value, ast.Name):  # type: ignore[attr-defined]
+            name = node.value.id  # type: ignore[attr-defined]
+            if name in names:
+                yield name
+
+
+def test_no_mutable_module_globals() -> None:
+    """But for the registry of expansions, which is filled while its module is imported."""
+    found = {(name_of(path), name) for path in SOURCES for name in changes(path)}
+    assert found <= {("ir/scalar_math.py", "EXPANSIONS")}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.stat().st_size], ids=name_of)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert doc, f"{name_of(path)} has no docstring"
+
+
+def python(code: str) -> str:
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], text=True,
+                         capture_output=True, check=True)
+    assert run.stderr == ""
+    return run.stdout
+
+
+def test_import_is_quiet_and_light() -> None:
+    heavy = ("llvmlite", "triton", "networkx", "sklearn", "matplotlib", "rich", "torch", "ray",
+             "scipy", "hypothesis", "multiprocessing", "asyncio")
+    code = f"""
+import os, sys, threading
+import numpy
+tasks = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+before = set(sys.modules)
+import weft
+loaded = [name for name in {heavy!r} if name in sys.modules and name not in before]
+after = len(os.listdir("/proc/self/task")) if tasks else 0
+assert not loaded, loaded
+assert threading.active_count() == 1 and after == tasks
+"""
+    assert python(code) == ""
+
+
+def test_a_function_is_compiled_without_the_gpu_packages() -> None:
+    code = """
+import sys
+import numpy, weft
+weft.compile(lambda x: (x @ x).sum())(numpy.ones((3, 3)))
+heavy = ("triton", "torch", "rich", "matplotlib", "sklearn", "networkx")
+print([name for name in heavy if name in sys.modules])
+"""
+    assert python(code) == "[]\n"
+
+
+def test_the_back_ends_know_the_same_primitives() -> None:
+    base = {name for name, primitive in PRIMITIVES.items() if not primitive.composite}
+    assert set(LLVM_PRIMITIVES) == base
+    assert set(TRITON_PRIMITIVES) == base
+    assert set(EXPANSIONS) >= {name for name, p in PRIMITIVES.items() if p.composite}
+
+
+def test_every_op_that_computes_has_a_schedule() -> None:
+    lowered = {Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.GATHER, Kind.SCATTER}
+    assert {op.kind for op in OPS.values()} <= lowered | {Kind.EFFECT, Kind.REGION}
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """What ``weft.__all__`` names, with the methods of its classes and names of its modules."""
+    for name in weft.__all__:
+        thing = getattr(weft, name)
+        yield name, thing
+        own = vars(thing) if isinstance(thing, (type, ModuleType)) else {}
+        for label, part in own.items():
+            function = inspect.unwrap(part) if callable(part) else part
+            if label.startswith("_") or not callable(part):
+                continue
+            inside = getattr(function, "__module__", "").startswith("weft")
+            if isinstance(thing, type) or (inside and getattr(part, "__module__", "")
+                                           == thing.__name__):
+                yield f"{name}.{label}", part
+
+
+def test_public_names_are_documented_and_sorted() -> None:
+    assert list(weft.__all__) == sorted(weft.__all__, key=lambda name: (not name.isupper(),
+                                                                        name.islower(), name))
+    undocumented = [name for name, thing in public() if callable(thing) and not thing.__doc__]
+    assert undocumented == []
+
+
+def test_error_codes_are_those_of_the_table() -> None:
+    """Each code of the table can be raised, and each code that is raised is in the table."""
+    raised: dict[str, str] = {}
+    for path in SOURCES:
+        if name_of(path) == "ir/diagnose.py":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(
+                    r"W\d{3}", node.value):
+                raised.setdefault(node.value, f"{name_of(path)}:{node.lineno}")
+    unknown = {code: place for code, place in raised.items() if code not in CODES}
+    assert unknown == {}
+    assert set(CODES) - set(raised) == set()
