@@ -63,7 +63,12 @@ def lanes_of(kernel: Kernel, target: Target) -> int:
         # Down a column each row is another page: take as much of it as fits in registers.
         sums = sum(isinstance(stmt, Reduce) for stmt in kernel.body)
         registers = max(2, min(target.registers // 2, 16) // max(1, sums))
-    return max(4, registers * target.vector_bits // bits)
+    width = max(4, registers * target.vector_bits // bits)
+    vector = next((axis for axis in kernel.axes if axis.block != 1), None)
+    if vector is not None and isinstance(vector.extent, int):
+        # Lanes past the end of a short axis would be masked off in every step.
+        width = min(width, max(4, 1 << max(0, vector.extent - 1).bit_length()))
+    return width
 
 
 def is_heavy(stmt: Stmt) -> bool:

@@ -1,0 +1,77 @@
+"""Fusion: what becomes one kernel, and what is never computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.stages import Lowered
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
+def layer_norm(x: Any) -> Any:
+    d = x - np.mean(x, axis=1, keepdims=True)
+    return d / np.sqrt(np.mean(d * d, axis=1, keepdims=True) + 1e-5)
+
+
+def dense(x: Any) -> Any:
+    w = np.ones((x.shape[1], 24), np.float32)
+    return np.tanh(x @ w + 1)
+
+
+def norm_gradient(x: Any) -> Any:
+    return weft.grad(lambda x: np.sum(layer_norm(x) ** 3))(x)
+
+
+def lowered(function: Callable[..., Any], *specs: str) -> Lowered:
+    return weft.compile(function).lower(*specs)
+
+
+@pytest.mark.parametrize("function", [softmax, layer_norm, dense, norm_gradient])
+def test_one_kernel(function: Callable[..., Any]) -> None:
+    assert lowered(function, "f32[32,48]").stages.plan.launches == 1
+
+
+def roll_1d(u: Any) -> Any:
+    return 0.5 * u + 0.25 * (np.roll(u, 1) + np.roll(u, -1))
+
+
+def concatenate_1d(u: Any) -> Any:
+    left, right = np.concatenate([u[:1], u[:-1]]), np.concatenate([u[1:], u[-1:]])
+    return 0.5 * u + 0.25 * (left + right)
+
+
+def pad_2d(u: Any) -> Any:
+    centre = u[1:-1, 1:-1]
+    around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+    return np.pad(centre + 0.1 * (around - 4 * centre), 1)
+
+
+@pytest.mark.parametrize(("sweep", "spec"), [
+    (roll_1d, "f64[500]"), (concatenate_1d, "f64[500]"), (pad_2d, "f64[20,30]")])
+def test_stencils_compute_each_sweep_once(sweep: Callable[..., Any], spec: str) -> None:
+    """A neighbour's value is loaded, not computed again: work grows with the sweeps, no faster."""
+
+    def sweeps(count: int) -> Callable[..., Any]:
+        def run(u: Any) -> Any:
+            for _ in range(count):
+                u = sweep(u)
+            return u
+        return run
+
+    def work(count: int) -> int:
+        return sum(len(call.kernel.body) for call in
+                   lowered(sweeps(count), spec).stages.lowered[0])
+
+    assert work(16) <= 2.1 * work(8)
+    shape = [int(n) for n in spec[4:-1].split(",")]
+    u = np.random.default_rng(0).normal(size=shape)
+    np.testing.assert_allclose(weft.compile(sweeps(8))(u), sweeps(8)(u), rtol=1e-12, atol=1e-14)
