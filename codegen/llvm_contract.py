@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from ..ir.index import ceil_div, product
 from ..ir.kernel import Contract, Kernel, Stmt
+from .cost import is_composite
 from .gemm_plan import Access
 from .llvm_dims import emit_dim
 from .llvm_gemm import Size, emit_task
 from .llvm_scalar import LlvmValue
 from .llvm_stmt import Scope, StmtEmitter
 from .llvm_text import FunctionText
+from .llvm_types import LLVM_TYPES, vector_type
 from .target import Target
 from .tile import find_product, operand_access
 
@@ -76,17 +78,7 @@ def emit_contract(
     lhs, rhs = (_Operand(emitter, scope, name, free, k,
                          operand_access(kernel, name, free, k))
                 for name, free in ((found.stmt.lhs, m), (found.stmt.rhs, n)))
-    after = _after(kernel, found.stmt, scope)
-
-    def epilogue(
-        f: FunctionText, row: str, column: str, sums: str, width: int, mask: str | None
-    ) -> None:
-        outer = scope.child()
-        outer.axes[m] = row
-        inner = outer.step(n, column, width, mask)
-        inner.values[found.stmt.name] = LlvmValue(sums, found.stmt.dtype.name, width)
-        for stmt in after:
-            emitter.emit(inner, stmt)
+    epilogue = _Epilogue(emitter, scope, found.stmt, m, n)
 
     def extent(name: str) -> Size:
         size = kernel.axis(name).extent
@@ -96,6 +88,64 @@ def emit_contract(
     extents = (extent(m), extent(n), extent(k))
     emit_task(f, plan, _local_task(f, kernel, task, m, n, emitter), extents, lhs, rhs, epilogue,
               scratch)
+
+
+class _Epilogue:
+    """What happens to finished sums: the statements after the contraction, ending in stores.
+
+    Transcendental functions bring dozens of constants. LLVM keeps such in registers over all
+    loops, from which it would evict the accumulators: then the epilogue is a function of its own.
+    """
+
+    def __init__(
+        self, emitter: StmtEmitter, scope: Scope, stmt: Contract, m: str, n: str
+    ) -> None:
+        self.emitter, self.scope, self.stmt, self.m, self.n = emitter, scope, stmt, m, n
+        self.after = _after(emitter.kernel, stmt, scope)
+        self.outlined = any(map(is_composite, self.after))
+
+    def __call__(
+        self, f: FunctionText, row: str, column: str, sums: str, width: int, mask: str | None
+    ) -> None:
+        if not self.outlined:
+            self._emit(self.emitter, self.scope, (row, column, sums, width, mask))
+            return
+        vector = vector_type(LLVM_TYPES[self.stmt.dtype.name], width)
+        fixed = [axis.name for axis in self.emitter.kernel.axes if axis.name in self.scope.axes]
+        args = [("ptr", "%context"), *(("i64", self.scope.axes[name]) for name in fixed),
+                ("i64", row), ("i64", column), (vector, sums)]
+        if mask is not None:
+            args.append((vector_type("i1", width), mask))
+        name = self._helper(f, fixed, [type_ for type_, _ in args], width, mask is not None)
+        f.do(f"call void @{name}({', '.join(f'{type_} {value}' for type_, value in args)})")
+
+    def _emit(
+        self, emitter: StmtEmitter, scope: Scope, at: tuple[str, str, str, int, str | None]
+    ) -> None:
+        row, column, sums, width, mask = at
+        outer = scope.child()
+        outer.axes[self.m] = row
+        inner = outer.step(self.n, column, width, mask)
+        inner.values[self.stmt.name] = LlvmValue(sums, self.stmt.dtype.name, width)
+        for stmt in self.after:
+            emitter.emit(inner, stmt)
+
+    def _helper(
+        self, f: FunctionText, fixed: list[str], types: list[str], width: int, masked: bool
+    ) -> str:
+        """Emit the epilogue as a function; ``fixed`` axes are arguments after the context."""
+        name = f"{f.name}_epilogue{len(f.helpers)}"
+        words = ["context", *(f"axis_{at}" for at in range(len(fixed))), "row", "column", "sums"]
+        words += ["mask"] if masked else []
+        helper = FunctionText("void", name, list(zip(types, words, strict=True)),
+                              linkage="internal", attributes="noinline nounwind")
+        emitter = StmtEmitter(helper, self.emitter.kernel)
+        axes = emitter.dims | {axis: f"%axis_{at}" for at, axis in enumerate(fixed)}
+        self._emit(emitter, Scope(axes), ("%row", "%column", "%sums", width,
+                                          "%mask" if masked else None))
+        helper.ret()
+        f.helpers.append(helper)
+        return name
 
 
 def _local_task(

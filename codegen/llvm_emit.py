@@ -29,8 +29,8 @@ from ..ir.kernel import (
     axes_of,
     identity,
 )
-from ..ir.scalar import PRIMITIVES
 from ..ir.types import DType
+from .cost import is_heavy
 from .llvm_contract import emit_contract
 from .llvm_dims import emit_dim
 from .llvm_scalar import LlvmValue
@@ -41,7 +41,6 @@ from .nest import Phase, loop_axis, phases
 from .target import Target
 
 SPILL_BYTES = 32 << 10  # of one value's row: it has to stay in the first-level cache
-_HEAVY = ("div", "sqrt", "idiv", "irem", "fmod")
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -69,12 +68,6 @@ def lanes_of(kernel: Kernel, target: Target) -> int:
         # Lanes past the end of a short axis would be masked off in every step.
         width = min(width, max(4, 1 << max(0, vector.extent - 1).bit_length()))
     return width
-
-
-def is_heavy(stmt: Stmt) -> bool:
-    """True for statements that cost more than a load from the first-level cache."""
-    prim = getattr(stmt, "prim", "")
-    return bool(prim) and (PRIMITIVES[prim].composite or prim in _HEAVY)
 
 
 class _KernelEmitter:

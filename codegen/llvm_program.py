@@ -14,31 +14,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.index import Dim, symbol
-from ..ir.kernel import Apply, Contract, Kernel, Reduce
+from ..ir.kernel import Kernel
 from ..ir.plan import Alloc, Copy, Launch, Plan, tasks_of
-from ..ir.scalar import PRIMITIVES
+from .cost import kernel_work
 from .llvm_dims import argument_sizes, emit_dim, symbols_from
 from .llvm_emit import emit_kernel
 from .llvm_entry import EntrySpec, emit_entry
 from .llvm_stmt import NOWHERE
 from .llvm_text import FunctionText, module_text
 from .target import Target
-from .tile import work_of
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
 PARALLEL_WORK = 1 << 18
-_COMPOSITE_COST = 12
-
-
-def kernel_work(kernel: Kernel) -> Dim:
-    """An estimate of a launch's scalar operations."""
-    cost = 1
-    for stmt in kernel.body:
-        if isinstance(stmt, Apply):
-            cost += _COMPOSITE_COST if PRIMITIVES[stmt.prim].composite else 1
-        elif isinstance(stmt, (Reduce, Contract)):
-            cost += 1
-    return work_of(kernel) * cost
 
 
 def emit_program(

@@ -46,6 +46,7 @@ class FunctionText:
         self.header = " ".join(filter(None, words))
         self.name = name
         self.declarations: set[str] = set()
+        self.helpers: list[FunctionText] = []  # functions that this one calls, for its module
         self._entry: list[str] = []
         self._lines: list[str] = []
         self._fresh = 0
@@ -162,6 +163,7 @@ def module_text(
     functions: Sequence[FunctionText], globals_: Sequence[str] = (), prelude: str = ""
 ) -> str:
     """One LLVM module: globals, functions, and each declaration once unless defined here."""
+    functions = [part for function in functions for part in (*function.helpers, function)]
     defined = {function.name for function in functions}
     declarations = sorted(
         {

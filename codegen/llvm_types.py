@@ -7,12 +7,23 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ..ir.diagnose import error
+from ..ir.kernel import Kernel
 from ..ir.types import DType
 
 LLVM_TYPES = MappingProxyType({
     "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
     "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "f32": "float", "f64": "double",
 })
+
+
+def check_dtypes(kernel: Kernel) -> None:
+    """Raise DTypeError (W111) for a dtype that CPUs do not compute with yet."""
+    for dtype in (*(param.type.dtype for param in kernel.params),
+                  *(stmt.dtype for stmt in kernel.body if stmt.name)):
+        if dtype.name not in LLVM_TYPES:
+            raise error("W111", f"there is no arithmetic in {dtype} on a CPU yet",
+                        locs=kernel.locs, hint="convert to float32 first: x.astype(np.float32)")
 
 
 def memory_type(dtype: DType) -> str:

@@ -27,7 +27,7 @@ from ..ir.kernel import (
     store_axes,
 )
 from .gemm_plan import Access, GemmPlan, GemmTarget, plan_gemm
-from .llvm_types import LLVM_TYPES
+from .llvm_types import LLVM_TYPES, check_dtypes
 from .nest import loop_axis
 from .target import Target
 
@@ -39,7 +39,12 @@ GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
 
 def tile(kernel: Kernel, target: Target) -> Kernel:
-    """Choose axis kinds and blocks of a lowered kernel for ``target``."""
+    """Choose axis kinds and blocks of a lowered kernel for ``target``.
+
+    Raises DTypeError (W111) for a kernel with a dtype that the target does not compute with.
+    """
+    if target.kind == "cpu":
+        check_dtypes(kernel)
     kernel = _collapse(_drop_unit_axes(kernel))
     if any(isinstance(stmt, Contract) for stmt in kernel.body):
         return _tile_contract(kernel, target)

@@ -26,7 +26,7 @@ from . import tree
 from .boundary import boundary, leave
 from .export import ExportJob, write_artifact
 from .pipeline import Options, Stages
-from .program import make_program
+from .program import make_program, paused_collector
 from .scope import active
 from .source import user_loc
 from .spec import Spec
@@ -161,9 +161,10 @@ class Function(Generic[P, R]):
                 raise error("W405", f"{self.__name__} would be compiled again: "  # type: ignore[attr-defined]
                                     f"{self._difference(names, types)}", locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
-            traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
-            stages, sources = stages_of(traced, self.options)
-            program = make_program(stages, sources, traced.variables)
+            with paused_collector():
+                traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
+                stages, sources = stages_of(traced, self.options)
+                program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn":
                 self._warn(names, types, spent)
@@ -280,6 +281,8 @@ def _miss(*args: Any) -> Any:
 def _kind_of(leaf: Any) -> Any:
     """What of an argument decides the code, as cheaply as possible."""
     if isinstance(leaf, np.ndarray):
+        if type(leaf) is not np.ndarray:  # a subclass may be one that is refused
+            return type(leaf), leaf.dtype, leaf.shape
         return leaf.dtype, leaf.shape
     if isinstance(leaf, np.generic):
         return leaf.dtype

@@ -22,7 +22,7 @@ from . import tree
 from .boundary import boundary
 from .graph import Graph
 from .pipeline import Options, Stages
-from .program import make_program
+from .program import make_program, paused_collector
 from .scope import active
 from .source import user_loc
 from .tracer import Tracer
@@ -165,7 +165,8 @@ class Session:
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
         stages = Stages(pruned.graph, self._options)
-        return Compiled(stages, make_program(stages, sources, self.graph.variables))
+        with paused_collector():
+            return Compiled(stages, make_program(stages, sources, self.graph.variables))
 
 
 def _convert(value: Value, given: Any) -> Any:

@@ -163,6 +163,9 @@ def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Di
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
     """Kind and type of an argument leaf. Raises DTypeError (W112) if it cannot be traced."""
     if isinstance(leaf, (np.ndarray, np.generic)):
+        if leaf.__array_priority__ > 0:  # NumPy would let it have its way: matrices, masks, units
+            raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
+                                "own", locs=user_loc(), hint="pass np.asarray(x)")
         if leaf.dtype.kind != "c":
             try:
                 return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -242,6 +243,80 @@ def test_nothing_that_cannot_be_traced_is_taken_silently() -> None:
                 np.array(["2020-01-01"], "M8[D]")):
         with pytest.raises(TypeError, match="W112"):
             weft.compile(lambda x: x)(bad)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_arrays_with_arithmetic_of_their_own_are_refused() -> None:
+    """A mask would be lost, and a matrix multiplies otherwise; also after a plain array came."""
+    square = weft.compile(lambda x: x * x)
+    for first in (False, True):
+        if first:
+            square(np.ones((2, 2)))
+        for own in (np.ma.masked_array(np.ones((2, 2)), np.eye(2)), np.matrix(np.ones((2, 2)))):
+            with pytest.raises(TypeError, match=r"W112.*arithmetic of its own"):
+                square(own)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16"])
+def test_narrow_floats_are_refused_for_now(dtype: str) -> None:
+    x = np.ones((3, 3), ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    for function in (lambda x: x * 2, lambda x: x @ x, lambda x: x.sum()):
+        with pytest.raises(TypeError, match=r"W111: there is no arithmetic in b?f16") as caught:
+            weft.compile(function)(x)
+        assert "test_compile.py" in str(caught.value)
+    wide = weft.compile(lambda x: x * 2)(x.astype(np.float32))
+    same(wide, np.full((3, 3), 2, np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
+def test_narrow_integers(dtype: str) -> None:
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    function = weft.compile(lambda x: (x * 7, x @ x.T, x.sum(), x // 3, x + np.float32(1), x > 2))
+    for got, want in zip(function(x), function.py_func(x), strict=True):
+        same(got, want)
+
+
+def test_an_error_of_the_users_own_leaves_nothing_behind() -> None:
+    v, runs = Variable(np.zeros(2)), [0]
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        v.assign_add(x)
+        runs[0] += 1
+        if runs[0] == 1:
+            raise RuntimeError("mine")
+        return v * 1
+
+    with pytest.raises(RuntimeError, match="mine"):
+        step(np.ones(2))
+    same(v.numpy(), np.zeros(2))
+    assert step.cache_info().specialisations == 0
+    same(step(np.ones(2)), np.ones(2))
+
+
+def test_functions_compile_in_several_threads() -> None:
+    numbers = iter(range(100))
+
+    def work() -> None:
+        own = next(numbers)
+        for at in range(3):
+            function = weft.compile(lambda x, k=own * 10 + at: np.tanh(x * k) @ x + x.sum(axis=0))
+            x = np.random.default_rng(own).normal(size=(own + 3, own + 3))
+            np.testing.assert_allclose(function(x), function.py_func(x))
+
+    in_threads(6, work)
+
+
+def test_one_function_compiles_once_for_all_threads() -> None:
+    traced: list[int] = []
+
+    @weft.compile
+    def function(x: Any) -> Any:
+        traced.append(1)
+        return np.tanh(x).sum()
+
+    in_threads(6, lambda: same(function(X), np.tanh(X).sum()))
+    assert traced == [1]
 
 
 # -- results belong to the caller ---------------------------------------------------------------

@@ -27,8 +27,10 @@ from weft.ir.interp import run_graph, run_plan
 from weft.ir.ops import OPS
 from weft.ir.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I32, I64, U32, U64, DType, TensorType
+from weft.ir.types import DTYPES as ALL
 from weft.ir.verify import verify_graph, verify_kernel, verify_plan
 from weft.passes.fuse import Partition, grow, is_transparent
+from weft.passes.grad import gradient
 
 Array = np.ndarray[Any, Any]
 B, S = symbol("b"), symbol("s")
@@ -153,7 +155,7 @@ class Writer:
             x = self.b.maximum(self.b.minimum(x, 9), 0)
         elif x.dtype != BOOL:
             x = self.b.mod(x, 9)
-        self.keep(self.b.cast(x, dtype=self.one((F32, F64, I32, I64, U32, U64, BOOL))), True)
+        self.keep(self.b.cast(x, dtype=self.one(NAMED)), True)
 
     def add_constant(self) -> None:
         x = self.value(lambda value: value.type.rank > 0)
@@ -422,13 +424,12 @@ class Program:
         return arrays, {var: array(type_, True) for var, type_ in self.graph.variables.items()}
 
 
-from weft.ir.types import DTYPES as _D
-DTYPES = (F32, F64, I64, _D["i8"],_D["u8"],_D["i16"],_D["u16"], BOOL)
+NAMED = (F32, F64, I64, I32, U32, U64, BOOL, *(ALL[name] for name in ("i8", "u8", "i16", "u16")))
 
 
 @st.composite
 def programs(draw: st.DrawFn, steps: int = 12, *, symbolic: bool = True, state: bool = True,
-             dtypes: Sequence[DType] = DTYPES) -> Program:
+             dtypes: Sequence[DType] = (F32, F32, F32, I64, *NAMED)) -> Program:
     """A program over dims that are small, sometimes 0 or 1, or symbolic."""
     dims: list[Dim] = [3, 5, 4, 1, 2]
     if symbolic:
@@ -531,6 +532,28 @@ def test_every_stage_is_the_interpreter(program: Program) -> None:
                 oracle.check(run_graph(graph, arrays, held), held, f"{name}, opt={opt}")
             held = dict(state)
             oracle.check(run_plan(stages.plan, arrays, held), held, f"kernels, opt={opt}")
+
+
+@examples(50)
+@given(programs(state=False))
+def test_gradients_are_the_interpreter(program: Program) -> None:
+    """Gradients read everything twice and turn broadcasts into sums, gathers into scatters."""
+    graph = program.graph
+    floats = [value for value in graph.params if value.dtype.is_float]
+    b: Any = Builder(graph, OPS, share=False, fold=False)
+    parts = [b.cast(b.sum(b.tanh(value), axes=tuple(range(value.type.rank))), dtype=F64)
+             for value in graph.results if value.dtype.is_float]
+    assume(floats and parts)
+    total = parts[0]
+    for part in parts[1:]:
+        total = b.add(total, part)
+    grads = gradient(b, total, floats)
+    graph.results = [grad for grad in grads if grad is not None]
+    program.exact = [False] * len(graph.results)
+    cases = oracles(program)
+    native = make_program(Stages(graph, Options()))
+    for arrays, _, oracle in cases:
+        oracle.check(native.run(arrays), {}, "gradient")
 
 
 @examples(100)

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +171,10 @@ def binaries(tmp_path_factory: pytest.TempPathFactory) -> Any:
             return problem
 
     jobs = [(name, target) for name in COMPILED for target in TARGETS]
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+    # One after the other: CPython 3.11's ast is not safe to build in two threads (gh-106905).
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
-        return dict(zip(jobs, pool.map(build, jobs), strict=True))
+        return dict(zip(jobs, map(build, jobs), strict=True))
 
 
 @needs_triton
