@@ -45,6 +45,8 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     """
     if target.kind == "cpu":
         check_dtypes(kernel)
+    if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
+        return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
     kernel = _collapse(_drop_unit_axes(kernel))
     if any(isinstance(stmt, Contract) for stmt in kernel.body):
         return _tile_contract(kernel, target)

@@ -75,7 +75,11 @@ class Specialisation:
 
     @functools.cached_property
     def direct(self) -> Callable[..., Any] | None:
-        """The native call, where it takes and gives just what the function does."""
+        """The shortest way for calls whose arguments are arrays and numbers by position.
+
+        Native code itself, where it takes and gives just what the function does; else the
+        executor. NotImplemented sends a call the long way.
+        """
         traced = self.traced
         flat = traced.in_tree.children[0]
         plain_in = (not traced.in_tree.children[1].count
@@ -85,9 +89,15 @@ class Specialisation:
         out = traced.out_tree
         plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
             child.kind is None for child in out.children))
-        if plain_in and plain_out and all(ranks) and self.program.stateless:
+        if not plain_in:
+            return None
+        if plain_out and all(ranks) and self.program.stateless:
             return self.program.direct
-        return None
+        return self._attempt
+
+    def _attempt(self, *args: Any) -> Any:
+        raw = self.program.attempt(*args)
+        return raw if raw is NotImplemented else self.results(raw)
 
 
 class Function(Generic[P, R]):

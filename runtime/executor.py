@@ -52,6 +52,7 @@ class Program:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches, self._each = 0, plan.launches
         self._sources, self._kinds = list(sources), list(kinds)
+        self._count = sum(isinstance(source, int) for source in self._sources)
         self._written = [(written[slot.var], slot) for slot in plan.results if slot.var]
         # Always in one order, so that steps that write several variables cannot deadlock.
         states = sorted({id(state): state for state, _ in self._written}.items())
@@ -88,13 +89,27 @@ class Program:
 
         Raises OutOfRangeError (W124) and the like when a run-time check fails.
         """
+        results = self._run(leaves, self._retry)
+        assert results is not NotImplemented, "a retry gives results or raises"
+        return results  # type: ignore[no-any-return]
+
+    def attempt(self, *leaves: Any) -> Any:
+        """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
+        if len(leaves) != self._count:
+            return NotImplemented
+        return self._run(leaves, lambda args, targets: NotImplemented)
+
+    def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        """One step; ``otherwise(args, targets)`` gives the results where the call has none."""
         if not self._written:
-            return self._step(leaves, ())
+            return self._step(leaves, (), otherwise)
         with ExitStack() as stack:
             for lock in self._locks:
                 stack.enter_context(lock)
             targets = tuple(self._target(at) for at in range(len(self._written)))
-            results = self._step(leaves, targets)
+            results = self._step(leaves, targets, otherwise)
+            if results is NotImplemented:
+                return NotImplemented
             for at, (state, _) in enumerate(self._written):
                 old, state.value = state.value, targets[at]
                 # Nobody else holds the old value: its memory serves the next step.
@@ -110,15 +125,17 @@ class Program:
         state, slot = self._written[at]
         return np.empty(state.value.shape, slot.type.dtype.numpy)
 
-    def _step(self, leaves: Sequence[Any], targets: tuple[Array, ...]) -> tuple[Array, ...]:
+    def _step(
+        self, leaves: Sequence[Any], targets: tuple[Array, ...], otherwise: Callable[..., Any]
+    ) -> Any:
         args = [leaves[source] if isinstance(source, int) else
                 source if isinstance(source, np.ndarray) else source.value
                 for source in self._sources]
         self.launches += self._each
         results = self._call(*args, *targets)
         if results is NotImplemented:
-            results = self._retry(args, targets)
-        return results if type(results) is tuple else (results,)
+            results = otherwise(args, targets)
+        return (results,) if isinstance(results, np.ndarray) else results
 
     def _retry(self, args: list[Any], targets: tuple[Array, ...]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
