@@ -103,10 +103,14 @@ class Specialisation:
 class Function(Generic[P, R]):
     """A compiled function; see ``weft.compile``."""
 
+    __name__: str
+    __qualname__: str
+
     def __init__(
         self, function: Callable[P, R], options: Options, signature: Signature,
         on_recompile: OnRecompile, disable: bool,
     ) -> None:
+        self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options, self._signature = options, signature
@@ -132,7 +136,7 @@ class Function(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<weft.compile of {self.__qualname__}>"  # type: ignore[attr-defined]
+        return f"<weft.compile of {self.__qualname__}>"
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if self._disable or active() is not None:
@@ -168,7 +172,7 @@ class Function(Generic[P, R]):
                 return found
             start = time.perf_counter()
             if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self.__name__} would be compiled again: "  # type: ignore[attr-defined]
+                raise error("W405", f"{self.__name__} would be compiled again: "
                                     f"{self._difference(names, types)}", locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector():
@@ -207,7 +211,7 @@ class Function(Generic[P, R]):
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
         warnings.warn(
-            f"{self.__name__} recompiled ({spent:.0f} ms): "  # type: ignore[attr-defined]
+            f"{self.__name__} recompiled ({spent:.0f} ms): "
             f"{self._difference(names, types)}{where}; see weft.compile(dynamic=...)",
             RecompileWarning, stacklevel=level)
 
@@ -259,7 +263,7 @@ class Function(Generic[P, R]):
 
     def explain(self) -> str:
         """A table of the specialisations: types, compile time, kernels, and why each was made."""
-        lines = [f"{self.__name__}: {len(self._made)} specialisations"]  # type: ignore[attr-defined]
+        lines = [f"{self.__name__}: {len(self._made)} specialisations"]
         for number, (made, types) in enumerate(zip(self._made.values(), self.signatures,
                                                    strict=True), 1):
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
@@ -383,7 +387,7 @@ def compile(
         threads: how many threads calls may use; None follows ``set_num_threads``.
         target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
         opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
-        check: run-time checks; indices out of range are always checked.
+        check: run-time checks by name; none so far (indices are always checked).
         verify: run the reference interpreter beside each call and compare.
         on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
         disable: call the Python function itself.
@@ -395,12 +399,14 @@ def compile(
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
     """
-    if function is None:
-        return lambda decorated: compile_with(
-            decorated, static_argnames, dynamic, donate_argnames, device, on_recompile, disable,
-            Options(opt, target, threads, device, tuple(check), verify))
-    return compile_with(function, static_argnames, dynamic, donate_argnames, device, on_recompile,
-                        disable, Options(opt, target, threads, device, tuple(check), verify))
+    options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
+                      else tuple(check), verify)
+
+    def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
+        return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,
+                            on_recompile, disable, options)
+
+    return decorate if function is None else decorate(function)
 
 
 def compile_with(
@@ -411,7 +417,7 @@ def compile_with(
     """The decorator's work, with its options checked."""
     if not callable(function):
         raise error("W112", f"compile needs a function, not {type(function).__name__}",
-                    locs=user_loc())
+                    locs=user_loc(), hint="write @weft.compile above a function")
     if on_recompile not in ("warn", "silent", "error"):
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
@@ -427,7 +433,8 @@ def compile_with(
     signature = Signature(function, static_argnames, dynamic)
     unknown = set(donate_argnames) - set(signature.positional)
     if unknown:
-        raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc())
+        raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
+                    hint=f"the arguments are {', '.join(signature.positional)}")
     return Function(function, options, signature, on_recompile, disable)
 
 

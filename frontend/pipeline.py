@@ -27,6 +27,7 @@ from ..codegen.target import GPU, Target
 from ..codegen.tile import tile
 from ..codegen.triton_build import compile_triton
 from ..codegen.triton_emit import TritonSource, emit_triton
+from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.index import Dim, substitute, symbols_of
 from ..ir.plan import CheckSite, KernelCall, Plan
@@ -34,6 +35,7 @@ from ..ir.printer import print_graph, print_kernel, print_plan
 from ..passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
 from ..passes.memory import plan_memory
 from .oracle import PassOracle
+from .source import user_loc
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,18 @@ class Options:
     device: str | None = None
     check: tuple[str, ...] = ()
     verify: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises Error (W113) for a value that means nothing."""
+        if self.opt not in range(4):
+            raise error("W113", f"opt={self.opt!r} is no level", locs=user_loc(),
+                        hint="use 0, 1, 2 or 3")
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            raise error("W113", f"threads={self.threads!r} is no number of threads",
+                        locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
+        if self.check:
+            raise error("W113", f"check={self.check[0]!r} is not supported", locs=user_loc(),
+                        hint="leave it out; indices are always checked")
 
 
 @dataclass

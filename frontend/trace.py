@@ -22,7 +22,7 @@ from ..ir.diagnose import Error, error
 from ..ir.graph import Graph, Value
 from ..ir.index import Dim
 from ..ir.printer import print_graph
-from ..ir.types import BOOL, F64, I64, TensorType, as_dtype, parse_dim
+from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .context import Capture, TraceContext
 from .numpy_api import NumpyApi
@@ -150,14 +150,14 @@ def _covers(wanted: str, name: str) -> bool:
 
 
 def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Dim, ...]:
-    shape = list(type_.shape)
+    shape: list[Any] = list(type_.shape)
     for axis, dim in dims.items():
         if not -len(shape) <= axis < len(shape):
             raise error("W105", f"dynamic: {name} has no axis {axis}", locs=user_loc(),
                         types=[type_], hint=f"its axes are 0 to {len(shape) - 1}" if shape
                         else "it has no dims")
-        shape[axis] = parse_dim(dim) if isinstance(dim, str) else dim
-    return tuple(shape)
+        shape[axis] = dim
+    return Spec(type_.dtype, shape).type(name).shape
 
 
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:

@@ -113,7 +113,8 @@ def check_dims(plan: Plan) -> Problems:
 def check_writes(plan: Plan) -> Problems:
     """Parameters are never written, results are, and nothing is read before it is written."""
     params = {slot.name for slot in plan.params}
-    written = set(params)
+    empty = {name for name, type_ in plan.types().items() if type_.size == 0}
+    written = params | empty
     for step in plan.steps:
         reads, writes = reads_and_writes(plan, step)
         for name in reads:

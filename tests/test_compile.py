@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import os
 import re
 import subprocess
@@ -665,6 +666,24 @@ def test_compiled_functions_call_each_other() -> None:
     same(gradient(X), (1 - np.tanh(X) ** 2) + 2 * (1 - np.tanh(2 * X) ** 2))
 
 
+def test_callables_without_a_name() -> None:
+    class Scale:
+        def __init__(self, k: float) -> None:
+            self.k = k
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.k
+
+    for function, name in ((Scale(3.0), "Scale"), (functools.partial(np.multiply, 3.0), "partial"),
+                           (Scale(3.0).__call__, "__call__"), (np.tanh, "tanh")):
+        compiled = weft.compile(function)
+        same(compiled(X), function(X))
+        with pytest.warns(RecompileWarning, match=f"^{name} recompiled"):
+            same(compiled(X[0]), function(X[0]))
+        assert compiled.explain().startswith(f"{name}: 2 specialisations")
+        assert name in repr(compiled)
+
+
 def test_disable_calls_the_function_itself() -> None:
     seen: list[type] = []
 
@@ -723,7 +742,10 @@ def test_other_targets() -> None:
 
 def test_wrong_options() -> None:
     for options, code in [({"device": "gpu:0"}, "W401"), ({"device": "moon"}, "W401"),
-                          ({"on_recompile": "often"}, "W113"), ({"static_argnames": "z"}, "W112"),
+                          ({"on_recompile": "often"}, "W113"), ({"opt": 4}, "W113"),
+                          ({"opt": -1}, "W113"), ({"opt": "fast"}, "W113"),
+                          ({"threads": 0}, "W113"), ({"threads": 1.5}, "W113"),
+                          ({"check": ("nan",)}, "W113"), ({"static_argnames": "z"}, "W112"),
                           ({"donate_argnames": ("z",)}, "W112")]:
         with pytest.raises(weft.Error, match=code):
             weft.compile(**options)(lambda x: x)  # type: ignore[call-overload]
@@ -761,7 +783,7 @@ def test_stages_have_text() -> None:
     traced = function.trace(*ARGUMENTS)
     assert traced.as_text().startswith("graph @program(%x: f32[3,4]")
     lowered = function.lower(*ARGUMENTS)
-    for stage in ("trace", "opt", "placed", "fused", "kernel", "plan", "llvm", "asm"):
+    for stage in ("trace", "opt", "placed", "fused", "kernel", "plan", "llvm", "asm", "triton"):
         assert lowered.as_text(stage).strip(), stage
     assert lowered.as_text("trace") == traced.as_text()
     compiled = lowered.compile()

@@ -81,7 +81,7 @@ def test_layers(path: Path) -> None:
         place = f"{name_of(path)}:{statement.lineno}"
         if target.startswith("."):
             wanted = target[1:].split(".")[0]
-            assert wanted in LAYERS[layer] or not layer, f"{place} imports {target}"
+            assert wanted in LAYERS[layer], f"{place} imports {target}"
         else:
             assert target.split(".")[0] != "weft", f"{place}: imports of the package are relative"
 
