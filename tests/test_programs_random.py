@@ -31,8 +31,9 @@ from weft.ir.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I32, I64, U32, U64, TensorType
 from weft.ir.types import DTYPES as ALL
 from weft.ir.verify import verify_graph, verify_kernel, verify_plan
-from weft.passes.fuse import Partition, grow, is_transparent
+from weft.passes.fuse import grow
 from weft.passes.grad import gradient
+from weft.passes.regions import Partition, is_transparent
 
 Array = np.ndarray[Any, Any]
 B, S = symbol("b"), symbol("s")
