@@ -342,7 +342,8 @@ def test_one_program_serves_every_value_of_a_symbol(layout: str) -> None:
 def test_rows_that_overlap_repeat_or_run_backwards(step: int, symbolic: str) -> None:
     for rows, columns in ((5, 50), (30, 50), (1, 5), (1, 40)):
         program = Compiled(Case(rows, columns, 700, layout="nt", symbolic=symbolic), step)
-        memory = np.random.default_rng(1).random(70 * 60 + 700, np.float32)
+        # Room for 50 rows at the widest step on either side of the first one.
+        memory = np.random.default_rng(1).random(100 * 60 + 700, np.float32)
         first = 60 * 40
         side = [np.lib.stride_tricks.as_strided(memory[first:], (count, 700), (4 * step, 4))
                 for count in (rows, columns)]
