@@ -9,7 +9,7 @@ IEEE 754 has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -217,6 +217,46 @@ class LlvmScalars:
             return LlvmValue(value.ref, to.name, value.width)
         ref = self.f(f"bitcast {value.type} {value.ref} to {target}")
         return LlvmValue(ref, to.name, value.width)
+
+    def rarely(
+        self, cond: LlvmValue, function: Callable[..., LlvmValue], args: tuple[LlvmValue, ...],
+        usual: LlvmValue,
+    ) -> LlvmValue:
+        """``function(s, *args)`` in the lanes of ``cond``, behind a branch if there is one.
+
+        It is a function of its own, cold, so that the code around stays small.
+        """
+        width = max(value.width for value in (cond, usual, *args))
+        cond, usual, *wide = (self.splat(value, width) for value in (cond, usual, *args))
+        f, some = self.f, cond.ref
+        if width > 1:
+            some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", (cond.type, some))
+        before, then, done = f.block, f.fresh("rare"), f.fresh("done")
+        f.branch(some, then, done)
+        f.place(then)
+        name = self._cold(function, tuple(wide), usual.type)
+        passed = ", ".join(f"{value.type} {value.ref}" for value in wide)
+        other = replace(usual, ref=f(f"call {usual.type} @{name}({passed})"))
+        merged = self.select(cond, other, usual)
+        f.jump(done)
+        f.place(done)
+        ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {merged.ref}, %{then} ]")
+        return replace(usual, ref=ref)
+
+    def _cold(
+        self, function: Callable[..., LlvmValue], args: tuple[LlvmValue, ...], result: str
+    ) -> str:
+        """The name of the helper that computes ``function`` for operands like ``args``."""
+        kinds = "_".join(f"{value.dtype}x{value.width}" for value in args)
+        name = f"{self.f.name}_{function.__name__.strip('_')}_{kinds}"
+        if all(helper.name != name for helper in self.f.helpers):
+            params = [(value.type, f"x{at}") for at, value in enumerate(args)]
+            helper = FunctionText(result, name, params, linkage="internal",
+                                  attributes="noinline cold nounwind")
+            inner = (replace(value, ref=f"%x{at}") for at, value in enumerate(args))
+            helper.ret(f"{result} {function(LlvmScalars(helper), *inner).ref}")
+            self.f.helpers.append(helper)
+        return name
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in PRIMITIVES:

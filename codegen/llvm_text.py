@@ -155,6 +155,12 @@ class FunctionText:
         with self.carried_loop(start, stop, step, ()) as loop:
             yield loop.index
 
+    def family(self) -> Iterator[FunctionText]:
+        """The function after its helpers, and theirs."""
+        for helper in self.helpers:
+            yield from helper.family()
+        yield self
+
     def __str__(self) -> str:
         return "\n".join([self.header + " {", "entry:", *self._entry, *self._lines, "}"])
 
@@ -163,7 +169,7 @@ def module_text(
     functions: Sequence[FunctionText], globals_: Sequence[str] = (), prelude: str = ""
 ) -> str:
     """One LLVM module: globals, functions, and each declaration once unless defined here."""
-    functions = [part for function in functions for part in (*function.helpers, function)]
+    functions = [part for function in functions for part in function.family()]
     defined = {function.name for function in functions}
     declarations = sorted(
         {

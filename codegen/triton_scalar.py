@@ -315,18 +315,32 @@ class TritonScalars:
         native = TRITON_NATIVES.get((name, dtype.name))
         if native is not None:
             return self.define(native(self, dtype, args), dtype, self.union(*args))
+        return self._function_call(name, EXPANSIONS[name], dtype, args)
+
+    def rarely(
+        self, cond: Tile, function: Callable[..., Tile], args: tuple[Tile, ...], usual: Tile
+    ) -> Tile:
+        """``function(s, *args)`` where ``cond`` holds; a tile is computed whole, so it always is"""
+        name = function.__name__.strip("_")
+        return self.select(cond, self._function_call(name, function, DTYPES[usual.dtype], args), usual)
+
+    def _function_call(
+        self, name: str, expand: Callable[..., Tile], dtype: DType, args: tuple[Tile, ...]
+    ) -> Tile:
+        """An expansion as a function of the module; types and shapes are those of its arguments."""
         function = f"{name}_{dtype}"
         if function not in self.functions:
-            self.functions[function] = self._expansion(name, dtype, len(args))
+            self.functions[function] = self._expansion(function, expand, args)
         texts = ", ".join(map(self.typed, self.fitted(*args)))
         return self.define(f"{function}({texts})", dtype, self.union(*args))
 
-    def _expansion(self, name: str, dtype: DType, arity: int) -> str:
-        """A composite primitive as a function; the types and shapes are those of its arguments."""
-        names = ("x", "y")[:arity]
+    def _expansion(
+        self, function: str, expand: Callable[..., Tile], args: tuple[Tile, ...]
+    ) -> str:
+        names = ("x", "y")[:len(args)]
         s = TritonScalars((), set(names), self.functions)
-        result = EXPANSIONS[name](s, *(Tile(x, dtype.name) for x in names))
-        return "\n".join(["@triton.jit", f"def {name}_{dtype}({', '.join(names)}):", *s.lines,
+        result = expand(s, *(Tile(x, arg.dtype) for x, arg in zip(names, args, strict=True)))
+        return "\n".join(["@triton.jit", f"def {function}({', '.join(names)}):", *s.lines,
                           f"    return {s.typed(result)}"])
 
     def __getattr__(self, name: str) -> Callable[..., Tile]:

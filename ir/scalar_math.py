@@ -2,25 +2,31 @@
 
 One definition of ``exp``, ``sin``, ``pow``, ... serves the LLVM emitter, the Triton emitter and
 NumPy: a function takes a builder and its values and writes itself as additions, FMAs, selects and
-bit operations. No library call, no table in memory, no branch; every lane takes the same path.
+bit operations. No library call, no table in memory. Every lane takes the same path, but for
+arguments so rare that their own costs a branch (``rarely``).
 
     reduce the argument  ->  a polynomial on a short interval  ->  undo the reduction
 
 Subnormals are kept; infinities, NaN and signed zeros come out as in C99. ``MAX_ULP`` states the
-errors. In float64 the trigonometric functions are NaN where |x| >= 2**46: better none than a wrong
-number. Where ``fma`` is computed as mul and add, errors grow by about one ULP, but trigonometric
+errors. Where ``fma`` is computed as mul and add, errors grow by about one ULP, but trigonometric
 functions need the real one for |x| above a thousand.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any
 
-from .scalar_number import Format, Number, ScalarBuilder, at_least, at_most, select, unless_tiny
+from .scalar_number import (
+    Format,
+    Number,
+    at_least,
+    at_most,
+    expansion,
+    select,
+    unless_tiny,
+)
 from .scalar_polynomial import COEFFICIENTS, horner, polynomial
 from .scalar_trigonometry import acos, asin, atan, atan2, cos, sin, tan
 
@@ -327,14 +333,4 @@ _FUNCTIONS: tuple[Callable[..., Number], ...] = (
 )
 
 
-def _expansion(function: Callable[..., Number]) -> Callable[..., Any]:
-    """A function of ``Number`` as a function of a builder and its values."""
-
-    @functools.wraps(function)
-    def expand(s: ScalarBuilder, *args: Any) -> Any:
-        return function(*(Number(s, arg) for arg in args)).v
-
-    return expand
-
-
-EXPANSIONS = MappingProxyType({function.__name__: _expansion(function) for function in _FUNCTIONS})
+EXPANSIONS = MappingProxyType({function.__name__: expansion(function) for function in _FUNCTIONS})

@@ -6,6 +6,7 @@ primitive of that name. ``Format`` has what formulas need to know about the numb
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -44,6 +45,12 @@ class ScalarBuilder(Protocol):
     def select(self, cond: Any, a: Any, b: Any) -> Any: ...
     def cast(self, x: Any, dtype: str) -> Any: ...
     def bitcast(self, x: Any, dtype: str) -> Any: ...
+
+    def rarely(self, cond: Any, function: Callable[..., Any], args: Any, usual: Any) -> Any:
+        """``function(builder, *args)`` where ``cond`` holds, else ``usual``; all have one dtype.
+
+        An emitter that can branch runs the function only where a lane needs it.
+        """
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,24 @@ class Number:
 
 def select(cond: Number, a: Number, b: Number | float) -> Number:
     return Number(cond.s, cond.s.select(cond.v, a.v, a.like(b).v))
+
+
+def rarely(
+    cond: Number, function: Callable[..., Number], args: tuple[Number, ...], usual: Number
+) -> Number:
+    """``function(*args)`` where ``cond`` holds, which is seldom enough to be worth a branch."""
+    values = tuple(arg.v for arg in args)
+    return Number(cond.s, cond.s.rarely(cond.v, expansion(function), values, usual.v))
+
+
+def expansion(function: Callable[..., Number]) -> Callable[..., Any]:
+    """A function of ``Number`` as a function of a builder and its values."""
+
+    @functools.wraps(function)
+    def expand(s: ScalarBuilder, *args: Any) -> Any:
+        return function(*(Number(s, arg) for arg in args)).v
+
+    return expand
 
 
 def at_most(x: Number, bound: float) -> Number:
