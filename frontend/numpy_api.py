@@ -75,13 +75,16 @@ def nan_to_num(
     if a.dtype.kind != "f":
         return ufuncs.fresh(a)
     limits = np.finfo(a.dtype)
-    a = np.where(np.isnan(a), nan, a)
-    a = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
-    return np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, a)
+    # What one replaces is not looked at again: nan= may be infinite.
+    finite = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
+    finite = np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, finite)
+    return np.where(np.isnan(a), nan, finite)
 
 
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
+    if x.dtype == _BOOL:
+        return np.rint(x)
     if x.dtype.kind != "f":
         if decimals < 0:
             raise error("W113", "rounding integers to tens is not supported", types=[x.type])

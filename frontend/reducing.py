@@ -104,7 +104,16 @@ def var(
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, **options: Any) -> Any:
-    return np.sqrt(var(a, axis, dtype, **options))
+    return _root(var(a, axis, dtype, **options))
+
+
+def _root(squares: Any) -> Any:
+    """The root of a sum of squares, whose gradient is 0 where all of them are.
+
+    The chain rule would have inf * 0 there; 0 is the subgradient of least norm.
+    """
+    none = squares == 0
+    return np.where(none, squares, np.sqrt(np.where(none, 1, squares)))
 
 
 def average(
@@ -146,7 +155,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         a = cast(a, _F64)
     count = len(axes_of(axis, a.ndim))
     if ord is None or (ord == "fro" and count == 2) or (ord == 2 and count == 1):
-        return np.sqrt(sum_(a * a, axis, keepdims=keepdims))
+        return _root(sum_(a * a, axis, keepdims=keepdims))
     if count == 1 and ord in (1, np.inf, -np.inf):
         if ord == 1:
             return sum_(abs(a), axis, keepdims=keepdims)

@@ -45,7 +45,6 @@ _PYTHON: Mapping[Any, Callable[[int, int], bool]] = MappingProxyType({
     np.less_equal: operators.le, np.greater: operators.gt, np.greater_equal: operators.ge})
 COMPARISONS = frozenset(_PYTHON)
 _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
-_LN2 = 0.6931471805599453
 
 
 def fresh(x: Tracer) -> Tracer:
@@ -70,85 +69,13 @@ def _reciprocal(x: Any) -> Any:
     return 1 / x
 
 
-def _hypot(x: Any, y: Any) -> Any:
-    # Scaled by the larger, so that squares neither overflow nor vanish.
-    x, y = abs(x), abs(y)
-    large, small = np.maximum(x, y), np.minimum(x, y)
-    ratio = small / np.where(large > 0, large, 1)
-    result = large * np.sqrt(1 + ratio * ratio)
-    infinite = np.isinf(x) | np.isinf(y)
-    return np.where(infinite, np.inf, np.where(large > 0, result, large))
-
-
-def _logaddexp(x: Any, y: Any) -> Any:
-    difference = x - y
-    larger = np.maximum(x, y)
-    result = larger + np.log1p(np.exp(-abs(difference)))
-    return np.where(x == y, x + _LN2, result)  # equal infinities have no difference
-
-
-def _logaddexp2(x: Any, y: Any) -> Any:
-    larger = np.maximum(x, y)
-    result = larger + np.log1p(np.exp2(-abs(x - y))) / _LN2
-    return np.where(x == y, x + 1, result)
-
-
-def _arcsinh(x: Any) -> Any:
-    a = abs(x)
-    big = a > 1e8  # beyond this a*a + 1 is a*a in float64 too
-    safe = np.where(big, 1, a)
-    small = np.log1p(safe + safe * safe / (1 + np.sqrt(safe * safe + 1)))
-    return np.copysign(np.where(big, np.log(np.where(big, a, 1)) + _LN2, small), x)
-
-
-def _arccosh(x: Any) -> Any:
-    big = x > 1e8
-    t = np.where(big, 2, x) - 1
-    return np.where(big, np.log(x) + _LN2, np.log1p(t + np.sqrt(2 * t + t * t)))
-
-
-def _arctanh(x: Any) -> Any:
-    return 0.5 * np.log1p(2 * x / (1 - x))
-
-
-def _cbrt(x: Any) -> Any:
-    a = abs(x)
-    root = np.where(a > 0, a, 1) ** (1 / 3)
-    root = root - (root - a / (root * root)) / 3  # one Newton step: 1/3 is not exact
-    exact = (a > 0) & (a < np.inf)
-    return np.copysign(np.where(exact, root, a), x)
-
-
-def _signbit(x: Any) -> Any:
-    if x.dtype.kind != "f":
-        return x < 0
-    return (x < 0) | ((x == 0) & (1 / x < 0))
-
-
-def _copysign(x: Any, y: Any) -> Any:
-    return np.where(np.signbit(y), -abs(x), abs(x))
-
-
 def _heaviside(x: Any, y: Any) -> Any:
     return np.where(x == 0, y, np.where(x > 0, 1, np.where(x < 0, 0, x)))
 
 
-def _xlogy(x: Any, y: Any) -> Any:
-    zero = (x == 0) & ~np.isnan(y)
-    return np.where(zero, 0, x * np.log(np.where(zero, 1, y)))
-
-
-def _xlog1py(x: Any, y: Any) -> Any:
-    zero = (x == 0) & ~np.isnan(y)
-    return np.where(zero, 0, x * np.log1p(np.where(zero, 0, y)))
-
-
 def _entropy(x: Any) -> Any:
-    return np.where(x < 0, -np.inf, -_xlogy(x, np.where(x < 0, 1, x)))
-
-
-def _logit(x: Any) -> Any:
-    return np.log(x / (1 - x))
+    inside = np.where(x < 0, 1, x)
+    return np.where(x < 0, -np.inf, current().emit("xlogy", -inside, inside))
 
 
 BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
@@ -159,16 +86,14 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.float_power: lambda x, y: np.power(x, y),
     np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
     np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
-    np.hypot: _hypot, np.logaddexp: _logaddexp, np.logaddexp2: _logaddexp2,
-    np.arcsinh: _arcsinh, np.arccosh: _arccosh, np.arctanh: _arctanh, np.cbrt: _cbrt,
-    np.signbit: _signbit, np.copysign: _copysign, np.heaviside: _heaviside,
+    np.heaviside: _heaviside,
     np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
     np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
 })
 
 # scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
 SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
-    "erf": "erf", "expit": "sigmoid", "logit": _logit, "xlogy": _xlogy, "xlog1py": _xlog1py,
+    "erf": "erf", "expit": "sigmoid", "logit": "logit", "xlogy": "xlogy", "xlog1py": "xlog1py",
     "entr": _entropy,
 })
 
@@ -180,8 +105,9 @@ _TESTS: Mapping[Any, bool] = MappingProxyType({np.isnan: False, np.isinf: False,
 
 def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
     """A Python operator: as NumPy has it, but numbers with numbers stay Python numbers."""
-    if ufunc is np.power and is_number(operands[1]) and operands[1] == 0.5:
-        ufunc, operands = np.sqrt, operands[:1]  # as NumPy's ** does, but not np.power
+    if ufunc is np.power and type(operands[1]) is int and operands[1] == 2 and not is_weak(
+            operands[0]):
+        ufunc, operands = np.square, operands[:1]  # as NumPy does: of bools, it is int8
     if not all(is_weak(x) for x in operands):
         return apply(ufunc, operands)
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
@@ -324,19 +250,22 @@ def resolve(
 
 
 def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | None:
-    """x ** constant by multiplication, where that is at least as exact; else None."""
-    whole = float(exponent).is_integer()
+    """x ** constant without logarithms, where that is as exact and has the same range; else None.
+
+    Roots are those of NumPy's **: (-0.0) ** 0.5 is -0.0, unlike pow(-0.0, 0.5) of C.
+    """
     if dtype.kind in "iu":
         if exponent < 0:
             raise error("W111", "integers to negative integer powers are not allowed",
                         hint="convert the base: x.astype(np.float64) ** n")
         return _repeated(spread(x, dtype, shape), int(exponent))
-    if not whole or not -2 <= exponent <= 4 or dtype.kind != "f":
+    if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
-    base = spread(x, dtype, shape)
-    if exponent < 0:
-        return 1 / _repeated(base, -int(exponent))  # type: ignore[no-any-return]
-    return _repeated(base, int(exponent))
+    base: Any = spread(x, dtype, shape)
+    if exponent == 0.5:
+        return np.sqrt(base)  # type: ignore[no-any-return]
+    # The power of a reciprocal: the reciprocal of a power would overflow before the result.
+    return _repeated(1 / base if exponent < 0 else base, abs(int(exponent)))
 
 
 def _repeated(base: Any, exponent: int) -> Tracer:

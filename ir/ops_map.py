@@ -22,8 +22,9 @@ def _sign_body(s: Any, x: Any) -> Any:
     zero, one = s.const(0, x.dtype), s.const(1, x.dtype)
     if x.dtype.kind == "u":
         return s.select(s.gt(x, zero), one, zero)
-    # x itself for zeros and NaN keeps -0.0 and NaN as NumPy does.
-    return s.select(s.gt(x, zero), one, s.select(s.lt(x, zero), s.const(-1, x.dtype), x))
+    least = s.select(s.lt(x, zero), s.const(-1, x.dtype), zero)
+    sign = s.select(s.gt(x, zero), one, least)
+    return s.select(s.ne(x, x), x, sign) if x.dtype.is_float else sign
 
 
 def _maximum_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
@@ -41,13 +42,33 @@ def _pow_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
     base = b.mul(b.mul(g, y), b.pow(x, b.sub(y, 1.0)))
     positive = b.gt(x, 0.0)
     log = b.log(b.select(positive, x, 1.0))
-    # y = 0 makes the first factor 0 even where x**(y-1) is infinite.
-    return b.select(b.eq(y, 0.0), 0.0, base), b.mul(g, b.mul(out, log))
+    # y = 0 makes the first factor 0 even where x**(y-1) is infinite. By the exponent, the derivative
+    # of 0**y is 0 and that of a negative base's power undefined: 0 too, even if out is infinite.
+    return (b.select(b.eq(y, 0.0), 0.0, base),
+            b.mul(g, b.select(positive, b.mul(out, log), 0.0)))
+
+
+def _parts_of_length(b: Any, x: Any, y: Any, length: Any) -> tuple[Any, Any, Any]:
+    """x and y divided by their hypotenuse, and that; 0 and 1 at the origin, a kink."""
+    length = b.select(b.eq(length, 0.0), 1.0, length)
+    return b.div(x, length), b.div(y, length), length
+
+
+def _hypot_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+    first, second, _ = _parts_of_length(b, x, y, out)
+    return b.mul(g, first), b.mul(g, second)
 
 
 def _atan2_grad(b: Any, g: Any, y: Any, x: Any, out: Any) -> Any:
-    scale = b.div(g, b.add(b.mul(x, x), b.mul(y, y)))
-    return b.mul(scale, x), b.neg(b.mul(scale, y))
+    # Divided by the length twice: its square may overflow or vanish.
+    cosine, sine, length = _parts_of_length(b, x, y, b.hypot(x, y))
+    scale = b.div(g, length)
+    return b.mul(scale, cosine), b.neg(b.mul(scale, sine))
+
+
+def _asin_slope(b: Any, g: Any, x: Any) -> Any:
+    """g / sqrt(1 - x^2), which near 1 needs the factors of the difference."""
+    return b.div(g, b.sqrt(b.mul(b.sub(1.0, x), b.add(x, 1.0))))
 
 
 def _cast_infer(*types: TensorType, dtype: DType) -> tuple[TensorType, ...]:
@@ -212,12 +233,22 @@ ROWS: tuple[OpDef, ...] = (
     _unary("cos", np.cos, "cosine", lambda b, g, x, y: (b.neg(b.mul(g, b.sin(x))),), -9.0, 9.0),
     _unary("tan", np.tan, "tangent",
            lambda b, g, x, y: (b.mul(g, b.add(b.mul(y, y), 1.0)),), -1.2, 1.2),
-    _unary("asin", np.arcsin, "inverse sine", lambda b, g, x, y: (
-        b.div(g, b.sqrt(b.sub(1.0, b.mul(x, x)))),), -0.9, 0.9),
-    _unary("acos", np.arccos, "inverse cosine", lambda b, g, x, y: (
-        b.neg(b.div(g, b.sqrt(b.sub(1.0, b.mul(x, x))))),), -0.9, 0.9),
+    _unary("asin", np.arcsin, "inverse sine",
+           lambda b, g, x, y: (_asin_slope(b, g, x),), -0.9, 0.9),
+    _unary("acos", np.arccos, "inverse cosine",
+           lambda b, g, x, y: (b.neg(_asin_slope(b, g, x)),), -0.9, 0.9),
     _unary("atan", np.arctan, "inverse tangent",
            lambda b, g, x, y: (b.div(g, b.add(b.mul(x, x), 1.0)),)),
+    _unary("asinh", np.arcsinh, "inverse hyperbolic sine",
+           lambda b, g, x, y: (b.div(g, b.hypot(x, 1.0)),)),
+    _unary("acosh", np.arccosh, "inverse hyperbolic cosine", lambda b, g, x, y: (
+        b.div(b.div(g, b.sqrt(b.sub(x, 1.0))), b.sqrt(b.add(x, 1.0))),), 1.1, 9.0),
+    _unary("atanh", np.arctanh, "inverse hyperbolic tangent", lambda b, g, x, y: (
+        b.div(g, b.mul(b.sub(1.0, x), b.add(x, 1.0))),), -0.9, 0.9),
+    _unary("cbrt", np.cbrt, "cube root", lambda b, g, x, y: (
+        b.div(b.div(g, y), b.mul(y, 3.0)),), 0.1, 9.0),
+    _binary("hypot", np.hypot, "sqrt(x * x + y * y), without overflow", _hypot_grad,
+            types="ff -> f", low=0.3),
     _unary("floor", np.floor, "the largest whole number <= x"),
     _unary("ceil", np.ceil, "the smallest whole number >= x"),
     _unary("rint", np.rint, "the nearest whole number, ties to even"),

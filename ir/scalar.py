@@ -145,6 +145,11 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _composite("atan2", 2, "f", np.arctan2),
     _composite("pow", 2, "f", np.power),
     _composite("sigmoid", 1, "f", _sigmoid),
+    _composite("asinh", 1, "f", np.arcsinh),
+    _composite("acosh", 1, "f", np.arccosh),
+    _composite("atanh", 1, "f", np.arctanh),
+    _composite("cbrt", 1, "f", np.cbrt),
+    _composite("hypot", 2, "f", np.hypot),
 )})
 
 

@@ -28,6 +28,7 @@ from .scalar_number import (
     unless_tiny,
 )
 from .scalar_polynomial import COEFFICIENTS, horner, polynomial
+from .scalar_root import cbrt, hypot
 from .scalar_trigonometry import acos, asin, atan, atan2, cos, sin, tan
 
 # The largest error in ULP, float32 and float64. Found by trying all arguments in float32, unless
@@ -38,6 +39,8 @@ MAX_ULP = MappingProxyType({
     "log2": (1.1, 1.1), "log10": (1.05, 1.0), "log1p": (1.55, 1.5), "sin": (1.95, 1.75),
     "cos": (1.75, 1.75), "tan": (0.7, 1.95), "atan": (1.35, 1.65), "atan2": (1.6, 1.6),
     "asin": (1.2, 1.3), "acos": (1.15, 1.3), "erf": (1.45, 1.25), "pow": (0.55, 1.6),
+    "asinh": (1.8, 1.6), "acosh": (1.65, 1.7), "atanh": (1.65, 1.55), "cbrt": (0.51, 0.9),
+    "hypot": (0.51, 1.2),
 })
 
 # Exponentials: x = n ln2 + r with |r| <= ln2 / 2, and exp(x) = 2^n exp(r).
@@ -214,20 +217,75 @@ def log10(x: Number) -> Number:
     return _log_limits(x, e.fma(e_high, f.fma(high, tail)))
 
 
-def log1p(x: Number) -> Number:
-    """log(u), where u is 1 + x rounded; what the rounding lost is added to the fraction."""
+def _log_of_one_plus(
+    x: Number, rest: Number | float = 0.0, doublings: Number | float = 0.0
+) -> Number:
+    """log((1 + x + rest) * 2^doublings), where |rest| is at most an ULP of x."""
     f = x.format
-    u = x + 1.0
-    lost = x - (u - 1.0)
+    u = x + 1.0  # rounded; what that lost is added to the fraction
+    lost = x - (u - 1.0) + rest
     one = f.bias << f.mantissa
     exponent = (u.bits() + (one - f.sqrt_half)) & ((2 * f.bias + 1) << f.mantissa)
     inverse = 2 * one - exponent  # 2^-e; where it is no normal number, nothing was lost
     inverse = select(inverse < 0, inverse.like(0), inverse)
     fraction = lost.fma(inverse.floating(), (u.bits() + one - exponent).floating() - 1.0)
-    e = _from_exponent(exponent >> f.mantissa, f, f.shifter + f.bias)
+    e = _from_exponent(exponent >> f.mantissa, f, f.shifter + f.bias) + doublings
     high, low = f.ln2
     y = e.fma(high, fraction + e.fma(low, _log_tail(fraction)))
-    return select(x.equals(0.0), x, _log_limits(u, y))
+    return _log_limits(u, y)
+
+
+def log1p(x: Number) -> Number:
+    return select(x.equals(0.0), x, _log_of_one_plus(x))
+
+
+# Inverse hyperbolic functions: log(1 + y) with y as the sum of two numbers.
+
+
+def _huge(a: Number) -> Number:
+    """Where a * a + 1 is a * a and neither overflows."""
+    return a >= 2.0 ** (a.format.bias // 2)
+
+
+def asinh(x: Number) -> Number:
+    """log(1 + a + a^2 / (1 + sqrt(a^2 + 1))), and log(2 a) for huge a = |x|."""
+    a = abs(x)
+    huge = _huge(a)
+    b = select(huge, a.like(1.0), a)
+    z = b * b
+    w = z / ((z + 1.0).sqrt() + 1.0)
+    y = b + w
+    y, rest = select(huge, a, y), select(huge, a.like(0.0), w - (y - b))
+    return _log_of_one_plus(y, rest, select(huge, a.like(1.0), 0.0)).signed_like(x)
+
+
+def acosh(x: Number) -> Number:
+    """log(1 + t + sqrt(t (t + 2))) with t = x - 1, and log(2 x) for huge x."""
+    huge = _huge(x)
+    b = select(huge, x.like(2.0), x)
+    t = b - 1.0
+    square = t.fma(t, t + t)
+    root = square.sqrt()
+    # Half the error of the root, divided by it; at 1 there is none.
+    lost = (-root).fma(root, square) * 0.5 / select(root > 0.0, root, 1.0)
+    y = t + root
+    small, large = select(t < root, t, root), select(t < root, root, t)
+    rest = small - (y - large) + lost
+    y, rest = select(huge, x, y), select(huge, x.like(0.0), rest)
+    result = _log_of_one_plus(y, rest, select(huge, x.like(1.0), 0.0))
+    return select(x >= 1.0, result, math.nan)
+
+
+def atanh(x: Number) -> Number:
+    """log(1 + 2 a / (1 - a)) / 2 with a = |x|, the quotient as the sum of two numbers."""
+    a = abs(x)
+    d = 1.0 - a
+    d_rest = 1.0 - d - a
+    q = (a + a) / d
+    rest = (-q).fma(d_rest, (-q).fma(d, a + a)) / d
+    rest = select(d > 0.0, rest, 0.0)
+    result = _log_of_one_plus(q, rest) * 0.5
+    return select(a < 2.0**-60, a, select(a <= 1.0, result, math.nan)).signed_like(x)
 
 
 def erf(x: Number) -> Number:
@@ -329,7 +387,7 @@ def pow(x: Number, y: Number) -> Number:
 
 _FUNCTIONS: tuple[Callable[..., Number], ...] = (
     exp, exp2, expm1, sigmoid, tanh, sinh, cosh, log, log2, log10, log1p,
-    sin, cos, tan, atan, atan2, asin, acos, erf, pow,
+    sin, cos, tan, atan, atan2, asin, acos, erf, pow, asinh, acosh, atanh, cbrt, hypot,
 )
 
 

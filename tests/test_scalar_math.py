@@ -20,7 +20,7 @@ from weft.ir.scalar_number import FORMATS
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]
 
-BINARY = ("atan2", "pow")
+BINARY = ("atan2", "pow", "hypot")
 UNARY = tuple(name for name in EXPANSIONS if name not in BINARY)
 PERIODIC = ("sin", "cos", "tan")
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
@@ -139,6 +139,7 @@ def logistic(x: Array) -> Array:
 
 NUMPY: dict[str, Reference] = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "pow": np.power, "sigmoid": logistic, "erf": special.erf,
 }
 
@@ -201,7 +202,7 @@ def points(name: str, dtype: str, n: int) -> Array:
 def pairs(name: str, dtype: str, n: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(sum(map(ord, name)))
     wild = any_bits(rng, dtype, 2 * n).reshape(2, n)
-    if name == "atan2":
+    if name in ("atan2", "hypot"):
         tame = rng.normal(size=(2, n)) * np.exp2(rng.uniform(-40, 0, (2, n)))
         both: Array = np.concatenate([wild, tame.astype(DTYPES[dtype])], axis=1)
         return both[0], both[1]
@@ -323,8 +324,9 @@ def test_results_stay_in_their_interval(dtype: str) -> None:
 def test_subnormal_arguments_are_kept(name: str) -> None:
     """f(x) is x, one or f of zero: nothing else is near."""
     x = np.arange(1, 1000, dtype=np.int64).view(np.float64)
-    if name in ("pow", "atan2"):
-        assert np.array_equal(evaluate(name, "f64", x, np.ones_like(x)), x)
+    if name in BINARY:
+        other = np.full_like(x, name != "hypot")
+        assert np.array_equal(evaluate(name, "f64", x, other), x)
     elif name not in ("log", "log2", "log10"):
         with np.errstate(all="ignore"):
             expected = (NUMPY.get(name) or getattr(np, name))(x)
