@@ -321,8 +321,8 @@ class TritonScalars:
         self, cond: Tile, function: Callable[..., Tile], args: tuple[Tile, ...], usual: Tile
     ) -> Tile:
         """``function(s, *args)`` where ``cond`` holds; a tile is computed whole, so it always is"""
-        name = function.__name__.strip("_")
-        return self.select(cond, self._function_call(name, function, DTYPES[usual.dtype], args), usual)
+        name, dtype = function.__name__.strip("_"), DTYPES[usual.dtype]
+        return self.select(cond, self._function_call(name, function, dtype, args), usual)
 
     def _function_call(
         self, name: str, expand: Callable[..., Tile], dtype: DType, args: tuple[Tile, ...]

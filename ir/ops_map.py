@@ -42,8 +42,8 @@ def _pow_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
     base = b.mul(b.mul(g, y), b.pow(x, b.sub(y, 1.0)))
     positive = b.gt(x, 0.0)
     log = b.log(b.select(positive, x, 1.0))
-    # y = 0 makes the first factor 0 even where x**(y-1) is infinite. By the exponent, the derivative
-    # of 0**y is 0 and that of a negative base's power undefined: 0 too, even if out is infinite.
+    # y = 0 makes the first factor 0 even where x**(y-1) is infinite. By the exponent, 0**y has the
+    # derivative 0 and a negative base has none: 0 for both, even where out is infinite.
     return (b.select(b.eq(y, 0.0), 0.0, base),
             b.mul(g, b.select(positive, b.mul(out, log), 0.0)))
 

@@ -140,7 +140,7 @@ def logistic(x: Array) -> Array:
 NUMPY: dict[str, Reference] = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "pow": np.power, "sigmoid": logistic, "erf": special.erf,
+    "pow": np.power, "hypot": np.hypot, "sigmoid": logistic, "erf": special.erf,
 }
 
 
@@ -327,7 +327,7 @@ def test_subnormal_arguments_are_kept(name: str) -> None:
     if name in BINARY:
         other = np.full_like(x, name != "hypot")
         assert np.array_equal(evaluate(name, "f64", x, other), x)
-    elif name not in ("log", "log2", "log10"):
+    elif name not in ("log", "log2", "log10", "cbrt"):
         with np.errstate(all="ignore"):
             expected = (NUMPY.get(name) or getattr(np, name))(x)
         assert worst(name, "f64", expected, x) <= 0.5 + (name == "erf")
@@ -341,7 +341,7 @@ def closest_to_quarter_turns() -> Iterator[float]:
             rest = mpmath.ldexp(mpmath.pi / 2, -e)
             previous, m = 0, 1
             while m < 2**53:
-                if m > 2**40 and 1 < math.ldexp(m, e):
+                if m > 2**40 and math.ldexp(m, e) > 1:
                     yield math.ldexp(m, e)
                 whole = int(mpmath.floor(rest))
                 previous, m = m, whole * m + previous
