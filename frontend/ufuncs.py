@@ -74,7 +74,7 @@ def _heaviside(x: Any, y: Any) -> Any:
 
 
 def _entropy(x: Any) -> Any:
-    inside = np.where(x < 0, 1, x)
+    inside: Any = np.where(x < 0, 1, x)
     return np.where(x < 0, -np.inf, current().emit("xlogy", -inside, inside))
 
 
