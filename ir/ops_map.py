@@ -9,7 +9,7 @@ import numpy as np
 from .diagnose import error
 from .index import Dim, symbol
 from .op import OpDef, Sample, map_op
-from .scalar import PRIMITIVES
+from .scalar import PRIMITIVES, NumpyScalars
 from .types import I64, U32, U64, DType, TensorType, as_dtype
 
 _erf = PRIMITIVES["erf"].numpy
@@ -124,22 +124,9 @@ def threefry_body(s: Any, key: Any, counter: Any) -> Any:
     return s.or_(s.shl(s.cast(x0, U64), half), s.cast(x1, U64))
 
 
-class _NumpyScalars:
-    """Evaluates a kernel body on NumPy arrays, through the primitives' NumPy twins."""
-
-    def const(self, value: Any, dtype: DType) -> Any:
-        return np.array(value, dtype.numpy)
-
-    def cast(self, value: Any, dtype: DType) -> Any:
-        return PRIMITIVES["cast"].numpy(value, dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        return PRIMITIVES[name].numpy
-
-
 def _threefry_ref(key: Any, counter: Any) -> Any:
     with np.errstate(over="ignore"):
-        return threefry_body(_NumpyScalars(), np.asarray(key), np.asarray(counter))
+        return threefry_body(NumpyScalars(), np.asarray(key), np.asarray(counter))
 
 
 def _u64_pair(*types: TensorType) -> tuple[TensorType, ...]:
@@ -237,14 +224,17 @@ ROWS: tuple[OpDef, ...] = (
     _binary("or_", np.bitwise_or, "x | y, of bits or truth values", types="ll -> l"),
     _binary("xor", np.bitwise_xor, "x ^ y, of bits or truth values", types="ll -> l"),
     _unary("not_", np.invert, "~x, of bits or truth values", types="l -> l"),
-    _binary("shl", np.left_shift, "x << y for 0 <= y < bits", types="ii -> i", low=0, high=9),
-    _binary("shr", np.right_shift, "x >> y for 0 <= y < bits", types="ii -> i", low=0, high=9),
+    _binary("shl", np.left_shift, "x << y, which is 0 for y < 0 and y >= bits", types="ii -> i",
+            low=0, high=99),
+    _binary("shr", np.right_shift, "x >> y, which is 0 or -1 by the sign of x for y < 0 and "
+            "y >= bits", types="ii -> i", low=0, high=99),
     map_op("select", "btt -> t", lambda s, c, x, y: s.select(c, x, y), np.where,
            doc="x where the condition holds, else y",
            grad=lambda b, g, c, x, y, out: (None, b.select(c, g, 0.0), b.select(c, 0.0, g)),
            numpy=(np.where,)),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
-           doc="x converted to dtype; floats to integers drop the fraction",
+           doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
+               "fit become what a C compiler on x86-64 makes of them (``ir/scalar_integer``)",
            grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0,
            samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0.0, high=9.0)
                          for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")

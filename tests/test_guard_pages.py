@@ -1,4 +1,4 @@
-"""Programs touch no memory but their own, on every kind of CPU: their arrays lie at forbidden pages.
+"""Programs touch no memory but their own, on every kind of CPU: they run between forbidden pages.
 
 Masked loads and stores are what this is about: pads, slices, tails, gathers, edges of tiles.
 """
