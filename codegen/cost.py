@@ -13,7 +13,9 @@ _HEAVY = ("div", "sqrt", "idiv", "irem", "fmod")
 
 def is_composite(stmt: Stmt) -> bool:
     """True for functions that expand to many operations and constants."""
-    return isinstance(stmt, Apply) and PRIMITIVES[stmt.prim].composite
+    if not isinstance(stmt, Apply):
+        return False
+    return PRIMITIVES[stmt.prim].composite and not PRIMITIVES[stmt.prim].short
 
 
 def is_heavy(stmt: Stmt) -> bool:

@@ -139,7 +139,7 @@ class _Epilogue:
         words += ["mask"] if masked else []
         helper = FunctionText("void", name, list(zip(types, words, strict=True)),
                               linkage="internal", attributes="noinline nounwind")
-        emitter = StmtEmitter(helper, self.emitter.kernel)
+        emitter = StmtEmitter(helper, self.emitter.kernel, self.emitter.target)
         axes = emitter.dims | {axis: f"%axis_{at}" for at, axis in enumerate(fixed)}
         self._emit(emitter, Scope(axes), ("%row", "%column", "%sums", width,
                                           "%mask" if masked else None))

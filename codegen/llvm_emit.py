@@ -83,7 +83,7 @@ class _KernelEmitter:
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
         self.width = lanes_of(kernel, target) if self.vector else 1
         self.values = axes_of(kernel)
-        self.stmts = StmtEmitter(self.f, kernel)
+        self.stmts = StmtEmitter(self.f, kernel, target)
 
     def emit(self) -> FunctionText:
         with self.f.loop("%begin", "%end") as task:

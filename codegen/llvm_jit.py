@@ -56,7 +56,8 @@ def cpu_target(name: str | None = None) -> Target:
     if table.get("avx512f") and table.get("avx512vl"):
         # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
         features += ",-prefer-256-bit"
-        return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20)
+        return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
+                      mask_registers=True)
     return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10)
 
 

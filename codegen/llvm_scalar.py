@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.scalar import PRIMITIVES, result_dtype
+from ..ir.scalar import PRIMITIVES, RAW, result_dtype
 from ..ir.scalar_expand import EXPANSIONS
+from ..ir.scalar_integer import from_float
 from ..ir.types import DTYPES, DType
 from .llvm_text import FunctionText
 from .llvm_types import LLVM_TYPES, constant, suffix, vector_type
@@ -35,6 +36,14 @@ class LlvmValue:
     @property
     def type(self) -> str:
         return vector_type(self.element, self.width)
+
+    @property
+    def known(self) -> int | None:
+        """The number that an integer constant stands for."""
+        if not DTYPES[self.dtype].is_int or not self.ref.lstrip("-").isdigit():
+            return None
+        return int(self.ref) % (1 << DTYPES[self.dtype].bits) if self.dtype[0] == "u" else int(
+            self.ref)
 
 
 Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
@@ -117,43 +126,22 @@ def _select(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...
     return s.f(f"select {cond.type} {cond.ref}, {a.type} {a.ref}, {b.type} {b.ref}")
 
 
-def _divide(word: str) -> Emit:
-    """Integer division: the machine traps on x/0 and on min/-1, so neither may reach it."""
-    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
-        a, b = args
-        zero, one = s.const(0, dtype), s.const(1, dtype)
-        by_zero = s.eq(b, zero)
-        special = by_zero
-        if dtype.kind == "i":
-            minus_one = s.eq(b, s.const(-1, dtype))
-            special = s.or_(by_zero, minus_one)
-        safe = s.select(special, one, b)
-        sign = "s" if dtype.kind == "i" else "u"
-        raw = LlvmValue(s.f(f"{sign}{word} {type_} {a.ref}, {safe.ref}"), dtype.name, a.width)
-        if word == "rem":  # x % 1 is 0, which is right for -1, and what 0 gives
-            return raw.ref
-        if dtype.kind == "i":
-            raw = s.select(minus_one, s.neg(a), raw)
-        result: LlvmValue = s.select(by_zero, zero, raw)
-        return result.ref
-
-    return emit
-
-
-# One row for each base primitive: the table that the Triton emitter's is compared with.
+# One row for each base and raw primitive: the table that the Triton emitter's is compared with.
 LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
     "add": _plain("add", "fadd"), "sub": _plain("sub", "fsub"), "mul": _plain("mul", "fmul"),
     "div": _plain("", "fdiv"), "fmod": _plain("", "frem"),
-    "idiv": _divide("div"), "irem": _divide("rem"),
     "neg": _neg, "abs": _abs, "min": _extreme("min"), "max": _extreme("max"),
     "sqrt": _intrinsic("sqrt"), "fma": _intrinsic("fma"), "rint": _intrinsic("rint"),
     "floor": _intrinsic("floor"), "ceil": _intrinsic("ceil"), "trunc": _intrinsic("trunc"),
     "lt": _compare("slt", "olt"), "le": _compare("sle", "ole"), "gt": _compare("sgt", "ogt"),
     "ge": _compare("sge", "oge"), "eq": _compare("eq", "oeq"), "ne": _compare("ne", "une"),
     "and_": _plain("and"), "or_": _plain("or"), "xor": _plain("xor"), "not_": _not,
-    "shl": _plain("shl"), "shr": _signed("ashr", "lshr"), "select": _select,
+    "select": _select,
+    "raw_shl": _plain("shl"), "raw_shr": _signed("ashr", "lshr"),
+    "raw_div": _signed("sdiv", "udiv"), "raw_rem": _signed("srem", "urem"),
     "cast": lambda s, dtype, type_, args: args[0].ref,      # ``LlvmScalars.cast`` has the dtype
     "bitcast": lambda s, dtype, type_, args: args[0].ref,   # likewise
+    "raw_int": lambda s, dtype, type_, args: args[0].ref,
 })
 
 
@@ -182,7 +170,7 @@ class LlvmScalars:
 
     def apply(self, name: str, *args: LlvmValue) -> LlvmValue:
         """A primitive by name; composite ones through their expansion."""
-        if PRIMITIVES[name].composite:
+        if name in PRIMITIVES and PRIMITIVES[name].composite:
             result: LlvmValue = EXPANSIONS[name](self, *args)
             return result
         width = max(arg.width for arg in args)
@@ -193,22 +181,28 @@ class LlvmScalars:
         return LlvmValue(ref, dtype.name, width)
 
     def cast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
-        """Conversion as NumPy's ``astype``: floats to integers drop the fraction."""
+        """Conversion as NumPy's ``astype``; what floats become is ``scalar_integer``'s."""
         to = DTYPES[dtype] if isinstance(dtype, str) else dtype
         start = DTYPES[value.dtype]
         if start == to:
             return value
+        if start.is_float and to.is_int:
+            result: LlvmValue = from_float(self, value, to)
+            return result
         if to.name == "bool":
             return self.apply("ne", value, self.const(0, start))
         target = vector_type(LLVM_TYPES[to.name], value.width)
         if LLVM_TYPES[start.name] == LLVM_TYPES[to.name]:
             return LlvmValue(value.ref, to.name, value.width)
         word = _conversion(start, to)
-        ref = self.f(f"{word} {value.type} {value.ref} to {target}")
-        if word.startswith("fpto"):
-            # Out of range is poison in LLVM: pin it to some value.
-            ref = self.f(f"freeze {target} {ref}")
-        return LlvmValue(ref, to.name, value.width)
+        return LlvmValue(self.f(f"{word} {value.type} {value.ref} to {target}"), to.name,
+                         value.width)
+
+    def raw_int(self, value: LlvmValue, dtype: DType) -> LlvmValue:
+        """A float that is known to fit, as i32 or i64."""
+        target = vector_type(LLVM_TYPES[dtype.name], value.width)
+        return LlvmValue(self.f(f"fptosi {value.type} {value.ref} to {target}"), dtype.name,
+                         value.width)
 
     def bitcast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
         to = DTYPES[dtype] if isinstance(dtype, str) else dtype
@@ -259,17 +253,16 @@ class LlvmScalars:
         return name
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in PRIMITIVES:
+        if name not in PRIMITIVES and name not in RAW:
             raise AttributeError(name)
         return lambda *args: self.apply(name, *args)
 
 
 def _conversion(start: DType, to: DType) -> str:
-    """The LLVM instruction that converts between two dtypes of different type."""
+    """The LLVM instruction that converts between two dtypes of different type, but not from a
+    float to an integer."""
     if start.is_float and to.is_float:
         return "fpext" if to.bits > start.bits else "fptrunc"
-    if start.is_float:
-        return "fptosi" if to.kind == "i" else "fptoui"
     if to.is_float:
         return "sitofp" if start.kind == "i" else "uitofp"
     width = 1 if start.name == "bool" else start.bits

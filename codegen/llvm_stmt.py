@@ -16,10 +16,31 @@ from .llvm_dims import emit_dim, floor_divide
 from .llvm_scalar import LlvmScalars, LlvmValue
 from .llvm_text import FunctionText
 from .llvm_types import memory_type, suffix, vector_type
+from .target import Target
 
 # Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
 # hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
 NOWHERE = "@weft_nowhere = internal global [4096 x i8] zeroinitializer, align 4096"
+
+
+def hidden_mask(f: FunctionText, mask: str, width: int, bits: int) -> str:
+    """``mask``, for a load of ``width`` elements of so many bits, by a way LLVM cannot see through.
+
+    Without mask registers a vector wider than one is loaded in parts. LLVM's selector (at least up
+    to version 22) loses the mask of a part that it finds to be all off only then, while other lanes
+    are not known: it reads the whole part, whatever lies there. So no lane may be known.
+    """
+    known = f(f"bitcast <{width} x i1> {mask} to i{width}")
+    # 64 lanes are the widest step of a machine without mask registers.
+    known = f(f"zext i{width} {known} to i64") if width < 64 else known
+    word = f(f'call i64 asm "", "=r,0"(i64 {known}) nounwind memory(none)')
+    lane = "i64" if bits == 64 or width > 32 else "i32"
+    word = word if lane == "i64" else f(f"trunc i64 {word} to i32")
+    vector = f"<{width} x {lane}>"
+    one = f(f"insertelement {vector} poison, {lane} {word}, i64 0")
+    many = f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")
+    own = f(f"and {vector} {many}, <{', '.join(f'{lane} {1 << at}' for at in range(width))}>")
+    return f(f"icmp ne {vector} {own}, zeroinitializer")
 
 
 @dataclass
@@ -46,8 +67,8 @@ class Scope:
 class StmtEmitter:
     """Emits statements of ``kernel`` into ``f``."""
 
-    def __init__(self, f: FunctionText, kernel: Kernel) -> None:
-        self.f, self.kernel, self.s = f, kernel, LlvmScalars(f)
+    def __init__(self, f: FunctionText, kernel: Kernel, target: Target) -> None:
+        self.f, self.kernel, self.target, self.s = f, kernel, target, LlvmScalars(f)
         self.pointers: dict[str, str] = {}
         self.dims: dict[str, str] = {}
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
@@ -216,13 +237,16 @@ class StmtEmitter:
         if how == "next" and mask is None:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
         elif how == "next":
+            assert mask is not None
             if stmt.guard:
                 some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
-                                   (f"<{width} x i1>", mask or ""))
+                                   (f"<{width} x i1>", mask))
                 address = self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
+            if not self.target.mask_registers:
+                mask = hidden_mask(self.f, mask, width, 8 * size)
             ref = self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
                               ("ptr", address), ("i32", str(size)),
-                              (f"<{width} x i1>", mask or ""), (type_, "zeroinitializer"))
+                              (f"<{width} x i1>", mask), (type_, "zeroinitializer"))
         else:
             on = mask or "splat (i1 true)"
             ref = self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",

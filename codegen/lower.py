@@ -123,12 +123,17 @@ class Lowering:
         size, zero = s.index(extent), s.const(0, I64)
         wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
         inside = s.and_(s.ge(wrapped, zero), s.lt(wrapped, size))
-        self.checks.append(CheckSite("W124", f"index out of range in an axis of {extent}",
-                                     node.locs))
-        s.check(inside if guard is None else s.or_(s.not_(guard), inside), len(self.checks))
+        self.check(inside, guard, CheckSite(
+            "W124", f"index out of range in an axis of {extent}", node.locs))
         inside_ = self.both(guard, inside)
         assert inside_ is not None
         return symbol(wrapped.name), inside_
+
+    def check(self, holds: Scalar, guard: Scalar | None, site: CheckSite) -> None:
+        """Let the step fail where ``holds`` is false and the guard, if any, is true."""
+        s = self.builder
+        self.checks.append(site)
+        s.check(holds if guard is None else s.or_(s.not_(guard), holds), len(self.checks))
 
     def is_matrix_product(self, left: Scalar, right: Scalar) -> bool:
         """True if each operand has rows (or columns) of its own, several of them, along the loop.
@@ -171,6 +176,10 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     assert node.op.body is not None
     if node.op.name == "iota":
         return low.builder.index(index[node.attrs["axis"]], node.attrs["dtype"])
+    check = node.op.check
+    if check is not None:
+        site = CheckSite(check.code, check.message(**node.attrs), node.locs)
+        low.check(check.holds(low.builder, *operands, **node.attrs), guard, site)
     result: Scalar = node.op.body(low.builder, *operands, **node.attrs)
     return result
 

@@ -11,7 +11,8 @@ class Target:
     """A CPU or GPU to compile for; hashed into the cache key.
 
     ``features`` are LLVM's (``+avx2,+fma``). Widths, registers and caches steer tile sizes only:
-    the bits of a CPU result do not depend on them.
+    the bits of a CPU result do not depend on them. ``mask_registers``: the instruction set masks
+    lanes by a register of bits (AVX-512), not by whole lanes.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -22,6 +23,7 @@ class Target:
     registers: int = 16
     l1: int = 32 << 10
     l2: int = 1 << 20
+    mask_registers: bool = False
 
 
 # What schedules for a GPU are made for; the kernels compile for other ones as well.

@@ -19,8 +19,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..ir.scalar import PRIMITIVES, result_dtype
+from ..ir.scalar import PRIMITIVES, RAW, result_dtype
 from ..ir.scalar_expand import EXPANSIONS
+from ..ir.scalar_integer import from_float
 from ..ir.types import BOOL, DTYPES, DType, as_dtype
 
 # Dtypes in registers; in memory a bool is a byte.
@@ -38,6 +39,11 @@ class Tile:
     dtype: str
     axes: tuple[str, ...] = ()
     literal: bool = False
+
+    @property
+    def known(self) -> int | None:
+        """The number that an integer constant stands for."""
+        return int(self.text) if self.literal and DTYPES[self.dtype].is_int else None
 
 
 Emit = Callable[["TritonScalars", DType, tuple[Tile, ...]], str]
@@ -84,32 +90,6 @@ def _extreme(word: str, boolean: str) -> Emit:
         left, right = map(s.typed, s.fitted(*args))
         nan = ", propagate_nan=tl.PropagateNan.ALL" if dtype.is_float else ""
         return f"tl.{word}({left}, {right}{nan})"
-
-    return emit
-
-
-def _divide(word: str) -> Emit:
-    """Integer division that never sees the undefined x/0 and min/-1."""
-    def emit(s: TritonScalars, dtype: DType, args: tuple[Tile, ...]) -> str:
-        a, b = args
-        sign = "//" if word == "div" else "%"
-        if b.literal and int(b.text) not in (0, -1):
-            left, right = s.operands(a, b)
-            return f"{left} {sign} {right}"
-        one, zero = s.const(1, dtype), s.const(0, dtype)
-        by_zero, negated = s.eq(b, zero), None
-        special = by_zero
-        if dtype.kind == "i":
-            negated = s.eq(b, s.const(-1, dtype))
-            special = s.or_(by_zero, negated)
-        safe = s.select(special, one, b)
-        left, right = s.operands(a, safe)
-        if word == "rem":  # x % 1 is 0: right for -1, and what division by 0 gives
-            return f"{left} {sign} {right}"
-        quotient = s.define(f"{left} {sign} {right}", dtype, s.union(a, safe))
-        if negated is not None:
-            quotient = s.select(negated, s.neg(a), quotient)
-        return s.typed(s.select(by_zero, zero, quotient))
 
     return emit
 
@@ -178,11 +158,11 @@ def _bitcast(s: TritonScalars, dtype: DType, args: tuple[Tile, ...]) -> str:
     return f"{s.typed(args[0])}.to(tl.{TRITON_TYPES[dtype.name]}, bitcast=True)"
 
 
-# One row for each base primitive: the table that the LLVM emitter's is compared with.
+# One row for each base and raw primitive: the table that the LLVM emitter's is compared with.
 TRITON_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
     "add": _infix("+"), "sub": _infix("-"), "mul": _infix("*"),
     "div": _by_width(_call("tl.div_rn"), _infix("/")), "fmod": _fmod,
-    "idiv": _divide("div"), "irem": _divide("rem"), "neg": _negate, "abs": _call("tl.abs"),
+    "neg": _negate, "abs": _call("tl.abs"),
     "min": _extreme("minimum", "&"), "max": _extreme("maximum", "|"),
     "sqrt": _by_width(_call("tl.sqrt_rn"), _call("tl.sqrt")), "fma": _fma,
     "rint": _call("libdevice.nearbyint"), "trunc": _call("libdevice.trunc"),
@@ -191,8 +171,9 @@ TRITON_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
     "eq": _compare("=="), "ne": _compare("!="),
     "and_": _infix("&"), "or_": _infix("|"), "xor": _infix("^"),
     "not_": _not,
-    "shl": _infix("<<"), "shr": _infix(">>"), "select": _select,
-    "cast": _cast, "bitcast": _bitcast,
+    "select": _select, "cast": _cast, "bitcast": _bitcast,
+    "raw_shl": _infix("<<"), "raw_shr": _infix(">>"),
+    "raw_div": _infix("//"), "raw_rem": _infix("%"), "raw_int": _cast,
 })
 
 # Composite primitives that Triton computes to an ULP or two, for these dtypes. Not for f32: tl.exp
@@ -295,10 +276,17 @@ class TritonScalars:
         return Tile(_literal(value, dtype), dtype.name, literal=True)
 
     def cast(self, value: Tile, dtype: DType | str) -> Tile:
-        """Conversion as NumPy's ``astype``: floats to integers drop the fraction."""
+        """Conversion as NumPy's ``astype``; what floats become is ``scalar_integer``'s."""
         dtype = as_dtype(dtype)
         if value.dtype == dtype.name:
             return value
+        if DTYPES[value.dtype].is_float and dtype.is_int:
+            result: Tile = from_float(self, value, dtype)
+            return result
+        return self.define(_cast(self, dtype, (value,)), dtype, value.axes)
+
+    def raw_int(self, value: Tile, dtype: DType) -> Tile:
+        """A float that is known to fit, as i32 or i64."""
         return self.define(_cast(self, dtype, (value,)), dtype, value.axes)
 
     def bitcast(self, value: Tile, dtype: DType | str) -> Tile:
@@ -310,7 +298,10 @@ class TritonScalars:
     def apply(self, name: str, *args: Tile) -> Tile:
         """A primitive by name: a composite one natively, or through its expansion."""
         dtype = result_dtype(name, tuple(DTYPES[arg.dtype] for arg in args))
-        if not PRIMITIVES[name].composite:
+        if name in PRIMITIVES and PRIMITIVES[name].short:
+            result: Tile = EXPANSIONS[name](self, *args)
+            return result
+        if name in RAW or not PRIMITIVES[name].composite:
             return self.define(TRITON_PRIMITIVES[name](self, dtype, args), dtype, self.union(*args))
         native = TRITON_NATIVES.get((name, dtype.name))
         if native is not None:
@@ -344,7 +335,7 @@ class TritonScalars:
                           f"    return {s.typed(result)}"])
 
     def __getattr__(self, name: str) -> Callable[..., Tile]:
-        if name not in PRIMITIVES:
+        if name not in PRIMITIVES and name not in RAW:
             raise AttributeError(name)
         return lambda *args: self.apply(name, *args)
 

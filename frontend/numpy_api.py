@@ -21,6 +21,7 @@ from .operand import (
     common_shape,
     is_number,
     is_weak,
+    kind_of,
     result_dtype,
     shape_of,
     spread,
@@ -43,11 +44,23 @@ def where(condition: Any, *branches: Any) -> Tracer:
     shape = common_shape((condition, *branches))
     dtype = result_dtype(*branches)
     mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
-    return current().emit("select", mask, *(spread(x, dtype, shape) for x in branches))
+    # Here NumPy converts Python integers as it converts arrays: they wrap around.
+    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and _is_int64(x) else x
+              for x in branches]
+    return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
+
+
+def _is_int64(x: Any) -> bool:
+    return not isinstance(x, int) or -(1 << 63) <= x < 1 << 63
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if isinstance(kind_of(a), np.dtype) and kind_of(a).kind in "iu":  # type: ignore[union-attr]
+        # A bound that no element can pass bounds nothing, even where the dtype does not hold it.
+        limits = np.iinfo(kind_of(a))
+        low = None if isinstance(low, int) and low <= limits.min else low
+        high = None if isinstance(high, int) and high >= limits.max else high
     bounds = [bound for bound in (low, high) if bound is not None]
     x, *spreaded = spread_all(a, *bounds)
     if low is not None:

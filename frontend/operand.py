@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Dim, Expr, divide, product
-from ..ir.types import DType, TensorType, as_dtype
+from ..ir.types import I64, DType, TensorType, as_dtype
 from .scope import current
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim
@@ -112,13 +112,18 @@ def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
 
 
 def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] = ()) -> Tracer:
-    """A Python or NumPy number as a constant; a weak one if it is Python's and has no dtype."""
+    """A Python or NumPy number as a constant; a weak one if it is Python's and has no dtype.
+
+    Raises RangeError (W131) for a Python integer that the dtype cannot hold.
+    """
     weak = dtype is None and is_weak(x)
     try:
         array = np.asarray(x, dtype)
         found = as_dtype(array.dtype)
-    except OverflowError as problem:
-        raise error("W111", str(problem).lower(), hint="use a wider dtype") from None
+    except OverflowError:
+        raise error("W131", f"Python integer {x} out of bounds for {dtype}",
+                    hint="use a number that fits, or give the array a wider dtype: "
+                         "x.astype(np.int64)") from None
     except TypeError:
         raise error("W112", f"{x!r} cannot be traced") from None
     made = current().full(array.item(), found, shape)
@@ -148,11 +153,15 @@ def contains_tracer(x: Any) -> bool:
 
 
 def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
-    """x with that dtype, and no longer weak."""
+    """x with that dtype, and no longer weak.
+
+    A traced Python integer does not wrap around: where it does not fit, the step fails (W131).
+    """
     wanted = dtype if isinstance(dtype, DType) else as_dtype(dtype)
     if x.type.dtype == wanted:
         return Tracer(current(), current().value_of(x)) if x.weak else x
-    return current().emit("cast", x, dtype=wanted)
+    narrows = x.weak and x.type.dtype == I64 and wanted.is_int
+    return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
 
 
 def strong(x: Any) -> Tracer:

@@ -8,18 +8,20 @@ shape. A Python operator on Python numbers (traced ones too) follows Python: its
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..ir.diagnose import error
+from ..ir.index import Dim
 from ..ir.op import OpDef
 from ..ir.ops import OPS
 from .contract import GUFUNCS
 from .operand import (
     Kind,
+    broadcast,
     cast,
     common_shape,
     constant,
@@ -44,6 +46,11 @@ _PYTHON: Mapping[Any, Callable[[int, int], bool]] = MappingProxyType({
     np.equal: operators.eq, np.not_equal: operators.ne, np.less: operators.lt,
     np.less_equal: operators.le, np.greater: operators.gt, np.greater_equal: operators.ge})
 COMPARISONS = frozenset(_PYTHON)
+_MIRRORED: Mapping[Any, np.ufunc] = MappingProxyType({
+    np.equal: np.equal, np.not_equal: np.not_equal, np.less: np.greater,
+    np.less_equal: np.greater_equal, np.greater: np.less, np.greater_equal: np.less_equal})
+Shape = tuple[Dim, ...]
+_INT64 = np.iinfo(np.int64)
 _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 
 
@@ -199,6 +206,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
         answer = _beyond(ufunc, inputs, wanted[0])
         if answer is not None:
             return constant(answer, np.dtype(bool), shape)
+        exact = _exact(ufunc, inputs, wanted, shape)
+        if exact is not None:
+            return exact
     operands = [spread(x, kind, shape) for x, kind in zip(inputs, wanted, strict=True)]
     made: Tracer = body(*operands) if body is not None else _emit_row(ufunc, row, operands)
     return made if made.dtype == result else cast(made, result)
@@ -280,6 +290,44 @@ def _repeated(base: Any, exponent: int) -> Tracer:
         if exponent:
             base = base * base
     return fresh(result)
+
+
+def _exact(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], wanted: Sequence[np.dtype[Any]], shape: Shape
+) -> Tracer | None:
+    """A comparison of integers that have no common dtype, as NumPy has it: of their values.
+
+    Such are i64 and u64, and a traced Python integer beside any dtype. None for others.
+    """
+    python = [isinstance(x, Tracer) and kind_of(x) is int for x in inputs]
+    if wanted[0] == wanted[1] and (python[0] == python[1] or wanted[0] == _INT64.dtype):
+        return None
+    if python[0] if any(python) else wanted[0].kind == "i":
+        return _compare(_MIRRORED[ufunc], inputs[1], inputs[0], wanted[1], shape)
+    return _compare(ufunc, inputs[0], inputs[1], wanted[0], shape)
+
+
+def _compare(ufunc: np.ufunc, x: Any, y: Any, kind: np.dtype[Any], shape: Shape) -> Tracer:
+    """``x`` of dtype ``kind`` compared with ``y``, an i64 that kind may not hold.
+
+    Where it does not, the nearest number of kind stands for y, and all x answer alike.
+    """
+    limits, nearest = np.iinfo(kind), cast(strong(y), _INT64.dtype)
+    outside = []  # where y is beyond the limits, and whether the comparison then holds
+    if limits.min > _INT64.min:
+        low = constant(limits.min, _INT64.dtype, nearest.type.shape)
+        outside.append((nearest < low, ufunc in (np.greater, np.greater_equal, np.not_equal)))
+        nearest = current().emit("maximum", nearest, low)
+    if limits.max < _INT64.max:
+        high = constant(limits.max, _INT64.dtype, nearest.type.shape)
+        outside.append((nearest > high, ufunc in (np.less, np.less_equal, np.not_equal)))
+        nearest = current().emit("minimum", nearest, high)
+    operands = spread(x, kind, shape), broadcast(cast(nearest, kind), shape)
+    result: Any = current().emit(ROWS[ufunc].name, *operands)
+    for beyond, holds in outside:
+        everywhere: Any = broadcast(beyond, shape)
+        result = result | everywhere if holds else result & ~everywhere
+    return result  # type: ignore[no-any-return]
 
 
 def _beyond(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> bool | None:

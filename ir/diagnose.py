@@ -72,6 +72,10 @@ class OutOfRangeError(Error, IndexError):
     """An axis, index or slice outside its array."""
 
 
+class RangeError(Error, OverflowError):
+    """A Python integer that the dtype it meets cannot hold."""
+
+
 class FeedError(Error, KeyError):
     """A name that is not in the graph, or a placeholder without a value."""
 
@@ -94,6 +98,7 @@ _CLASSES = MappingProxyType({
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
+    "W13": RangeError,   # Python numbers
     "W20": TracerError,  # tracing
     "W30": FeedError,    # sessions, feeds, fetches
     "W40": Error,        # devices, targets, artifacts
@@ -116,6 +121,7 @@ CODES = MappingProxyType({
     "W122": "index out of range",
     "W123": "index kind not supported",
     "W124": "index out of range at run time",
+    "W131": "a Python integer does not fit the dtype it meets",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",
     "W203": "an argument array was mutated in traced code",

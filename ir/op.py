@@ -60,6 +60,15 @@ Infer = Callable[..., tuple[TensorType, ...]]
 
 
 @dataclass(frozen=True)
+class RunCheck:
+    """What has to hold of the operands of a MAP, or the step fails with this error."""
+
+    holds: Callable[..., Any]                           # (s, *xs, **attrs) -> bool scalar
+    code: str
+    message: Callable[..., str]                         # (**attrs) -> text
+
+
+@dataclass(frozen=True)
 class OpDef:
     """One row of the op table; see the module docstring for the calling convention."""
 
@@ -71,6 +80,7 @@ class OpDef:
     attrs: Mapping[str, type]                           # name -> type, all required
     ref: Callable[..., Any] | None = None
     body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
+    check: RunCheck | None = None                       # MAP
     view: Callable[..., Any] | None = None              # VIEW: see ops_view
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
@@ -149,6 +159,7 @@ def map_op(
     dtypes: Sequence[DType] = COMPUTED,
     samples: tuple[Sample, ...] | None = None,
     numpy: tuple[Callable[..., Any], ...] = (),
+    check: RunCheck | None = None,
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -165,6 +176,6 @@ def map_op(
     if samples is None:
         samples = tuple(Sample((shape,) * arity, low=low, high=high)
                         for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
-    return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, grad=grad,
-                 differentiable=grad is not None, numpy=numpy, letters=letters,
+    return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
+                 grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
                  dtypes=tuple(dtypes), samples=samples)

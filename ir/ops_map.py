@@ -8,8 +8,8 @@ import numpy as np
 
 from .diagnose import error
 from .index import Dim, symbol
-from .op import OpDef, Sample, map_op
-from .scalar import PRIMITIVES
+from .op import OpDef, RunCheck, Sample, map_op
+from .scalar import PRIMITIVES, NumpyScalars
 from .types import I64, U32, U64, DType, TensorType, as_dtype
 
 _erf = PRIMITIVES["erf"].numpy
@@ -85,6 +85,33 @@ def _cast_grad(b: Any, g: Any, x: Any, y: Any, *, dtype: DType) -> Any:
     return (b.cast(g, dtype=x.dtype) if x.dtype.is_float and dtype.is_float else None,)
 
 
+def _limits(dtype: DType) -> tuple[int, int]:
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
+
+
+def _narrow_infer(*types: TensorType, dtype: DType) -> tuple[TensorType, ...]:
+    if types[0].dtype != I64 or not dtype.is_int:
+        raise error("W111", f"narrow makes i64 another integer, not {types[0].dtype} {dtype}")
+    return (types[0].with_dtype(dtype),)
+
+
+def _narrow_holds(s: Any, x: Any, *, dtype: DType) -> Any:
+    low, high = _limits(dtype)
+    above = s.ge(x, s.const(max(low, _limits(I64)[0]), I64))
+    return above if high >= _limits(I64)[1] else s.and_(above, s.le(x, s.const(high, I64)))
+
+
+def _narrow_message(*, dtype: DType) -> str:
+    return f"a Python integer is out of bounds for {dtype.numpy}"
+
+
+def _narrow_ref(x: Any, *, dtype: DType) -> Any:
+    if not np.all(_narrow_holds(NumpyScalars(), np.asarray(x), dtype=dtype)):
+        raise error("W131", _narrow_message(dtype=dtype))
+    return np.asarray(x).astype(dtype.numpy)
+
+
 def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
     return (TensorType(dtype, shape),)
 
@@ -145,22 +172,9 @@ def threefry_body(s: Any, key: Any, counter: Any) -> Any:
     return s.or_(s.shl(s.cast(x0, U64), half), s.cast(x1, U64))
 
 
-class _NumpyScalars:
-    """Evaluates a kernel body on NumPy arrays, through the primitives' NumPy twins."""
-
-    def const(self, value: Any, dtype: DType) -> Any:
-        return np.array(value, dtype.numpy)
-
-    def cast(self, value: Any, dtype: DType) -> Any:
-        return PRIMITIVES["cast"].numpy(value, dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        return PRIMITIVES[name].numpy
-
-
 def _threefry_ref(key: Any, counter: Any) -> Any:
     with np.errstate(over="ignore"):
-        return threefry_body(_NumpyScalars(), np.asarray(key), np.asarray(counter))
+        return threefry_body(NumpyScalars(), np.asarray(key), np.asarray(counter))
 
 
 def _u64_pair(*types: TensorType) -> tuple[TensorType, ...]:
@@ -268,18 +282,27 @@ ROWS: tuple[OpDef, ...] = (
     _binary("or_", np.bitwise_or, "x | y, of bits or truth values", types="ll -> l"),
     _binary("xor", np.bitwise_xor, "x ^ y, of bits or truth values", types="ll -> l"),
     _unary("not_", np.invert, "~x, of bits or truth values", types="l -> l"),
-    _binary("shl", np.left_shift, "x << y for 0 <= y < bits", types="ii -> i", low=0, high=9),
-    _binary("shr", np.right_shift, "x >> y for 0 <= y < bits", types="ii -> i", low=0, high=9),
+    _binary("shl", np.left_shift, "x << y, which is 0 for y < 0 and y >= bits", types="ii -> i",
+            low=0, high=99),
+    _binary("shr", np.right_shift, "x >> y, which is 0 or -1 by the sign of x for y < 0 and "
+            "y >= bits", types="ii -> i", low=0, high=99),
     map_op("select", "btt -> t", lambda s, c, x, y: s.select(c, x, y), np.where,
            doc="x where the condition holds, else y",
            grad=lambda b, g, c, x, y, out: (None, b.select(c, g, 0.0), b.select(c, 0.0, g)),
            numpy=(np.where,)),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
-           doc="x converted to dtype; floats to integers drop the fraction",
+           doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
+               "fit become what a C compiler on x86-64 makes of them (``ir/scalar_integer``)",
            grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0,
            samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0.0, high=9.0)
                          for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")
                          for shape in _SHAPES)),
+    map_op("narrow", _narrow_infer, lambda s, x, *, dtype: s.cast(x, dtype), _narrow_ref,
+           doc="Python integers, held in i64, in the dtype they meet; a step in which one does not "
+               "fit fails (W131), as in NumPy", attrs={"dtype": DType}, dtypes=(I64,),
+           check=RunCheck(_narrow_holds, "W131", _narrow_message),
+           samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0, high=100)
+                         for to in ("i32", "u32", "u64", "i64") for shape in _SHAPES)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},

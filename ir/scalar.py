@@ -1,8 +1,9 @@
 """The scalar primitives that kernel bodies are made of.
 
-A *base* primitive is known to every emitter. A *composite* one (``exp``, ``tanh``, ``floordiv``)
-has an expansion over base primitives in ``scalar_expand``; an emitter may have a better way of its
-own, so a kernel's text keeps the composite's name.
+A *base* primitive is known to every emitter. A *composite* one (``exp``, ``tanh``, ``shl``) has an
+expansion over base primitives in ``scalar_expand``; an emitter may have a better way of its own, so
+a kernel's text keeps the composite's name. A *raw* one is a bare instruction that is not defined
+for all operands; only expansions use it, so it has no name in kernels.
 
 The NumPy twin is the meaning: it gives the kernel interpreter its value.
 """
@@ -16,7 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .types import BOOL, DType
+from .scalar_integer import from_float
+from .types import BOOL, DType, as_dtype
 
 Rule = Literal["same", "compare", "select", "convert"]
 
@@ -31,6 +33,7 @@ class Primitive:
     kinds: str
     numpy: Callable[..., Any]
     composite: bool = False
+    short: bool = False  # a composite of a few instructions, which emitters write where it is used
 
 
 def _trunc_divide(a: Any, b: Any) -> Any:
@@ -54,16 +57,16 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
     return (np.asarray(a, wide) * b + c).astype(dtype)
 
 
-def _shift_left(a: Any, b: Any) -> Any:
-    return np.left_shift(a, b)
-
-
 def _base(name: str, arity: int, rule: Rule, kinds: str, numpy: Callable[..., Any]) -> Primitive:
     return Primitive(name, arity, rule, kinds, numpy)
 
 
 def _composite(name: str, arity: int, kinds: str, numpy: Callable[..., Any]) -> Primitive:
     return Primitive(name, arity, "same", kinds, numpy, composite=True)
+
+
+def _short(name: str, numpy: Callable[..., Any]) -> Primitive:
+    return Primitive(name, 2, "same", "iu", numpy, composite=True, short=True)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -82,8 +85,15 @@ def _erf(x: Any) -> Any:
 
 
 def _convert(x: Any, dtype: DType) -> Any:
+    x = np.asarray(x)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(x).astype(dtype.numpy)
+        if as_dtype(x.dtype).is_float and dtype.is_int:
+            return np.asarray(from_float(NumpyScalars(), x, dtype))
+        return x.astype(dtype.numpy)
+
+
+def _raw_int(x: Any, dtype: DType) -> Any:
+    return np.asarray(x).astype(dtype.numpy)
 
 
 def _bitcast(x: Any, dtype: DType) -> Any:
@@ -95,8 +105,8 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _base("sub", 2, "same", "iuf", np.subtract),
     _base("mul", 2, "same", "iuf", np.multiply),
     _base("div", 2, "same", "f", np.divide),
-    _base("idiv", 2, "same", "iu", _trunc_divide),
-    _base("irem", 2, "same", "iu", _trunc_remainder),
+    _short("idiv", _trunc_divide),
+    _short("irem", _trunc_remainder),
     _base("fmod", 2, "same", "f", np.fmod),
     _base("neg", 1, "same", "iuf", np.negative),
     _base("abs", 1, "same", "iuf", np.abs),
@@ -118,8 +128,8 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _base("or_", 2, "same", "iub", np.bitwise_or),
     _base("xor", 2, "same", "iub", np.bitwise_xor),
     _base("not_", 1, "same", "iub", np.invert),
-    _base("shl", 2, "same", "iu", _shift_left),
-    _base("shr", 2, "same", "iu", np.right_shift),
+    _short("shl", np.left_shift),
+    _short("shr", np.right_shift),
     _base("select", 3, "select", "iufb", np.where),
     _base("cast", 1, "convert", "iufb", _convert),
     _base("bitcast", 1, "convert", "iuf", _bitcast),
@@ -152,10 +162,29 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _composite("hypot", 2, "f", np.hypot),
 )})
 
+# The bare instructions behind ``scalar_integer``, and where they are defined.
+RAW: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p in (
+    _base("raw_shl", 2, "same", "iu", np.left_shift),      # by 0 to bits - 1
+    _base("raw_shr", 2, "same", "iu", np.right_shift),
+    _base("raw_div", 2, "same", "iu", _trunc_divide),      # not by 0, nor the least number by -1
+    _base("raw_rem", 2, "same", "iu", _trunc_remainder),
+    _base("raw_int", 1, "convert", "f", _raw_int),         # where the integer exists
+)})
+
+
+class NumpyScalars:
+    """A scalar builder that computes at once, on arrays: expansions as NumPy functions."""
+
+    def const(self, value: Any, dtype: DType) -> Any:
+        return np.array(value, dtype.numpy)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return (PRIMITIVES.get(name) or RAW[name]).numpy
+
 
 def result_dtype(name: str, args: tuple[DType, ...], dtype: DType | None = None) -> DType:
     """The result dtype of a primitive; raises TypeError when the operands do not fit it."""
-    primitive = PRIMITIVES[name]
+    primitive = PRIMITIVES.get(name) or RAW[name]
     if len(args) != primitive.arity:
         raise TypeError(f"{name} takes {primitive.arity} operands, got {len(args)}")
     if primitive.rule == "convert":

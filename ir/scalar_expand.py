@@ -1,8 +1,8 @@
 """Every composite primitive as an expansion over base ones: transcendental functions, division.
 
 An emitter that has nothing better for a composite calls ``EXPANSIONS[name](s, *values)`` with its
-own scalar builder. Rounded division is defined as in Python and NumPy: the quotient rounds down,
-the remainder has the sign of the divisor; integers divided by zero give zero.
+own scalar builder. ``scalar_integer`` is the place for all that concerns integers; here is the
+division of floats, rounded down with the remainder's sign that of the divisor as in Python.
 """
 
 from __future__ import annotations
@@ -11,12 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from . import scalar_math
-from .types import DTYPES
-
-
-def _is_float(x: Any) -> bool:
-    return DTYPES[str(x.dtype)].is_float
+from . import scalar_integer, scalar_math
+from .types import as_dtype
 
 
 def _differ(s: Any, a: Any, b: Any, zero: Any) -> Any:
@@ -25,26 +21,20 @@ def _differ(s: Any, a: Any, b: Any, zero: Any) -> Any:
 
 def mod(s: Any, a: Any, b: Any) -> Any:
     """``a % b`` with the sign of ``b``."""
+    if as_dtype(a.dtype).is_int:
+        return scalar_integer.mod(s, a, b)
     zero = s.const(0, a.dtype)
-    rest = s.fmod(a, b) if _is_float(a) else s.irem(a, b)
-    if DTYPES[str(a.dtype)].kind == "u":
-        return rest
+    rest = s.fmod(a, b)
     turned = s.select(s.and_(s.ne(rest, zero), _differ(s, rest, b, zero)), s.add(rest, b), rest)
-    if not _is_float(a):
-        return turned
     signed_zero = s.select(s.lt(b, zero), s.const(-0.0, a.dtype), zero)
     return s.select(s.eq(rest, zero), signed_zero, turned)
 
 
 def floordiv(s: Any, a: Any, b: Any) -> Any:
     """``a // b`` rounded down; exact for floats, by way of the exact remainder."""
+    if as_dtype(a.dtype).is_int:
+        return scalar_integer.floordiv(s, a, b)
     zero, one = s.const(0, a.dtype), s.const(1, a.dtype)
-    if not _is_float(a):
-        quotient = s.idiv(a, b)
-        if DTYPES[str(a.dtype)].kind == "u":
-            return quotient
-        inexact = s.and_(s.ne(s.irem(a, b), zero), _differ(s, a, b, zero))
-        return s.select(s.and_(inexact, s.ne(b, zero)), s.sub(quotient, one), quotient)
     rest = s.fmod(a, b)
     ratio = s.div(a, b)
     quotient = s.div(s.sub(a, rest), b)
@@ -60,5 +50,5 @@ def floordiv(s: Any, a: Any, b: Any) -> Any:
 
 
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
-    **scalar_math.EXPANSIONS, "floordiv": floordiv, "mod": mod,
+    **scalar_math.EXPANSIONS, **scalar_integer.EXPANSIONS, "floordiv": floordiv, "mod": mod,
 })

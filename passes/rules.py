@@ -196,7 +196,8 @@ def _cast_own(match: Match) -> bool:
 def _cast_through(match: Match) -> bool:
     """cast(cast(x, middle), last) = cast(x, last) when the middle loses nothing.
 
-    From a float to an integer only if that fits too: out of range has no defined result.
+    From a float to an integer only if that fits too: a float out of range becomes another number
+    than the integer that it came from.
     """
     first, middle, last = match["x"].dtype, match.inner[0].dtype, match.type.dtype
     if first.is_float and last.is_int:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,7 +88,7 @@ class Program:
     def run(self, leaves: Sequence[Any]) -> tuple[Array, ...]:
         """Run one step and commit its variables; results in order, without the variables.
 
-        Raises OutOfRangeError (W124) and the like when a run-time check fails.
+        Raises OutOfRangeError (W124) or RangeError (W131) when a run-time check fails.
         """
         results = self._run(leaves, self._retry)
         assert results is not NotImplemented, "a retry gives results or raises"
@@ -166,10 +167,15 @@ def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
     return bound
 
 
+_CHECK_HINTS = MappingProxyType({
+    "W124": "indices run from -n to n - 1 in an axis of n elements",
+    "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+})
+
+
 def check_failed(site: CheckSite) -> Exception:
     """The error of a failed run-time check."""
-    return error(site.code, site.message, locs=site.locs,
-                 hint="indices run from -n to n - 1 in an axis of n elements")
+    return error(site.code, site.message, locs=site.locs, hint=_CHECK_HINTS[site.code])
 
 
 def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:

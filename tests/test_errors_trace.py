@@ -118,7 +118,7 @@ def a_difference_of_truth_values(x: Any) -> Any:
     return (x > 0) - (x < 1)  # here
 
 
-@wrong("W111", TypeError)
+@wrong("W131", OverflowError)
 def a_number_too_large(x: Any) -> Any:
     n = x.astype(np.int32)
     return n + 2 ** 40  # here

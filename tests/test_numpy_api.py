@@ -169,7 +169,7 @@ def test_constants() -> None:
     check(lambda x: x * [1, 2, 3, 4], X)
     check(lambda x: [0.5, 1.0, 2.0, 3.0] - x, V)
     check(lambda x: np.add(x, [x[0], 2.0, 3.0, x[1]]), V)
-    with pytest.raises(DTypeError, match="out of bounds"):
+    with pytest.raises(OverflowError, match="W131: Python integer 1099511627776 out of bounds"):
         run_eagerly(lambda x: x + 2 ** 40, (np.ones(3, np.int32),))
     for compare in (np.less, np.greater, np.equal, np.not_equal):
         check(lambda x, c=compare: c(x, 2 ** 40), np.ones(3, np.int32))

@@ -241,6 +241,21 @@ def scatter_out_of_range_at_run_time() -> None:
     count(X, np.array([1, -4]))
 
 
+@wrong("W131", OverflowError)
+def integer_constant_out_of_bounds() -> None:
+    ids = np.arange(3, dtype=np.uint32)
+    weft.compile(lambda x: x - 1 + 2**40)(ids)  # here
+
+
+@wrong("W131", OverflowError)
+def integer_argument_out_of_bounds_at_run_time() -> None:
+    @weft.compile
+    def shifted(x: Any, n: Any) -> Any:
+        return x + n  # here
+
+    shifted(np.arange(3, dtype=np.uint32), -1)
+
+
 # -- tracing ------------------------------------------------------------------------------------
 
 

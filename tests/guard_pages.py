@@ -1,0 +1,191 @@
+"""Runs programs whose memory is fenced by pages that may not be touched, and prints what is wrong.
+
+    python tests/guard_pages.py x86-64-v3       ("native" for this machine)
+
+A script of its own, for an access outside of an array ends the process. Every argument, result and
+the arena lies in a mapping of its own, right before a forbidden page in one call and right after
+one in the other; the rest of the mapping is filled with a pattern that has to stay. Each case is
+printed before it runs; the last line is ``done N``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+import weft
+from weft.frontend.pipeline import build
+
+Array = NDArray[Any]
+Side = Literal["before", "after"]
+
+POISON = 0xA5
+LINE = 64  # the alignment that the arena is promised to have
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+class Fenced:
+    """``size`` bytes that begin right after a forbidden page or end right before one."""
+
+    def __init__(self, size: int, side: Side, align: int = 1) -> None:
+        page = mmap.PAGESIZE
+        self.room = max(page, -(-size // page) * page)
+        self.size = size
+        self.whole = self.room + 2 * page
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self.base = _libc.mmap(None, self.whole, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+        self.first = self.base + page
+        ctypes.memset(self.first, POISON, self.room)
+        for place in (self.base, self.first + self.room):
+            assert _libc.mprotect(place, page, 0) == 0  # neither read nor written
+        last = -(-size // align) * align  # an aligned block may end before the page
+        self.address = self.first if side == "before" else self.first + self.room - last
+
+    def put(self, array: Array) -> None:
+        ctypes.memmove(self.address, array.tobytes(), array.nbytes)
+
+    def get(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        return np.frombuffer(ctypes.string_at(self.address, self.size), dtype).reshape(shape)
+
+    def intact(self) -> bool:
+        """True if nothing was written beside the block."""
+        start = self.address - self.first
+        everything = np.frombuffer(ctypes.string_at(self.first, self.room), np.uint8)
+        outside = np.concatenate([everything[:start], everything[start + self.size:]])
+        return bool((outside == POISON).all())
+
+    def close(self) -> None:
+        _libc.munmap(self.base, self.whole)
+
+
+def run_fenced(
+    function: Callable[..., Any], arrays: tuple[Array, ...], target: str | None
+) -> Iterator[str]:
+    """What is wrong with the results or the fences, for both sides."""
+    wanted = function(*arrays)
+    wanted = [np.asarray(x) for x in (wanted if isinstance(wanted, tuple) else (wanted,))]
+    stages = weft.compile(function, target=target).lower(*arrays).stages
+    machine, name = build(stages), stages.plan.name
+    assert not stages.symbols, "the sizes are static"
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
+        machine.addresses[name])
+    arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
+        machine.addresses[f"{name}_arena"])(None)
+    sides: tuple[Side, Side] = ("before", "after")
+    for side in sides:
+        inputs = [Fenced(array.nbytes, side) for array in arrays]
+        outputs = [Fenced(array.nbytes, side) for array in wanted]
+        arena = Fenced(arena_bytes, side, LINE)
+        for block, array in zip(inputs, arrays, strict=True):
+            block.put(array)
+        pointers = (ctypes.c_void_p * (len(inputs) + len(outputs)))(
+            *(block.address for block in (*inputs, *outputs)))
+        status = call(pointers, None, arena.address, 1)
+        if status != 0:
+            yield f"{side}: status {status}"
+        for at, (block, want) in enumerate(zip(outputs, wanted, strict=True)):
+            got = block.get(want.shape, want.dtype)
+            if not np.array_equal(got, want, equal_nan=want.dtype.kind == "f"):
+                yield f"{side}: result {at} is {got.tolist()}, should be {want.tolist()}"
+        for block in (*inputs, *outputs, arena):
+            if not block.intact():
+                yield f"{side}: a write outside of its array"
+            block.close()
+
+
+DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
+PRODUCTS = ("i4", "u4", "i8", "u8", "f4", "f8")
+SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
+# Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
+SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
+
+
+def views(x: Array) -> Any:
+    """Guarded loads, short rows, shifted and reversed walks."""
+    return (np.pad(x, ((1, 0), (0, 2))), np.pad(x, ((0, 1), (3, 0))), x[:, ::-1], x[::2, 1:],
+            np.concatenate([x, x[:1]], 0), np.concatenate([x[:, :1], x], 1),
+            np.roll(x, 1, 1), x.T, np.where(x > x[:1], x, x[:, :1]))
+
+
+def totals(x: Array) -> Any:
+    """Reductions along rows, down columns and over all, and of a padded array."""
+    return (np.max(x, 0), np.max(x, 1), np.max(x), np.min(np.pad(x, ((0, 0), (1, 2))), 1),
+            np.max(np.pad(x, ((1, 0), (0, 2))), 0), np.sum(x == x[:1], 0), np.any(x > x[:1], 1))
+
+
+def picked(x: Array, index: Array) -> Any:
+    """Gathers and scatters."""
+    return x[:, index], x[index % len(x)], np.take(x, index, 1) == x[:, index]
+
+
+def scattered(x: Any, index: Array) -> Any:
+    """Additions at indices that repeat."""
+    if isinstance(x, np.ndarray):
+        total = x.copy()
+        np.add.at(total, (slice(None), index), x[:, :1])
+        return total
+    return x.at[:, index].add(x[:, :1])
+
+
+def written(x: Array, index: Array) -> Any:
+    """Stores to a part of an array."""
+    y = np.zeros(x.shape, x.dtype, like=x)
+    y[:, 1:] = x[:, :-1]
+    rows = np.zeros(x.shape, x.dtype, like=x)
+    for at in range(len(x)):
+        rows[at] = x[at, index[0]]
+    return y, rows
+
+
+def product(x: Array, y: Array) -> Any:
+    return x @ y, (x @ y).T, np.pad(x, ((0, 1), (1, 0))) @ np.pad(y, ((1, 0), (0, 2)))
+
+
+def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Small whole numbers: every order of a sum gives the same."""
+    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
+
+
+def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
+    rng = np.random.default_rng(0)
+    for dtype in DTYPES:
+        for at, size in enumerate(SIZES):
+            x = whole(rng, (2 + at % 3, size), dtype)
+            index = rng.integers(0, size, 5 + at)
+            yield f"views {x.dtype} {x.shape}", views, (x,)
+            if at % 2 == 0:
+                yield f"totals {x.dtype} {x.shape}", totals, (x,)
+                yield f"picked {x.dtype} {x.shape}", picked, (x, index)
+                yield f"written {x.dtype} {x.shape}", written, (x, index)
+                if dtype != "bool":
+                    yield f"scattered {x.dtype} {x.shape}", scattered, (x, index)
+        if dtype in PRODUCTS:
+            for m, k, n in SHAPES:
+                x, y = whole(rng, (m, k), dtype), whole(rng, (k, n), dtype)
+                yield f"product {x.dtype} {(m, k, n)}", product, (x, y)
+
+
+def main(name: str) -> None:
+    target = None if name == "native" else name
+    count = 0
+    for label, function, arrays in cases():
+        print(label, flush=True)
+        for problem in run_fenced(function, arrays, target):
+            print(f"wrong: {label}: {problem}", flush=True)
+        count += 1
+    print(f"done {count}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,52 @@
+"""Programs touch no memory but their own, on every kind of CPU: they run between forbidden pages.
+
+Masked loads and stores are what this is about: pads, slices, tails, gathers, edges of tiles.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import weft
+
+SCRIPT = Path(__file__).with_name("guard_pages.py")
+FEATURES = {"native": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512vl")}
+
+
+def needs(target: str) -> None:
+    """Skip where this machine cannot run the target's code."""
+    has = dict(llvm.get_host_cpu_features())
+    if not all(has.get(feature) for feature in FEATURES[target]):
+        pytest.skip(f"this machine does not run {target}")
+
+
+@pytest.mark.parametrize("target", FEATURES)
+def test_no_access_outside_of_arrays(target: str) -> None:
+    needs(target)
+    done = subprocess.run([sys.executable, str(SCRIPT), target], capture_output=True, text=True,
+                          timeout=900, check=False)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"{lines[-1:]} ended the process: {done.stderr[-2000:]}"
+    assert not [line for line in lines if line.startswith("wrong")]
+    assert int(lines[-1].removeprefix("done ")) > 300
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
+@pytest.mark.parametrize("target", FEATURES)
+def test_masked_lanes_of_a_part_of_a_vector_are_zero(target: str, dtype: str) -> None:
+    """The upper half of the vector is off for a reason that LLVM finds out, the lower half is on
+    in some rows: there the half was loaded whole."""
+    needs(target)
+
+    def padded(x: np.ndarray) -> np.ndarray:
+        return np.pad(x, ((1, 0), (0, 2)))
+
+    x = np.arange(1, 7).reshape(2, 3).astype(dtype)
+    got = weft.compile(padded, target=None if target == "native" else target)(x)
+    np.testing.assert_array_equal(got, padded(x))
