@@ -24,14 +24,15 @@ from .llvm_program import program_parts
 from .llvm_text import FunctionText, module_text
 from .llvm_threads import pool_parts
 from .llvm_types import LLVM_TYPES, memory_type
+from .status import MISFIT, NO_MEMORY
 from .target import Target
 
 STATUS = MappingProxyType({
-    "no_memory": (-1, "out of memory"),
+    "no_memory": (NO_MEMORY, "out of memory"),
     "no_file": (-2, "the weights file cannot be opened"),
     "other_weights": (-3, "the weights file is not the one that was written with this program"),
     "other_cpu": (-4, "this CPU lacks instructions that the program was compiled for"),
-    "bad_argument": (-5, "a size is negative, or the weights are NULL"),
+    "bad_argument": (MISFIT, "a size is negative, or the weights are NULL"),
 })
 """What functions return besides 0 and the number of a run-time check that failed."""
 

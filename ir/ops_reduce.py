@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .diagnose import error
-from .index import Dim
+from .index import Dim, minimum, product
 from .op import Kind, OpDef, Sample
 from .types import BOOL, COMPUTED, I32, I64, TensorType
 
@@ -48,11 +48,22 @@ def _extreme_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> A
     return (b.mul(_spread(b, share, x, axes), hit),)
 
 
+def _extreme_requires(name: str) -> Any:
+    """An extreme of no elements exists only where nobody asks for it: in a result without any."""
+    def requires(x: TensorType, *, axes: tuple[int, ...]) -> Any:
+        reduced = product(x.shape[axis] for axis in axes)
+        kept = product(x.shape[axis] for axis in _kept(x.rank, axes))
+        yield reduced, ">=", minimum(kept, 1), "W102", f"the {name} of no elements has no value"
+
+    return requires
+
+
 def _reduce(name: str, combine: str, ref: Any, grad: Any, doc: str, kinds: str,
             *, empty: bool = False) -> OpDef:
     shapes = _SHAPES + (_EMPTY if empty else ())
     return OpDef(name, Kind.REDUCE, _reduce_infer(kinds, name), 1, doc, {"axes": tuple},
                  ref=lambda x, *, axes: ref(np.asarray(x), axis=axes), combine=combine, grad=grad,
+                 requires=None if empty else _extreme_requires(name),
                  differentiable=grad is not None,
                  dtypes=tuple(d for d in COMPUTED if d.kind in kinds),
                  samples=tuple(Sample((shape,), {"axes": axes}) for shape, axes in shapes))
