@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..ir.plan import ALIGNMENT, Launch, Plan
+from ..ir.plan import ALIGNMENT, MISFIT, NO_MEMORY, Launch, Plan
 from ..ir.types import TensorType
 from .cpu_check import emit_cpu_check, portable
 from .llvm_program import program_parts
 from .llvm_text import FunctionText, module_text
 from .llvm_threads import pool_parts
 from .llvm_types import LLVM_TYPES, memory_type
-from .status import MISFIT, NO_MEMORY
 from .target import Target
 
 STATUS = MappingProxyType({

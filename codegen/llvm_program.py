@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.index import Dim, Expr, Monomial, Symbol, parts_of, product, symbol, terms_of
+from ..ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
 from ..ir.kernel import Kernel
-from ..ir.plan import Alloc, Copy, Launch, Plan, tasks_of
+from ..ir.plan import MISFIT, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
 from .cost import kernel_work
 from .llvm_dims import argument_sizes, emit_dim, symbols_from
 from .llvm_emit import emit_kernel
 from .llvm_entry import EntrySpec, emit_entry
 from .llvm_stmt import NOWHERE
 from .llvm_text import FunctionText, module_text
-from .status import MISFIT, NO_MEMORY
 from .target import Target
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
@@ -112,7 +111,7 @@ def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
     sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
     for kernel in plan.kernels.values():
         sizes += [param.type.nbytes for param in kernel.params]
-        sizes.append(product(axis.extent for axis in kernel.axes))
+        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes)]
     sizes += [side for need in plan.requires for side in (need.left, need.right)]
     largest: dict[Monomial, int] = {}
     for size in sizes:

@@ -267,11 +267,13 @@ def as_dim(x: Any) -> Dim:
 
 def as_shape(shape: Any) -> tuple[Dim, ...]:
     """A shape the user gave: one size or a sequence of them."""
-    if isinstance(shape, (tuple, list)):
-        return tuple(as_dim(dim) for dim in shape)
     if isinstance(shape, np.ndarray) and shape.ndim:
-        return tuple(int(dim) for dim in shape)
-    return (as_dim(shape),)
+        shape = shape.tolist()
+    found = tuple(as_dim(dim) for dim in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    for dim in found:
+        if isinstance(dim, int) and dim < -1:
+            raise error("W103", f"the size {dim} is negative")
+    return found
 
 
 def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:

@@ -23,6 +23,9 @@ from .kernel import Kernel
 from .types import CPU0, Device, Loc, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+# What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
+# all memory, or those of its arguments do not agree.
+NO_MEMORY, MISFIT = -1, -5
 
 
 @dataclass(frozen=True)

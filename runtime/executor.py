@@ -19,7 +19,7 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.interp import bind_dims
-from ..ir.plan import CheckSite, Plan, Relation, Slot
+from ..ir.plan import NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .native_call import Array, CtypesCall, NativeCall
 
 
@@ -157,6 +157,8 @@ class Program:
         if ran is not None and ran[0] == 0:
             return tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
                          if not slot.var)
+        if ran is not None and ran[0] == NO_MEMORY:
+            raise no_memory(self.plan, fitted)
         if ran is None or ran[0] < 0:
             raise error("W303", "the arguments do not fit the compiled program",
                         types=[slot.type for slot in self.plan.params],
