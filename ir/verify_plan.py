@@ -162,7 +162,7 @@ def check_arena(plan: Plan) -> Problems:
             yield step, f"offset {step.offset} is not a multiple of {ALIGNMENT}"
         for values in _bindings(plan):
             window = _window(step, values)
-            if window.start < 0 or window.stop > evaluate(plan.arena, values):
+            if window and (window.start < 0 or window.stop > evaluate(plan.arena, values)):
                 yield step, f"bytes {window.start} to {window.stop} are not in the arena"
                 break
 
