@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ..ir.plan import ALIGNMENT, Launch, Plan
+from ..ir.plan import ALIGNMENT, MISFIT, NO_MEMORY, Launch, Plan
 from ..ir.types import TensorType
 from .cpu_check import emit_cpu_check, portable
 from .llvm_program import program_parts
@@ -27,11 +27,11 @@ from .llvm_types import LLVM_TYPES, memory_type
 from .target import Target
 
 STATUS = MappingProxyType({
-    "no_memory": (-1, "out of memory"),
+    "no_memory": (NO_MEMORY, "out of memory"),
     "no_file": (-2, "the weights file cannot be opened"),
     "other_weights": (-3, "the weights file is not the one that was written with this program"),
     "other_cpu": (-4, "this CPU lacks instructions that the program was compiled for"),
-    "bad_argument": (-5, "a size is negative, or the weights are NULL"),
+    "bad_argument": (MISFIT, "a size is negative, or the weights are NULL"),
 })
 """What functions return besides 0 and the number of a run-time check that failed."""
 

@@ -51,6 +51,8 @@ def emit_dim(f: FunctionText, dim: Dim, values: Mapping[str, str]) -> str:
         return str(dim)
 
     def binary(sign: str, left: object, right: object) -> object:
+        if sign == "max":
+            return f.call("i64", "llvm.smax.i64", ("i64", str(left)), ("i64", str(right)))
         if sign in _SIGNED:
             return f(f"{_SIGNED[sign]} i64 {left}, {right}")
         return floor_divide(f, str(left), str(right), quotient=sign == "//")

@@ -2,8 +2,10 @@
 
     i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
         args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
-        number of the check that failed (later steps are then skipped), or -1 if sizes disagree
-    i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims
+        number of the check that failed (later steps are then skipped), or what @f_fits says
+    i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims; 0 if they fail
+    i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
+        disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
 
 Every step is a call with a context on the stack; steps with enough work go to the thread pool.
@@ -13,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.index import Dim, symbol
+from ..ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
 from ..ir.kernel import Kernel
-from ..ir.plan import Alloc, Copy, Launch, Plan, tasks_of
+from ..ir.plan import MISFIT, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
 from .cost import kernel_work
 from .llvm_dims import argument_sizes, emit_dim, symbols_from
 from .llvm_emit import emit_kernel
@@ -26,6 +28,7 @@ from .target import Target
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
 PARALLEL_WORK = 1 << 18
+_RANGE = 1 << 60  # of sizes in bytes: more than any machine has
 
 
 def emit_program(
@@ -51,6 +54,8 @@ def program_parts(
     ``parallel_for`` names the pool's function.
     """
     functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
+    if symbols:
+        functions.append(_fits(plan, symbols))
     functions.append(_program(plan, symbols, parallel_for))
     functions.append(_arena(plan, symbols))
     return functions, [NOWHERE]
@@ -76,19 +81,77 @@ def _told(plan: Plan, symbols: Sequence[str]) -> dict[str, Dim]:
 def _check_sizes(
     f: FunctionText, plan: Plan, symbols: Sequence[str], dims: Mapping[str, str]
 ) -> None:
-    """Return -1 if an argument has not the size that its dim comes to, or a dim is negative."""
+    """Return if an argument has not the size that its dim comes to, or a dim is negative."""
     told = _told(plan, symbols)
     for name in dims:
         # What is told as it is holds; a symbol is judged by the size it follows from.
         if name in told and told[name] != symbol(name):
             size = emit_dim(f, told[name], dims)
-            _return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), "-1")
+            _return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), MISFIT)
         elif name not in told:
-            _return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), "-1")
+            _return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), MISFIT)
+
+
+def _fits(plan: Plan, symbols: Sequence[str]) -> FunctionText:
+    f = FunctionText("i32", f"{plan.name}_fits", [("ptr", "dims")], linkage="internal")
+    dims = _load_dims(f, plan, symbols)
+    _check_sizes(f, plan, symbols, dims)
+    _check_range(f, plan, dims)
+    for need in plan.requires:
+        left, right = emit_dim(f, need.left, dims), emit_dim(f, need.right, dims)
+        wrong = "slt" if need.sign == ">=" else "ne"
+        _return_if(f, f(f"icmp {wrong} i64 {left}, {right}"), need.site)
+    f.ret("i32 0")
+    return f
+
+
+def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
+    """Return if a size could overflow. The sum of all their terms, each at its largest, is taken in
+    floating point, where it cannot; below 2**60 every size is exact, on the way to it, too."""
+    sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
+    for kernel in plan.kernels.values():
+        sizes += [param.type.nbytes for param in kernel.params]
+        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes)]
+    sizes += [side for need in plan.requires for side in (need.left, need.right)]
+    largest: dict[Monomial, int] = {}
+    for size in sizes:
+        for monomial, scale in terms_of(size):
+            if monomial:
+                largest[monomial] = max(largest.get(monomial, 0), abs(scale))
+    total = _magnitude(f, Expr(tuple(largest.items())), dims) if largest else "0.0"
+    _return_if(f, f(f"fcmp ogt double {total}, {float(_RANGE):e}"), NO_MEMORY)
+
+
+def _magnitude(f: FunctionText, dim: Dim, dims: Mapping[str, str]) -> str:
+    """A bound of the terms of an expression, as a double that is at least 1."""
+    total = "1.0"
+    for monomial, scale in terms_of(dim):
+        term = f"{float(abs(scale)):e}"
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                size = f(f"uitofp i64 {dims[atom.name]} to double")
+                size = f.call("double", "llvm.maxnum.f64", ("double", size), ("double", "1.0"))
+            else:
+                size = _magnitude(f, _sum_of(parts_of(atom)), dims)
+            term = f(f"fmul double {term}, {size}")
+        total = f(f"fadd double {total}, {term}")
+    return total
+
+
+def _sum_of(dims: Sequence[Dim]) -> Dim:
+    """An expression with the terms of several, which do not cancel."""
+    terms: dict[Monomial, int] = {}
+    for dim in dims:
+        for monomial, scale in terms_of(dim):
+            terms[monomial] = terms.get(monomial, 0) + abs(scale)
+    return Expr(tuple(terms.items()))
 
 
 def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
+    if not isinstance(plan.arena, int):
+        fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
+        _return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
     f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, plan, symbols))}")
     return f
 
@@ -96,8 +159,10 @@ def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
 def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionText:
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
     f = FunctionText("i32", plan.name, params)
+    if symbols:
+        fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
+        _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)
-    _check_sizes(f, plan, symbols, dims)
     places = _places(plan)
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
@@ -130,11 +195,11 @@ def _return_if_failed(f: FunctionText, status: str) -> None:
     _return_if(f, f(f"icmp ne i32 {code}, 0"), code)
 
 
-def _return_if(f: FunctionText, condition: str, code: str) -> None:
+def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i32") -> None:
     failed, fine = f.fresh("failed"), f.fresh("fine")
     f.branch(condition, failed, fine)
     f.place(failed)
-    f.ret(f"i32 {code}")
+    f.ret(f"{type_} {code}")
     f.place(fine)
 
 

@@ -184,6 +184,10 @@ class StmtEmitter:
                 return self.s.apply("mul" if sign == "*" else "add", left, right)
             width = max(left.width, right.width)
             a, b = (self.s.splat(value, width) for value in (left, right))
+            if sign == "max":
+                ref = self.f.call(a.type, f"llvm.smax.{suffix('i64', width)}", (a.type, a.ref),
+                                  (b.type, b.ref))
+                return LlvmValue(ref, "i64", width)
             ref = floor_divide(self.f, a.ref, b.ref, quotient=sign == "//", width=width)
             return LlvmValue(ref, "i64", width)
 

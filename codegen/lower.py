@@ -115,10 +115,15 @@ class Lowering:
         """The conjunction of two guards."""
         return self.builder.and_(a, b) if a is not None and b is not None else a or b
 
-    def checked_index(self, node: Node, index: Scalar, extent: Dim, guard: Scalar | None) -> (
-            tuple[Dim, Scalar]):
-        """An index value made non-negative, and the guard that it is in range (checked)."""
+    def checked_index(
+        self, node: Node, index: Scalar, extent: Dim, guard: Scalar | None, place: tuple[Dim, ...]
+    ) -> tuple[Dim, Scalar]:
+        """An index value made non-negative, and the guard that it is in range (checked).
+
+        ``place`` is where it stands among the indices of ``node``.
+        """
         s = self.builder
+        guard = self.both(guard, self._indexed(node, index, place))
         index = s.cast(index, I64)
         size, zero = s.index(extent), s.const(0, I64)
         wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
@@ -134,6 +139,17 @@ class Lowering:
         s = self.builder
         self.checks.append(site)
         s.check(holds if guard is None else s.or_(s.not_(guard), holds), len(self.checks))
+
+    def _indexed(self, node: Node, index: Scalar, place: tuple[Dim, ...]) -> Scalar | None:
+        """That a node has indices at all, where the value of one does not say so: an index that is
+        the same at all places of an empty array is never out of range."""
+        count = product(node.inputs[-1].shape)
+        if isinstance(count, int) and count > 0:
+            return None
+        moving = frozenset[str]().union(*map(symbols_of, place))
+        if count != 0 and moving <= self.axes_under(index):
+            return None
+        return self.builder.lt(self.builder.const(0, I64), self.builder.index(count))
 
     def is_matrix_product(self, left: Scalar, right: Scalar) -> bool:
         """True if each operand has rows (or columns) of its own, several of them, along the loop.
@@ -237,7 +253,7 @@ def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
     at: dict[int, Dim] = {}
     for axis, operand in zip(axes, indices, strict=True):
         wanted = yield operand, index[:rank], guard
-        at[axis], guard = low.checked_index(node, wanted, x.shape[axis], guard)
+        at[axis], guard = low.checked_index(node, wanted, x.shape[axis], guard, index[:rank])
     rest = iter(index[rank:])
     full = tuple(at[axis] if axis in at else next(rest) for axis in range(len(x.shape)))
     return (yield x, full, guard)
@@ -308,7 +324,7 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     guard: Scalar | None = None
     for axis, operand in zip(axes, indices, strict=True):
         at[axis], guard = low.checked_index(
-            anchor, low.value(operand, row), base.shape[axis], guard)
+            anchor, low.value(operand, row), base.shape[axis], guard, row)
     value = low.value(updates, (*row, *rest))
     assert guard is not None
     if str(low.loop) not in low.axes_under(guard) | low.axes_under(value):

@@ -84,6 +84,8 @@ class TileMemory(TritonScalars):
         positive = a_positive and b_positive
         if sign == "+":
             return (f"{a} - {b[1:]}" if b.startswith("-") else f"{a} + {b}"), 1, positive
+        if sign == "max":
+            return f"tl.maximum({a}, {b})", 3, True
         if sign in ("//", "%") and not a_positive:
             return f"{self.helper(_FLOOR[sign])}({a}, {b})", 3, sign == "%"
         a = f"({a})" if high < 2 or (high == 2 and sign != "*") else a

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.index import Dim
+from ..ir.index import Dim, Expr
+from ..ir.sizes import differ
 from .operand import (
     array_dtype,
     axes_of,
     cast,
+    matched,
     reshape,
     shape_of,
     strong,
@@ -44,11 +46,13 @@ def contract(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
     sizes: dict[str, Dim] = {}
     for letter, dim in zip(left + right, x.type.shape + y.type.shape, strict=True):
         known = sizes.get(letter, 1)
-        if known == 1:
+        if known == 1 or (isinstance(dim, int) and isinstance(known, Expr) and dim != 1):
             sizes[letter] = dim
-        elif dim not in (1, known):
+        elif dim != 1 and differ(dim, known):
             raise error("W104", f"dims {known} and {dim} of '{letter}' differ",
                         types=[x.type, y.type], hint="transpose or reshape one operand")
+    x, y = (matched(a, tuple(dim if dim == 1 else sizes[letter] for letter, dim in zip(
+        letters, a.type.shape, strict=True))) for a, letters in ((x, left), (y, right)))
     x, left = _drop_ones(x, left, sizes)
     y, right = _drop_ones(y, right, sizes)
     x, left = _sum_alone(x, left, right + out)
@@ -80,7 +84,7 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
         if x.ndim < len(left_core) or y.ndim < len(right_core):
             raise error("W102", "a product of arrays needs operands with dims, not scalars",
                         types=[type_of(a) for a in inputs], hint="multiply scalars with *")
-        _check_core(x, y, left_core, right_core)
+        y = _matched_core(x, y, left_core, right_core)
         batch = string.ascii_uppercase[:max(x.ndim - len(left_core), y.ndim - len(right_core))]
         left = batch[len(batch) - x.ndim + len(left_core):] + left_core
         right = batch[len(batch) - y.ndim + len(right_core):] + right_core
@@ -96,15 +100,22 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
     return matmul if left_core == "mk" and right_core == "kn" else run
 
 
-def _check_core(x: Tracer, y: Tracer, left_core: str, right_core: str) -> None:
-    """Core dims do not broadcast, unlike those of einsum."""
-    for at, letter in enumerate(left_core):
-        if letter in right_core:
-            a = x.type.shape[x.ndim - len(left_core) + at]
-            b = y.type.shape[y.ndim - len(right_core) + right_core.index(letter)]
-            if a != b:
-                raise error("W104", f"contracted dims differ: {a} and {b}",
-                            types=[x.type, y.type], hint="transpose or reshape one operand")
+def _matched_core(x: Tracer, y: Tracer, left_core: str, right_core: str) -> Tracer:
+    """y with the core dims of x, which do not broadcast, unlike those of einsum."""
+    pairs = [(x.ndim - len(left_core) + at, y.ndim - len(right_core) + right_core.index(letter))
+             for at, letter in enumerate(left_core) if letter in right_core]
+    return _matched_axes(x, y, pairs, "transpose or reshape one operand")
+
+
+def _matched_axes(x: Tracer, y: Tracer, pairs: Sequence[tuple[int, int]], hint: str) -> Tracer:
+    """y with the dims of x at the axes that are contracted with each other."""
+    shape = list(y.type.shape)
+    for i, j in pairs:
+        if differ(x.type.shape[i], shape[j]):
+            raise error("W104", f"contracted dims differ: {x.type.shape[i]} and {shape[j]}",
+                        types=[x.type, y.type], hint=hint)
+        shape[j] = x.type.shape[i]
+    return matched(y, tuple(shape))
 
 
 _vecdot, _matvec, _vecmat = _gufunc("k", "k", ""), _gufunc("mk", "k", "m"), _gufunc("k", "kn", "n")
@@ -124,7 +135,7 @@ def dot(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
         return np.multiply(strong(a), strong(b))
     x, y = _pair(a, b)
-    _check_core(x, y, "K", "K" if y.ndim == 1 else "KN")
+    y = _matched_core(x, y, "K", "K" if y.ndim == 1 else "KN")
     left = _LETTERS[:x.ndim - 1] + "K"
     right = _LETTERS[x.ndim:x.ndim + y.ndim - 2] + ("KN" if y.ndim > 1 else "K")
     return contract(x, y, left, right, (left + right).replace("K", ""))
@@ -160,10 +171,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise error("W102", "tensordot needs as many axes of the one operand as of the other")
     left = list(_LETTERS[:x.ndim])
     right = list(_LETTERS[x.ndim:x.ndim + y.ndim])
+    y = _matched_axes(x, y, list(zip(first, second, strict=True)),
+                      "choose other axes, or transpose")
     for i, j in zip(first, second, strict=True):
-        if x.type.shape[i] != y.type.shape[j]:
-            raise error("W104", f"contracted dims differ: {x.type.shape[i]} and {y.type.shape[j]}",
-                        types=[x.type, y.type], hint="choose other axes, or transpose")
         right[j] = left[i]
     out = [c for c in left if c not in right] + [c for c in right if c not in left]
     return contract(x, y, "".join(left), "".join(right), "".join(out))

@@ -251,6 +251,8 @@ def _manifest(
         "checks": [{"code": site.code, "message": site.message,
                     "locs": [[loc.file, loc.line, loc.function] for loc in site.locs]}
                    for site in plan.checks],
+        "requires": [[str(need.left), need.sign, str(need.right), need.site]
+                     for need in plan.requires],
     }
 
 

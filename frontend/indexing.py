@@ -20,14 +20,16 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
-from ..ir.index import Dim, bounds
-from ..ir.types import I64, TensorType
+from ..ir.index import Dim, Expr, positive
+from ..ir.sizes import larger, nonnegative, smaller
+from ..ir.types import TensorType
 from .operand import (
     as_dim,
     broadcast,
     cast,
     common_shape,
     contains_tracer,
+    required,
     reshape,
     to_tracer,
 )
@@ -40,16 +42,12 @@ _INT = np.dtype(np.int64)
 
 @dataclass(frozen=True)
 class Span:
-    """The elements of one axis that an int (``keep`` is False) or a slice takes.
-
-    ``guard`` says that they may lie outside of a symbolic axis, which the step has to check.
-    """
+    """The elements of one axis that an int (``keep`` is False) or a slice takes."""
 
     start: Dim
     step: int
     count: Dim
     keep: bool = True
-    guard: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,13 @@ class Index:
 
     ``layout`` has an entry per item the user wrote: None for a new axis, else an axis number.
     ``together`` says that the index arrays stand side by side; NumPy counts ``...`` as between.
+    ``needs`` pairs dims that must not be negative, or an index is out of range, with what to say.
     """
 
     axes: tuple[Span | Tracer, ...]
     layout: tuple[int | None, ...]
     together: bool
+    needs: tuple[tuple[Dim, str], ...] = ()
 
     @property
     def arrays(self) -> dict[int, Tracer]:
@@ -73,6 +73,12 @@ class Index:
     def spans(self) -> tuple[Span, ...]:
         """A span for each axis; the whole axis where there is an index array."""
         return tuple(item for item in self.axes if isinstance(item, Span))
+
+    def checked(self, x: Tracer) -> Tracer:
+        """x, once the sizes are such that no int of the index is out of range (W124)."""
+        for dim, message in self.needs:
+            x = required(x, x.type.shape, least=(dim,), code="W124", message=message)
+        return x
 
 
 def parse(shape: tuple[Dim, ...], index: Any) -> Index:
@@ -95,6 +101,7 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
     items[at:at + 1] = [slice(None)] * (len(shape) - used)
     axes: list[Span | Tracer] = []
     layout: list[int | None] = []
+    needs: list[tuple[Dim, str]] = []
     for item in items:
         if item is None:
             layout.append(None)
@@ -106,9 +113,12 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         elif isinstance(item, slice):
             axes.append(_span(item, shape[axis], axis))
         else:
-            span = _point(item, shape[axis], axis)
-            axes.append(to_tracer(as_number(span.start), _INT) if fancy else span)
-    return Index(tuple(axes), tuple(layout), together)
+            start, least = _point(item, shape[axis], axis)
+            message = f"index {item} is out of range for axis {axis} with size {shape[axis]}"
+            needs += [(dim, message) for dim in least if not nonnegative(dim)]
+            axes.append(to_tracer(as_number(start), _INT) if fancy else
+                        Span(start, 1, 1, keep=False))
+    return Index(tuple(axes), tuple(layout), together, tuple(needs))
 
 
 def as_number(dim: Dim) -> Any:
@@ -148,59 +158,56 @@ def _boolean() -> Error:
                  hint="use np.where(mask, x, 0), or np.nonzero(mask) outside of the function")
 
 
-def _point(item: Any, size: Dim, axis: int) -> Span:
+def _point(item: Any, size: Dim, axis: int) -> tuple[Dim, tuple[Dim, ...]]:
+    """Where an int points, counted from the front, and the dims that must not be negative."""
     start = as_dim(item)
-    if isinstance(start, int):
-        if isinstance(size, int) and not -size <= start < size:
+    if isinstance(start, int) and isinstance(size, int):
+        if not -size <= start < size:
             raise error("W122", f"index {start} is out of range for axis {axis} with size {size}",
                         hint=f"indices run from {-size} to {size - 1}" if size else "it is empty")
-        start = start + size if start < 0 else start
-    return Span(start, 1, 1, keep=False, guard=not isinstance(size, int))
+        return start % size, ()
+    # An index that is out of range whenever it is negative needs no wrapping round.
+    if not nonnegative(-1 - start - size, (-1 - start,)):
+        start = start + size * _below(start)
+    return start, (start, size - 1 - start)
+
+
+def _below(dim: Dim) -> Dim:
+    """1 where a dim is negative, else 0."""
+    if nonnegative(dim):
+        return 0
+    return 1 if nonnegative(-1 - dim) else positive(-dim) - positive(-1 - dim)
 
 
 def _span(item: slice, size: Dim, axis: int) -> Span:
-    """A slice of an axis. Bounds clamp as in Python where sizes are ints. With symbolic sizes a
-    clamped size could not be written down: elements that might be missing are guarded instead."""
+    """A slice of an axis, clamped as in Python (``slice.indices``), also where sizes are symbolic:
+    the count is never negative, whatever the sizes."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise error("W122", f"the slice step of axis {axis} is 0")
     given = [None if bound is None else as_dim(bound) for bound in (item.start, item.stop)]
-    ints = isinstance(size, int) and all(bound is None or isinstance(bound, int)
-                                         for bound in given)
-    if ints:
-        assert isinstance(size, int)
-        indices = range(*slice(given[0], given[1], step).indices(size))
+    if not any(isinstance(dim, Expr) for dim in (size, *given)):
+        indices = range(*slice(*given, step).indices(size))  # type: ignore[arg-type]
         return Span(indices.start, step, len(indices))
-    first, last = (size + bound if isinstance(bound, int) and bound < 0 else bound
-                   for bound in given)
-    if step > 0:
-        start: Dim = 0 if first is None else first
-        stop = size if last is None else last
-        inside = _nonnegative(start) and _nonnegative(size - stop)
-        span = Span(start, step, (stop - start + step - 1) // step, guard=not inside)
-    else:
-        start = size - 1 if first is None else first
-        stop = -1 if last is None else last
-        inside = size - 1 - start == 0 and _nonnegative(stop + 1)
-        span = Span(start, step, (start - stop - step - 1) // -step, guard=not inside)
-    if span.guard and not (_nonnegative(start) or isinstance(size - start, int)):
-        raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} of size {size} is "
-                            "not known", hint="give the dim no symbol, or slice from an end")
-    return span
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    default = (low, high) if step > 0 else (high, low)
+    start, stop = (bound if given_ is None else _clamped(given_, size, low, high)
+                   for given_, bound in zip(given, default, strict=True))
+    extent = stop - start if step > 0 else start - stop
+    count = (larger(extent, 0) + abs(step) - 1) // abs(step)
+    return Span(start, step, count)
 
 
-def _nonnegative(dim: Dim) -> bool:
-    """True if a dim is surely not below 0."""
-    low = dim if isinstance(dim, int) else bounds(dim)[0]
-    return low is not None and low >= 0
+def _clamped(bound: Dim, size: Dim, low: int, high: Dim) -> Dim:
+    """A bound of a slice: counted from the end if it is negative, and brought into low to high."""
+    below = _below(bound)
+    front: Dim = 0 if below == 1 else smaller(bound, high) * (1 - below)
+    back: Dim = 0 if below == 0 else larger(bound + size, low) * below
+    return front + back
 
 
 def take_spans(x: Tracer, spans: Sequence[Span]) -> Tracer:
     """The elements that the spans take; every axis stays."""
-    for axis, span in enumerate(spans):
-        if span.guard:
-            x = _take_guarded(x, axis, span)
-    spans = [Span(0, 1, span.count) if span.guard else span for span in spans]
     shape = tuple(span.count for span in spans)
     start = tuple(span.start for span in spans)
     step = tuple(span.step for span in spans)
@@ -209,22 +216,11 @@ def take_spans(x: Tracer, spans: Sequence[Span]) -> Tracer:
     return current().emit("slice", x, start=start, step=step, shape=shape)
 
 
-def _take_guarded(x: Tracer, axis: int, span: Span) -> Tracer:
-    """The elements of a span as a gather, which checks its indices at run time. Counted from the
-    end they are negative indices, so that a start before the array does not wrap round."""
-    size = x.type.shape[axis]
-    base = span.start if _nonnegative(span.start) else span.start - size
-    place: Any = current().emit("iota", axis=0, dtype=I64, shape=(span.count,))
-    index = place * span.step + as_number(base)
-    taken = current().emit("gather", x, index, axes=(axis,))
-    perm = (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))
-    return taken if axis == 0 else current().emit("transpose", taken, perm=perm)
-
-
 def getitem(x: Any, index: Any) -> Tracer:
     """``x[index]``."""
     x = to_tracer(x)
     parsed = parse(x.type.shape, index)
+    x = parsed.checked(x)
     arrays = parsed.arrays
     spans = [item if isinstance(item, Span) else Span(0, 1, x.type.shape[axis])
              for axis, item in enumerate(parsed.axes)]

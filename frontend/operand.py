@@ -15,6 +15,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Dim, Expr, divide, product
+from ..ir.sizes import differ
 from ..ir.types import I64, DType, TensorType, as_dtype
 from .scope import current
 from .source import user_loc
@@ -175,8 +176,25 @@ def reshape(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     return x if x.type.shape == shape else current().emit("reshape", x, shape=shape)
 
 
+def required(
+    x: Tracer, shape: tuple[Dim, ...], *, least: tuple[Dim, ...] = (), code: str = "W105",
+    message: str = "",
+) -> Tracer:
+    """x, which a step can only have if its shape is that one and no dim of ``least`` negative."""
+    return current().emit("require", x, shape=shape, least=least, code=code, message=message)
+
+
+def matched(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x with that shape, to which its own may be equal; each step checks that it is (W105)."""
+    return x if x.type.shape == shape else required(x, shape)
+
+
 def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """The common shape of operands. Raises ShapeError (W101)."""
+    """The common shape of operands. Raises ShapeError (W101).
+
+    Only a dim of 1 is repeated. A symbolic dim against any other dim is taken to be equal to it,
+    and the size known is the result's; ``broadcast`` then has the step check it.
+    """
     rank = max(map(len, shapes), default=0)
     result: list[Dim] = []
     for axis in range(rank):
@@ -185,18 +203,16 @@ def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
             at = axis - rank + len(shape)
             if at < 0 or shape[at] == 1 or shape[at] == found:
                 continue
+            if found != 1 and not differ(found, shape[at]):
+                found = found if isinstance(found, int) else shape[at] if isinstance(
+                    shape[at], int) else found
+                continue
             if found != 1:
-                raise error("W101", f"{_misfit(found, shape[at])}: operands do not broadcast",
+                raise error("W101", f"dims {found} and {shape[at]} differ: operands do not broadcast",
                             hint="make the dims equal or 1: reshape, transpose or index with None")
             found = shape[at]
         result.append(found)
     return tuple(result)
-
-
-def _misfit(a: Dim, b: Dim) -> str:
-    if isinstance(a, Expr) or isinstance(b, Expr):
-        return f"dims {a} and {b} are not known to be equal"
-    return f"dims {a} and {b} differ"
 
 
 def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
@@ -219,11 +235,13 @@ def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     if own == shape:
         return x
     offset = len(shape) - len(own)
-    kept = [axis for axis, dim in enumerate(own) if dim == shape[axis + offset]]
+    kept = [axis for axis, dim in enumerate(own)
+            if dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset]))]
     if any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
         raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})",
                     hint="a dim must be 1 or stay as it is: reshape, or index with None")
     x = reshape(x, tuple(own[axis] for axis in kept))
+    x = matched(x, tuple(shape[axis + offset] for axis in kept))
     if x.type.shape == shape:
         return x
     return current().emit("broadcast", x, shape=shape, axes=tuple(a + offset for a in kept))
@@ -258,11 +276,13 @@ def as_dim(x: Any) -> Dim:
 
 def as_shape(shape: Any) -> tuple[Dim, ...]:
     """A shape the user gave: one size or a sequence of them."""
-    if isinstance(shape, (tuple, list)):
-        return tuple(as_dim(dim) for dim in shape)
     if isinstance(shape, np.ndarray) and shape.ndim:
-        return tuple(int(dim) for dim in shape)
-    return (as_dim(shape),)
+        shape = shape.tolist()
+    found = tuple(as_dim(dim) for dim in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    for dim in found:
+        if isinstance(dim, int) and dim < -1:
+            raise error("W103", f"the size {dim} is negative")
+    return found
 
 
 def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:

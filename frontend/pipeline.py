@@ -32,6 +32,7 @@ from ..ir.graph import Graph
 from ..ir.index import Dim, substitute, symbols_of
 from ..ir.plan import CheckSite, KernelCall, Plan
 from ..ir.printer import print_graph, print_kernel, print_plan
+from ..ir.sizes import requirements
 from ..passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
 from ..passes.memory import plan_memory
 from .oracle import PassOracle
@@ -128,7 +129,7 @@ class Stages:
         with self._timed("tile"):
             tiled = _share([replace(call, kernel=tile(call.kernel, target)) for call in calls])
         with self._timed("memory"):
-            plan = plan_memory(self.fused, tiled, checks)
+            plan = plan_memory(self.fused, tiled, checks, requirements(self.traced))
         return replace(plan, name=symbol_name(plan.name))
 
     @cached_property

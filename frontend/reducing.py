@@ -14,6 +14,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Dim, product
+from ..ir.sizes import larger
 from .indexing import as_number
 from .operand import axes_of, axis_of, cast, reshape, shape_of, strong
 from .scope import current
@@ -98,7 +99,10 @@ def var(
     difference: Any = x - mean(x, axes, keepdims=True)
     count = product(x.type.shape[at] for at in axes)
     free = ddof if correction is None else correction
-    divisor: Any = max(count - free, 0) if isinstance(count, int) else as_number(count) - free
+    if isinstance(free, int):
+        divisor: Any = as_number(larger(count - free, 0))
+    else:
+        divisor = np.maximum(as_number(count) - free, 0)
     total: Any = sum_(difference * difference, axes, keepdims=keepdims)
     return cast(total / divisor, result)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Dim
+from ..ir.sizes import differ, larger, smaller
 from .indexing import Span, as_number, getitem, take_spans
 from .operand import (
     Kind,
@@ -29,6 +30,8 @@ from .operand import (
     common_shape,
     fill_shape,
     is_number,
+    matched,
+    required,
     reshape,
     result_dtype,
     shape_of,
@@ -153,12 +156,21 @@ def concatenate(
     axis = axis_of(axis, parts[0].ndim)
     for part in parts:
         if part.ndim != parts[0].ndim or any(
-                at != axis and dim != first for at, (dim, first)
+                at != axis and differ(dim, first) for at, (dim, first)
                 in enumerate(zip(part.type.shape, parts[0].type.shape, strict=True))):
             raise error("W102", f"concatenate needs equal shapes except along axis {axis}",
                         types=[x.type for x in parts[:4]],
                         hint="reshape the arrays, or choose another axis")
+    shape = _agreed([part.type.shape for part in parts])
+    parts = [matched(part, tuple(dim if at == axis else shape[at]
+                                 for at, dim in enumerate(part.type.shape))) for part in parts]
     return current().emit("concatenate", *parts, axis=axis)
+
+
+def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    """Of shapes that are equal in each step the one to name: ints where there are some."""
+    return tuple(next((dim for dim in dims if isinstance(dim, int)), dims[0])
+                 for dims in zip(*shapes, strict=True))
 
 
 def stack(
@@ -166,14 +178,14 @@ def stack(
 ) -> Tracer:
     arrays = list(arrays)
     shapes = [shape_of(x) for x in arrays]
-    if any(shape != shapes[0] for shape in shapes):
+    if any(len(shape) != len(shapes[0]) or any(map(differ, shape, shapes[0])) for shape in shapes):
         raise error("W102", "stack needs arrays of one shape",
                     types=[strong(x).type for x in arrays[:4]],
                     hint="broadcast them first, or use np.concatenate")
-    place = axis_of(axis, len(shapes[0]) + 1)
-    shape = (*shapes[0][:place], 1, *shapes[0][place:])
+    place, common = axis_of(axis, len(shapes[0]) + 1), _agreed(shapes)
+    shape = (*common[:place], 1, *common[place:])
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
-    parts = [reshape(to_tracer(x, kind), shape) for x in arrays]
+    parts = [reshape(matched(to_tracer(x, kind), common), shape) for x in arrays]
     return current().emit("concatenate", *parts, axis=place)
 
 
@@ -198,16 +210,17 @@ def array_split(
     size = x.type.shape[axis]
     if isinstance(indices_or_sections, (int, np.integer)):
         count = int(indices_or_sections)
-        whole, extra = divmod(size, count) if isinstance(size, int) else (size // count,
-                                                                          size % count)
-        if extra != 0 and (even or not isinstance(size, int)):
-            raise error("W102", f"{size} elements do not split into {count} equal parts",
-                        types=[x.type], hint="use np.array_split, or give the places to split at")
-        parts = [whole + (1 if at < extra else 0) for at in range(count)]  # type: ignore[operator]
-        bounds: list[Dim] = [0]
-        for part in parts:
-            bounds.append(bounds[-1] + part)
-        inner = bounds[1:-1]
+        if count < 1:
+            raise error("W102", f"an array does not split into {count} parts", types=[x.type])
+        whole, extra = size // count, size % count
+        if even and extra != 0:
+            message = f"{size} elements do not split into {count} equal parts"
+            if isinstance(extra, int):
+                raise error("W102", message, types=[x.type],
+                            hint="use np.array_split, or give the places to split at")
+            x = required(x, x.type.shape, least=(extra * -1,), code="W102", message=message)
+            extra = 0
+        inner = [whole * at + smaller(at, extra) for at in range(1, count)]
     else:
         inner = [as_dim(at) for at in indices_or_sections]
     edges = [None, *map(as_number, inner), None]
@@ -229,13 +242,16 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.type.shape)
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
+    by: Dim
     for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
         at = axis_of(at, x.ndim)
         size = x.type.shape[at]
-        by = by % size if isinstance(size, int) and size else by
-        if by:
+        by = by % larger(size, 1)
+        if by != 0:
             before = (slice(None),) * at
-            x = concatenate([x[(*before, slice(-by, None))], x[(*before, slice(None, -by))]], at)
+            place = as_number(size - by)
+            x = concatenate([getitem(x, (*before, slice(place, None))),
+                             getitem(x, (*before, slice(None, place)))], at)
     return fresh(x)
 
 

@@ -7,13 +7,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir.diagnose import error
-from ..ir.index import Dim, symbol
-from ..ir.types import TensorType, as_dtype, parse_dim, parse_type
+from ..ir.diagnose import Error, error
+from ..ir.index import Dim, Expr, symbol, symbols_of
+from ..ir.types import DTYPES, TensorType, as_dtype, parse_dim, parse_type
 from .source import user_loc
+from .tracer import SymbolicDim
 
 
 class Spec:
@@ -26,15 +28,16 @@ class Spec:
             self.dtype = as_dtype(dtype)
             self._shape = tuple(_dim(dim) for dim in shape)
         except (TypeError, ValueError) as problem:
-            raise error("W112", f"not a spec: {problem}", locs=user_loc(),
-                        hint='write such as weft.Spec("f32", (None, 784))') from None
+            raise _not_a_spec(problem) from None
 
     @staticmethod
     def parse(text: str) -> Spec:
         """A spec from text such as ``f32[b,784]``; raises DTypeError (W112)."""
         try:
             type_ = parse_type(text)
-        except ValueError:
+        except ValueError as problem:
+            if text.partition("[")[0].strip() in DTYPES:
+                raise _not_a_spec(problem) from None
             raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
                         hint="name the argument in static_argnames (a text such as 'f32[b,784]' "
                              "stands for an array)") from None
@@ -63,7 +66,22 @@ class Spec:
         return f"Spec({self.dtype}[{dims}])"
 
 
+def _not_a_spec(problem: Exception) -> Error:
+    return error("W112", f"not a spec: {problem}", locs=user_loc(),
+                 hint='write such as weft.Spec("f32", (None, 784)) or "f32[b,784]"')
+
+
 def _dim(dim: Any) -> Dim | None:
-    if dim is None or not isinstance(dim, (int, str)):
-        return None if dim is None or dim == -1 else dim
-    return parse_dim(dim) if isinstance(dim, str) else dim
+    """A dim as the user wrote it; None and -1 are any size. Raises TypeError or ValueError."""
+    if isinstance(dim, SymbolicDim):
+        return dim.expr
+    found = parse_dim(dim) if isinstance(dim, str) else dim
+    if found is None or isinstance(found, Expr):
+        hidden = [name for name in symbols_of(found or 0) if name.startswith("%")]
+        if hidden:
+            raise ValueError(f"{hidden[0]} is no name for a size")
+        return found
+    size = operator.index(found)
+    if size < -1:
+        raise ValueError(f"the size {size} is negative")
+    return None if size == -1 else size

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.index import Dim
+from ..ir.index import Dim, positive
+from ..ir.sizes import differ
 from ..ir.types import BOOL, I32, TensorType
 from .indexing import Index, Span, index_operands, parse
 from .operand import (
@@ -26,6 +27,7 @@ from .operand import (
     contains_tracer,
     is_number,
     kind_of,
+    matched,
     reshape,
     result_dtype,
     shape_of,
@@ -48,6 +50,7 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     if isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b":
         return _masked(x, index, value, mode)
     parsed = parse(x.type.shape, index)
+    x = parsed.checked(x)
     if not parsed.arrays:
         place = tuple(1 if axis is None else parsed.spans[axis].count for axis in parsed.layout
                       if axis is None or parsed.spans[axis].keep)
@@ -81,9 +84,10 @@ def _masked(x: Tracer, mask: Any, value: Any, mode: str) -> Tracer:
     """``x[mask] = v`` for one v for all: no index is needed, the mask chooses."""
     mask = to_tracer(mask)
     rank = mask.ndim
-    if mask.type.shape != x.type.shape[:rank]:
+    if rank > x.ndim or any(map(differ, mask.type.shape, x.type.shape)):
         raise error("W122", "the mask does not have the shape of the array",
                     types=[x.type, mask.type])
+    mask = matched(mask, x.type.shape[:rank])
     if len(shape_of(value)) > x.ndim - rank:
         raise error("W123", "values for the elements under a boolean mask must be the same for all",
                     types=[x.type, mask.type], hint="write x = np.where(mask, values, x)")
@@ -101,7 +105,7 @@ def _patch(x: Tracer, value: Any, place: Shape) -> Tracer:
     rest = own[extra:]
     offset = len(place) - len(rest)
     if any(dim != 1 for dim in own[:extra]) or any(
-            dim not in (1, place[at + offset]) for at, dim in enumerate(rest)):
+            dim != 1 and differ(dim, place[at + offset]) for at, dim in enumerate(rest)):
         raise error("W101", "a value does not fit the elements it is put in",
                     types=[TensorType(x.type.dtype, own), x.type.with_shape(place)],
                     hint="make its shape that of the indexed elements")
@@ -137,7 +141,7 @@ def _padded(patch: Tracer, spans: Sequence[Span], shape: Shape) -> Tracer:
     low = tuple(span.start if span.step > 0 else span.start + (span.count - 1) * span.step
                 for span in spans)
     gap = tuple(abs(span.step) - 1 for span in spans)
-    high = tuple(dim - before - (n + (n - 1) * between)
+    high = tuple(dim - before - (n + positive(n - 1) * between)
                  for dim, before, n, between in zip(shape, low, counts, gap, strict=True))
     return ctx.emit("pad", patch, low=low, high=high, interior=gap, value=0)
 

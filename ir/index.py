@@ -2,12 +2,17 @@
 
 An ``Expr`` is a polynomial with int coefficients over atoms, kept in one canonical order, so that
 equal expressions compare equal and print the same. An atom is a symbol (a dim ``b``, a loop axis
-``i``, a kernel value ``%3``), a floor quotient or a floor remainder. A constant is always a plain
-int, never an ``Expr``.
+``i``, a kernel value ``%3``), a floor quotient, a floor remainder or a maximum with 0. A constant is
+always a plain int, never an ``Expr``.
 
 A symbol may know its size (``0 <= i < size``), which is what lets views cancel:
 
     reshape (4, 8) -> (32,) -> (4, 8):   (8*i + j)//8 = i      (8*i + j)%8 = j
+
+Every maximum and minimum is a sum with ``max(e, 0)``, of which one sign of ``e`` is enough, as
+``max(-e, 0) = max(e, 0) - e``. So sizes that clamp add up again:
+
+    x[:3] and x[3:] of b elements:       b - max(b - 3, 0)  +  max(b - 3, 0)  =  b
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import gcd
 from typing import Union
 
 Dim = Union[int, "Expr"]
@@ -54,8 +60,25 @@ class Remainder:
         return f"{_grouped(self.numerator)} mod {_grouped(self.denominator)}"
 
 
-Atom = Symbol | Quotient | Remainder
+@dataclass(frozen=True)
+class Maximum:
+    """``max(value, 0)``; made by ``positive``, which brings ``value`` to its normal form."""
+
+    value: Dim
+
+    def __str__(self) -> str:
+        return f"max({self.value}, 0)"
+
+
+Atom = Symbol | Quotient | Remainder | Maximum
 Monomial = tuple[Atom, ...]
+
+
+def parts_of(atom: Atom) -> tuple[Dim, ...]:
+    """The expressions inside an atom; a symbol has none."""
+    if isinstance(atom, Symbol):
+        return ()
+    return (atom.value,) if isinstance(atom, Maximum) else (atom.numerator, atom.denominator)
 
 
 def _grouped(dim: Dim) -> str:
@@ -114,7 +137,7 @@ class Expr:
     def text(self) -> str:
         parts = []
         for monomial, coefficient in self.terms:
-            factors = [str(atom) if isinstance(atom, Symbol) or (len(monomial) == 1
+            factors = [str(atom) if isinstance(atom, (Symbol, Maximum)) or (len(monomial) == 1
                        and coefficient == 1) else f"({atom})" for atom in monomial]
             if coefficient != 1 or not factors:
                 factors.insert(0, str(coefficient))
@@ -214,6 +237,39 @@ def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
     return (_sum([*whole, Expr((((quotient,), 1),))]), Expr((((remainder,), 1),)))
 
 
+def positive(dim: Dim) -> Dim:
+    """``max(dim, 0)`` in its normal form: no common factor, and the first coefficient positive."""
+    if isinstance(dim, int):
+        return max(dim, 0)
+    low, high = bounds(dim)
+    if low is not None and low >= 0:
+        return dim
+    if high is not None and high <= 0:
+        return 0
+    if dim.terms[0][1] < 0:
+        return positive(-dim) + dim
+    factor = gcd(*(scale for _, scale in dim.terms))
+    if factor > 1:
+        return positive(_canonical({m: scale // factor for m, scale in dim.terms})) * factor
+    for monomial, scale in dim.terms:
+        if len(monomial) == 1 and isinstance(inner := monomial[0], Maximum) and scale > 0:
+            rest = dim - _canonical({monomial: scale})
+            most = bounds(rest)[1]
+            if most is not None and most <= 0:  # max(max(e, 0) - 1, 0) = max(e - 1, 0)
+                return positive(inner.value * scale + rest)
+    return Expr((((Maximum(dim),), 1),))
+
+
+def maximum(a: Dim, b: Dim) -> Dim:
+    """The larger of two dims."""
+    return b + positive(a - b)
+
+
+def minimum(a: Dim, b: Dim) -> Dim:
+    """The smaller of two dims."""
+    return a - positive(a - b)
+
+
 def _within(dim: Dim, limit: Dim) -> bool:
     """True if surely ``0 <= dim < limit``."""
     if isinstance(dim, int):
@@ -256,6 +312,9 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     if isinstance(atom, Remainder):
         limit = atom.denominator
         return 0, (limit - 1 if isinstance(limit, int) else None)
+    if isinstance(atom, Maximum):
+        low, high = bounds(atom.value)
+        return max(low or 0, 0), None if high is None else max(high, 0)
     low, high = bounds(atom.numerator)
     if not isinstance(atom.denominator, int):
         return (0 if low is not None and low >= 0 else None), None
@@ -272,8 +331,7 @@ def symbols_of(dim: Dim) -> frozenset[str]:
             for atom in monomial:
                 if isinstance(atom, Symbol):
                     names.add(atom.name)
-                else:
-                    pending += (atom.numerator, atom.denominator)
+                pending += parts_of(atom)
     return frozenset(names)
 
 
@@ -281,13 +339,24 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """Replace symbols by name and simplify again."""
     if not isinstance(dim, Expr) or symbols_of(dim).isdisjoint(values):
         return dim
+    return rebuild(dim, lambda atom: values.get(atom.name) if isinstance(atom, Symbol) else None)
+
+
+def rebuild(dim: Dim, change: Callable[[Atom], Dim | None]) -> Dim:
+    """The expression with another value for each atom that ``change`` gives one, simplified."""
+    if not isinstance(dim, Expr):
+        return dim
 
     def atom_value(atom: Atom) -> Dim:
+        value = change(atom)
+        if value is not None:
+            return value
         if isinstance(atom, Symbol):
-            return values.get(atom.name, Expr((((atom,), 1),)))
-        numerator = substitute(atom.numerator, values)
-        denominator = substitute(atom.denominator, values)
-        return divide(numerator, denominator)[isinstance(atom, Remainder)]
+            return Expr((((atom,), 1),))
+        parts = [rebuild(part, change) for part in parts_of(atom)]
+        if isinstance(atom, Maximum):
+            return positive(parts[0])
+        return divide(parts[0], parts[1])[isinstance(atom, Remainder)]
 
     total: list[Dim] = []
     for monomial, coefficient in dim.terms:
@@ -306,7 +375,7 @@ def with_sizes(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
     def sized(atom: Atom) -> Atom:
         if isinstance(atom, Symbol):
             return Symbol(atom.name, sizes.get(atom.name, atom.size))
-        return type(atom)(with_sizes(atom.numerator, sizes), with_sizes(atom.denominator, sizes))
+        return type(atom)(*(with_sizes(part, sizes) for part in parts_of(atom)))
 
     return Expr(tuple((tuple(map(sized, monomial)), scale) for monomial, scale in dim.terms))
 
@@ -338,11 +407,16 @@ def fold(
     leaf: Callable[[Symbol], object],
     binary: Callable[[str, object, object], object],
 ) -> object:
-    """Interpret an expression with handlers: emitters print it, interpreters compute it."""
+    """Interpret an expression with handlers: emitters print it, interpreters compute it.
+
+    ``binary`` is asked for the signs ``+ * // %`` and for ``max``.
+    """
 
     def atom_value(atom: Atom) -> object:
         if isinstance(atom, Symbol):
             return leaf(atom)
+        if isinstance(atom, Maximum):
+            return binary("max", fold(atom.value, constant, leaf, binary), constant(0))
         sign = "//" if isinstance(atom, Quotient) else "%"
         return binary(sign, fold(atom.numerator, constant, leaf, binary),
                       fold(atom.denominator, constant, leaf, binary))

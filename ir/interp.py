@@ -22,6 +22,7 @@ from .interp_kernel import Array, ChecksFailedError, run_kernel
 from .kernel import Kernel
 from .op import Effect, Kind
 from .plan import Alloc, Copy, Plan
+from .sizes import check_requirement, node_requirements
 from .types import TensorType
 
 __all__ = ["ChecksFailedError", "bind_dims", "run_graph", "run_kernel", "run_plan"]
@@ -138,6 +139,10 @@ class _Run:
 
     def node(self, node: Node, operands: list[Array]) -> tuple[Array, ...]:
         """The results of one node, in their inferred types."""
+        if self.dims:
+            for need in node_requirements(node):
+                check_requirement(need, evaluate(need.left, self.dims),
+                                  evaluate(need.right, self.dims))
         raw = self._evaluate(node, operands)
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
@@ -220,6 +225,11 @@ def run_plan(
     arrays = [np.asarray(held[slot.var] if slot.var else next(given)) for slot in plan.params]
     dims = bind_dims([slot.type for slot in plan.params], arrays,
                      [slot.name for slot in plan.params])
+    for need in plan.requires:
+        values = evaluate(need.left, dims), evaluate(need.right, dims)
+        if not need.holds(*values):
+            site = plan.checks[need.site - 1]
+            raise error(site.code, site.message, locs=site.locs)
     buffers: dict[str, Array] = {}
     for slot, array in zip(plan.params, arrays, strict=True):
         buffers[slot.name] = np.ascontiguousarray(array).reshape(-1)

@@ -35,7 +35,8 @@ from .types import Loc, TensorType
 Array = NDArray[Any]
 
 _SIGNS: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder})
+    "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder,
+    "max": np.maximum})
 
 
 class ChecksFailedError(OutOfRangeError):

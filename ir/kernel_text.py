@@ -8,7 +8,8 @@
             | primitive {%id})
     plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim "{" {step} "}"
     slot    = %name: type ["var" string]
-    step    = "check" number code string | "alloc" %name: type "at" dim
+    step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
+            | "alloc" %name: type "at" dim
             | "launch" @kernel "(" {%name} ")" "on" device | "copy" %name "to" %name
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``.
@@ -34,9 +35,9 @@ from .kernel import (
     Stmt,
     Store,
 )
-from .plan import Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
+from .plan import Alloc, CheckSite, Copy, Launch, Plan, Require, Slot, Step
 from .scanner import STRING, WORD, Scanner
-from .types import BOOL, DTYPES, DType
+from .types import BOOL, DTYPES, DType, split_dims
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
 _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
@@ -117,7 +118,7 @@ class _KernelReader:
         found = self.scanner.match(_ACCESS)
         if found is None:
             return None
-        parts = found[2].split(",") if found[2].strip() else []
+        parts = split_dims(found[2])
         return (self.scanner.unquote(found[1]),
                 tuple(self._dim(self.scanner.dim_of(part)) for part in parts))
 
@@ -199,10 +200,24 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
         code = scanner.take(_CODE, "an error code such as W124")
         message = scanner.string("a message")
         checks.append(CheckSite(code, message, scanner.origin()))
+    requires: list[Require] = []
+    while scanner.accept("require"):
+        requires.append(_require(scanner))
     steps: list[Step] = []
     while not scanner.accept("}"):
         steps.append(_step(scanner))
-    return Plan(name, params, results, tuple(steps), arena, dict(kernels), tuple(checks))
+    return Plan(name, params, results, tuple(steps), arena, dict(kernels), tuple(checks),
+                tuple(requires))
+
+
+def _require(scanner: Scanner) -> Require:
+    site = scanner.number()
+    scanner.expect(":")
+    left = scanner.dim()
+    if scanner.accept(">="):
+        return Require(left, ">=", scanner.dim(), site)
+    scanner.expect("==")
+    return Require(left, "==", scanner.dim(), site)
 
 
 def _buffer(scanner: Scanner) -> str:

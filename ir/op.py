@@ -6,6 +6,8 @@ pass, fusion, lowering and the generated tests read the row; none of them knows 
 
 All functions of a row take operands by position and attributes by keyword:
     infer(*types, **attrs) -> types          ref(*arrays, **attrs) -> arrays
+    requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
+        symbolic sizes that the types do not show; asked before a step starts
     grad(b, g, *operands, y, **attrs) -> one value or None for each operand
 """
 
@@ -84,6 +86,7 @@ class OpDef:
     view: Callable[..., Any] | None = None              # VIEW: see ops_view
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
+    requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
     expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
     effect: Effect | None = None

@@ -48,11 +48,20 @@ def _extreme_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> A
     return (b.mul(_spread(b, share, x, axes), hit),)
 
 
+def _extreme_requires(name: str) -> Any:
+    def requires(x: TensorType, *, axes: tuple[int, ...]) -> Any:
+        for axis in axes:
+            yield x.shape[axis], ">=", 1, "W102", f"the {name} of no elements has no value"
+
+    return requires
+
+
 def _reduce(name: str, combine: str, ref: Any, grad: Any, doc: str, kinds: str,
             *, empty: bool = False) -> OpDef:
     shapes = _SHAPES + (_EMPTY if empty else ())
     return OpDef(name, Kind.REDUCE, _reduce_infer(kinds, name), 1, doc, {"axes": tuple},
                  ref=lambda x, *, axes: ref(np.asarray(x), axis=axes), combine=combine, grad=grad,
+                 requires=None if empty else _extreme_requires(name),
                  differentiable=grad is not None,
                  dtypes=tuple(d for d in COMPUTED if d.kind in kinds),
                  samples=tuple(Sample((shape,), {"axes": axes}) for shape, axes in shapes))

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from .diagnose import error
-from .index import Dim, Expr, divide, product, row_major
+from .index import Dim, Expr, divide, positive, product, row_major
 from .op import Kind, OpDef, Sample
+from .sizes import differ
 from .types import TensorType
 
 Condition = tuple[Dim, Dim, Dim]
@@ -49,6 +50,38 @@ def _identity_view(
     index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType
 ) -> list[Piece]:
     return [Piece(0, index)]
+
+
+def _require_infer(
+    x: TensorType, *, shape: tuple[Dim, ...], least: tuple[Dim, ...], code: str, message: str
+) -> tuple[TensorType, ...]:
+    if len(shape) != x.rank or any(map(differ, x.shape, shape)):
+        raise error("W105", f"{_text(x.shape)} is never {_text(shape)}")
+    if any(isinstance(dim, int) and dim < 0 for dim in least):
+        raise error(code, message)
+    return (x.with_shape(shape),)
+
+
+def _require_requires(
+    x: TensorType, *, shape: tuple[Dim, ...], least: tuple[Dim, ...], code: str, message: str
+) -> Any:
+    for dim in least:
+        yield dim, ">=", 0, code, message
+    for own, dim in zip(x.shape, shape, strict=True):
+        if own != dim:
+            yield own, "==", dim, "W105", f"dims {own} and {dim} must be equal"
+
+
+def _require_view(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, **_: Any
+) -> list[Piece]:
+    return [Piece(0, index)]
+
+
+def _require_grad(b: Any, g: Any, x: Any, y: Any, **_: Any) -> Any:
+    if x.shape == y.shape:
+        return (g,)
+    return (b.require(g, shape=x.shape, least=(), code="W105", message=""),)
 
 
 def _reshape_infer(x: TensorType, *, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
@@ -169,7 +202,7 @@ def _slice_grad(
         start = tuple(s + (n - 1) * by if by < 0 else s
                       for s, n, by in zip(start, shape, step, strict=True))
         step = tuple(abs(by) for by in step)
-    high = tuple(dim - s - (n + (n - 1) * (by - 1))
+    high = tuple(dim - s - (n + positive(n - 1) * (by - 1))
                  for dim, s, n, by in zip(x.shape, start, shape, step, strict=True))
     empty = [at for at, n in enumerate(shape) if n == 0]
     if empty:  # nothing was taken: the formula for the far edge would be off
@@ -227,7 +260,7 @@ def _pad_infer(
     if any(isinstance(w, int) and w < 0 for w in (*low, *high, *interior)):
         raise error("W122", "pad widths must not be negative", hint="slice the array instead")
     return (x.with_shape(tuple(
-        before + after + n + (n - 1 if n != 0 else 0) * gap
+        before + after + n + positive(n - 1) * gap
         for n, before, after, gap in zip(x.shape, low, high, interior, strict=True))),)
 
 
@@ -279,9 +312,9 @@ def _pad_grad(
 
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
-          samples: tuple[Sample, ...], arity: int | None = 1) -> OpDef:
+          samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None) -> OpDef:
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, grad=grad,
-                 differentiable=grad is not None, samples=samples)
+                 requires=requires, differentiable=grad is not None, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
@@ -290,6 +323,11 @@ ROWS: tuple[OpDef, ...] = (
           tuple(Sample((shape,)) for shape in ((), (0,), (3, 5)))),
     _view("stop_gradient", lambda x: (x,), _identity_view, lambda x: x, None,
           "x, through which no gradient flows", {}, (Sample(((3, 5),)),)),
+    _view("require", _require_infer, _require_view, lambda x, **_: x, _require_grad,
+          "x, whose shape is that one; no dim of least is negative, else the step fails",
+          {"shape": tuple, "least": tuple, "code": str, "message": str},
+          tuple(Sample((shape,), {"shape": shape, "least": (0, 2), "code": "W102", "message": "few"})
+                for shape in ((), (0,), (3, 5))), requires=_require_requires),
     _view("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),
           "the same elements, in row-major order, as another shape", {"shape": tuple},

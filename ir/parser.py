@@ -23,7 +23,7 @@ from .kernel_text import kernel_item, plan_item
 from .ops import OPS
 from .plan import Plan
 from .scanner import STRING, Scanner
-from .types import DTYPES, TensorType
+from .types import DTYPES, TensorType, split_dims
 
 _OP = re.compile(r"[^\W\d]\w*")
 _OPERAND = re.compile(r"[ \t]+(?=%)")
@@ -293,8 +293,8 @@ class _GraphReader:
         return text[start:scanner.at]
 
     def _is_tuple(self, text: str) -> bool:
-        # A dim may start with a bracket too, but it holds no comma.
-        return text == "()" or "," in text
+        # A dim may start with a bracket too, but it has commas in further brackets only.
+        return text == "()" or (text.endswith(")") and len(split_dims(text[1:-1])) > 1)
 
     def _tuple(self) -> tuple[Any, ...]:
         scanner = self.scanner

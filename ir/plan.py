@@ -14,13 +14,18 @@ program has succeeded, so a failed step leaves every variable as it was.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from .index import Dim, ceil_div, product
 from .kernel import Kernel
 from .types import CPU0, Device, Loc, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+# What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
+# all memory, or those of its arguments do not agree.
+NO_MEMORY, MISFIT = -1, -5
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,35 @@ class CheckSite:
     locs: tuple[Loc, ...] = field(default=(), compare=False)
 
 
+@dataclass(frozen=True)
+class Relation:
+    """Two sizes, and how they are related where all is well."""
+
+    left: Dim
+    sign: Literal["==", ">="]
+    right: Dim
+
+    @property
+    def facts(self) -> tuple[Dim, ...]:
+        """What is not negative once this holds."""
+        gap = self.left - self.right
+        return (gap,) if self.sign == ">=" else (gap, -gap)
+
+    def holds(self, left: int, right: int) -> bool:
+        """Whether these values are related so."""
+        return left >= right if self.sign == ">=" else left == right
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
+
+@dataclass(frozen=True)
+class Require(Relation):
+    """What a plan asks before it touches any memory; ``site`` is the check that fails otherwise."""
+
+    site: int
+
+
 @dataclass(frozen=True, eq=False)
 class KernelCall:
     """A kernel with the graph values (by name) that are its parameters: input of the memory pass.
@@ -85,7 +119,10 @@ class KernelCall:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Parameters, results, steps and the kernels they launch; check numbers start at 1."""
+    """Parameters, results, steps and the kernels they launch; check numbers start at 1.
+
+    ``requires`` holds before the first step: with it, no size of the plan is negative.
+    """
 
     name: str
     params: tuple[Slot, ...]
@@ -94,6 +131,7 @@ class Plan:
     arena: Dim
     kernels: dict[str, Kernel]
     checks: tuple[CheckSite, ...] = ()
+    requires: tuple[Require, ...] = ()
 
     @property
     def launches(self) -> int:
@@ -105,6 +143,26 @@ class Plan:
         table = {slot.name: slot.type for slot in (*self.params, *self.results)}
         table.update({step.name: step.type for step in self.steps if isinstance(step, Alloc)})
         return table
+
+
+def sizes_of(plan: Plan) -> Iterator[Dim]:
+    """Every size of a plan, those of its parameters aside: dims of buffers and of the parameters of
+    kernels, and the extents of axes."""
+    for name, type_ in plan.types().items():
+        if all(name != slot.name for slot in plan.params):
+            yield from type_.shape
+    for kernel in plan.kernels.values():
+        for param in kernel.params:
+            yield from param.type.shape
+        for axis in kernel.axes:
+            yield axis.extent
+
+
+def facts_of(plan: Plan) -> tuple[Dim, ...]:
+    """What is not negative when a step runs: sizes of arguments, and what the plan requires."""
+    facts = [dim for slot in plan.params for dim in slot.type.shape if not isinstance(dim, int)]
+    facts += [fact for need in plan.requires for fact in need.facts]
+    return tuple(dict.fromkeys(facts))
 
 
 def tasks_of(kernel: Kernel) -> Dim:

@@ -219,6 +219,7 @@ def print_plan(plan: Plan, *, kernels: bool = False) -> str:
              f"({', '.join(map(_slot, plan.results))}) arena = {plan.arena} {{"]
     lines += [f"  check {at} {site.code} {quoted(site.message)}{_from(site.locs)}"
               for at, site in enumerate(plan.checks, 1)]
+    lines += [f"  require {need.site}: {need}" for need in plan.requires]
     lines += ["  " + print_step(step) for step in plan.steps]
     text = "\n".join([*lines, "}"])
     items = [print_kernel(kernel) for kernel in plan.kernels.values()] if kernels else []

@@ -25,8 +25,8 @@ _LABEL = re.compile(rf"%(?:{STRING}|[\w./]+)")
 _TYPE = re.compile(r"\w+\[[^\]\n]*\]")
 _DEVICE = re.compile(r"[\w/.:-]+")
 _INT = re.compile(r"\d+")
-# A dim that no bracket ends: up to a comma, a brace, the word "by" or the end of the line.
-_DIM = re.compile(r"(?:(?!\bby\b)[\w.%+*()/ -])+")
+# What a dim is made of between its brackets and the commas inside of them.
+_DIM = re.compile(r"(?:(?!\bby\b)[\w.%+*/ -])*")
 _LOC = re.compile(rf"({STRING}|{PATH}):(\d+)(?: in ({STRING}|{FUNCTION}))?")
 
 
@@ -130,8 +130,20 @@ class Scanner:
         return known
 
     def dim(self) -> Dim:
-        """An index expression that no bracket encloses."""
-        return self.dim_of(self.take(_DIM, "a dim"))
+        """An index expression that no bracket encloses: up to a comma outside of brackets, a brace,
+        a comparison, the word "by" or the end of the line."""
+        self._skip()
+        start, depth = self.at, 0
+        while found := _DIM.match(self.text, self.at):
+            self.at = found.end()
+            sign = self.text[self.at:self.at + 1]
+            if sign != "(" and not (depth and sign in (",", ")")):
+                break
+            depth += (sign == "(") - (sign == ")")
+            self.at += 1
+        if self.at == start:
+            raise self.problem("expected a dim")
+        return self.dim_of(self.text[start:self.at])
 
     def dim_of(self, text: str) -> Dim:
         """The dim of text that has just been read."""

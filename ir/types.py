@@ -11,7 +11,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from .index import Dim, product, symbol
+from .index import Dim, maximum, product, symbol
 
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 
@@ -125,12 +125,12 @@ class TensorType:
 
 
 def parse_dim(text: str) -> Dim:
-    """A dim from text: ints, names, ``+ - * // mod`` and brackets (``2*b``, ``s - 1``).
+    """A dim from text: ints, names, ``+ - * // mod``, ``max(a, b)`` and brackets (``2*b``).
 
     >>> parse_dim("2*b + 1")
     Expr(2*b + 1)
     """
-    tokens = re.findall(r"%?\w[\w.]*|//|[-+*()]", text)
+    tokens = re.findall(r"%?\w[\w.]*|//|[-+*(),]", text)
     if "".join(tokens) != text.replace(" ", ""):
         raise ValueError(f"not a dim: {text!r}")
     position = 0
@@ -143,18 +143,28 @@ def parse_dim(text: str) -> Dim:
         position += 1
         return str(tokens[position - 1])
 
+    def expect(sign: str) -> None:
+        if not peek() or take() != sign:
+            raise ValueError(f"not a dim: {text!r}")
+
     def atom() -> Dim:
         token = take() if peek() else ""
         if token == "(":
             inner = sums()
-            if not peek() or take() != ")":
-                raise ValueError(f"not a dim: {text!r}")
+            expect(")")
             return inner
+        if token == "max":
+            expect("(")
+            first = sums()
+            expect(",")
+            second = sums()
+            expect(")")
+            return maximum(first, second)
         if token == "-":
             return atom() * -1
         if token.isdigit():
             return int(token)
-        if re.fullmatch(r"%?\w[\w.]*", token) and token != "mod":
+        if re.fullmatch(r"%[\w.]+|[^\W\d][\w.]*", token) and token != "mod":
             return symbol(token)
         raise ValueError(f"not a dim: {text!r}")
 
@@ -180,6 +190,18 @@ def parse_dim(text: str) -> Dim:
     return result
 
 
+def split_dims(text: str) -> list[str]:
+    """The parts of a list of dims: split at the commas outside of brackets."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts if text.strip() else []
+
+
 def parse_type(text: str) -> TensorType:
     """A TensorType from its text, ``f32[b,784]``; ``f32[]`` is a scalar.
 
@@ -189,7 +211,9 @@ def parse_type(text: str) -> TensorType:
     match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
     if not match or match[1] not in DTYPES:
         raise ValueError(f"not a type: {text!r} (expected such as 'f32[128,784]')")
-    dims = tuple(parse_dim(part) for part in match[2].split(",")) if match[2].strip() else ()
+    dims = tuple(map(parse_dim, split_dims(match[2])))
+    if any(isinstance(dim, int) and dim < 0 for dim in dims):
+        raise ValueError(f"not a type: {text!r} (a size is negative)")
     return TensorType(DTYPES[match[1]], dims)
 
 

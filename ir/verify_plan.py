@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from .index import divide, evaluate, symbols_of
 from .kernel import Check, Contract, Kernel, Load, Reduce, Store
-from .plan import ALIGNMENT, Alloc, Copy, Launch, Plan, Step
+from .plan import ALIGNMENT, Alloc, Copy, Launch, Plan, Step, facts_of, sizes_of
+from .sizes import nonnegative
 from .types import TensorType
 from .verify_graph import symbols_in
 
@@ -95,6 +96,9 @@ def _same_memory(a: TensorType, b: TensorType) -> bool:
 def check_dims(plan: Plan) -> Problems:
     """Every symbolic dim occurs in the type of a parameter, which binds it."""
     known = frozenset[str]().union(*(symbols_in(slot.type) for slot in plan.params))
+    for need in plan.requires:
+        if (symbols_of(need.left) | symbols_of(need.right)) - known:
+            yield None, f"require {need} has a dim that no parameter binds"
     for slot in plan.results:
         if symbols_in(slot.type) - known:
             yield None, f"%{slot.name}: {slot.type} has a dim that no parameter binds"
@@ -108,6 +112,14 @@ def check_dims(plan: Plan) -> Problems:
             used = frozenset(plan.kernels[step.kernel].dims)
         if used - known:
             yield step, f"no parameter binds dim {min(used - known)}"
+
+
+def check_sizes(plan: Plan) -> Problems:
+    """No size is negative, whatever the arguments: it is proved, or the plan requires it."""
+    facts = facts_of(plan)
+    for size in dict.fromkeys(sizes_of(plan)):
+        if not nonnegative(size, facts):
+            yield None, f"the size {size} may be negative"
 
 
 def check_writes(plan: Plan) -> Problems:
@@ -131,6 +143,9 @@ def check_writes(plan: Plan) -> Problems:
 
 def check_sites(plan: Plan) -> Problems:
     """The numbers of run-time checks are those of the plan's list."""
+    for need in plan.requires:
+        if not 1 <= need.site <= len(plan.checks):
+            yield None, f"check {need.site} of {len(plan.checks)}"
     for step in plan.steps:
         if isinstance(step, Launch):
             for stmt in plan.kernels[step.kernel].body:
@@ -147,7 +162,7 @@ def check_arena(plan: Plan) -> Problems:
             yield step, f"offset {step.offset} is not a multiple of {ALIGNMENT}"
         for values in _bindings(plan):
             window = _window(step, values)
-            if window.start < 0 or window.stop > evaluate(plan.arena, values):
+            if window and (window.start < 0 or window.stop > evaluate(plan.arena, values)):
                 yield step, f"bytes {window.start} to {window.stop} are not in the arena"
                 break
 
@@ -206,17 +221,21 @@ def _lives(plan: Plan) -> list[_Life]:
 
 
 def _bindings(plan: Plan) -> list[dict[str, int]]:
-    """Values of the plan's dims to try: none if it has none, else small, unequal and large."""
+    """Values of the plan's dims to try: none if it has none, else small, unequal and large, as far
+    as the plan admits them."""
     dims = sorted(frozenset[str]().union(*(symbols_in(slot.type) for slot in plan.params)))
     if not dims:
         return [{}]
-    return [{name: start + step * at for at, name in enumerate(dims)}
-            for start, step in ((1, 0), (3, 4), (64, 0), (1009, 130))]
+    values = [{name: start + step * at for at, name in enumerate(dims)}
+              for start, step in ((0, 0), (1, 0), (3, 4), (64, 0), (1009, 130))]
+    return [bound for bound in values if all(
+        need.holds(evaluate(need.left, bound), evaluate(need.right, bound))
+        for need in plan.requires)]
 
 
 def _window(alloc: Alloc, values: dict[str, int]) -> range:
     start = evaluate(alloc.offset, values)
-    return range(start, start + max(evaluate(alloc.type.nbytes, values), 0))
+    return range(start, start + evaluate(alloc.type.nbytes, values))
 
 
 def _in_place(plan: Plan, dying: _Life, born: _Life) -> bool:
@@ -281,6 +300,6 @@ def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
 
 
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (
-    check_kernels, check_buffers, check_arguments, check_dims, check_writes, check_sites,
+    check_kernels, check_buffers, check_arguments, check_dims, check_sizes, check_writes, check_sites,
     check_arena, check_sharing, check_overlap,
 )

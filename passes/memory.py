@@ -16,23 +16,40 @@ whose last value is a result is that result's buffer, so elementwise chains need
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph, Value
 from ..ir.index import Dim, ceil_div, symbols_of
 from ..ir.kernel import Contract, Kernel, Reduce, Store
-from ..ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, KernelCall, Launch, Plan, Slot, Step
+from ..ir.plan import (
+    ALIGNMENT,
+    Alloc,
+    CheckSite,
+    Copy,
+    KernelCall,
+    Launch,
+    Plan,
+    Require,
+    Slot,
+    Step,
+    facts_of,
+    sizes_of,
+)
+from ..ir.sizes import Requirement, nonnegative
 from ..ir.types import CPU0, Device, TensorType
 from ..ir.verify_plan import may_share
 from .arena import Block, assign_offsets
 
 
 def plan_memory(
-    graph: Graph, calls: Sequence[KernelCall], checks: tuple[CheckSite, ...] = ()
+    graph: Graph, calls: Sequence[KernelCall], checks: tuple[CheckSite, ...] = (),
+    needs: Sequence[Requirement] = (),
 ) -> Plan:
     """The plan that runs ``calls``, in their order, on the parameters of ``graph``.
+
+    ``needs`` is asked before the first step; so is each size that may be negative for all that.
 
     Calls name values of the graph; every result must be a parameter or written by a call. Raises
     VerifyError (W601) when that is not so.
@@ -57,7 +74,23 @@ def plan_memory(
         steps += [Copy(buffers[base], buffers[result]) for result, base in copies.get(at, ())]
         steps.append(Launch(kernel_names[id(call.kernel)],
                             tuple(buffers[arg] for arg in call.args), lives.device(call)))
-    return Plan(graph.name, params, results, (*steps, *final), arena, kernels, checks)
+    plan = Plan(graph.name, params, results, (*steps, *final), arena, kernels, checks)
+    return _with_sizes_checked(plan, needs)
+
+
+def _with_sizes_checked(plan: Plan, needs: Sequence[Requirement]) -> Plan:
+    """The plan with what makes sure that none of its sizes is negative."""
+    def with_needs(more: Iterable[Requirement]) -> Plan:
+        checks, requires = list(plan.checks), list(plan.requires)
+        for need in more:
+            checks.append(CheckSite(need.code, need.message, need.locs))
+            requires.append(Require(need.left, need.sign, need.right, len(checks)))
+        return replace(plan, checks=tuple(checks), requires=tuple(requires))
+
+    plan = with_needs(needs)
+    facts = facts_of(plan)
+    return with_needs(Requirement(size, ">=", 0, "W102", f"the size {size} is negative")
+                      for size in dict.fromkeys(sizes_of(plan)) if not nonnegative(size, facts))
 
 
 def written(call: KernelCall) -> list[str]:

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import Expr, evaluate, symbols_of
-from ..ir.plan import CheckSite, Plan, Slot
+from ..ir.interp import bind_dims
+from ..ir.plan import NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .native_call import Array, CtypesCall, NativeCall
 
 
@@ -31,6 +32,8 @@ class State(Protocol):
 
 
 Source = int | Array | State
+
+_MOST_BYTES = 1 << 60  # more than any machine has
 
 
 class Program:
@@ -146,10 +149,16 @@ class Program:
         results = self._call(*fitted, *targets)
         if results is not NotImplemented:
             return results
-        ran = self._checked.attempt(*fitted, *targets)
+        ask_sizes(self.plan, fitted)
+        try:
+            ran = self._checked.attempt(*fitted, *targets)
+        except MemoryError:
+            raise no_memory(self.plan, fitted) from None
         if ran is not None and ran[0] == 0:
             return tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
                          if not slot.var)
+        if ran is not None and ran[0] == NO_MEMORY:
+            raise no_memory(self.plan, fitted)
         if ran is None or ran[0] < 0:
             raise error("W303", "the arguments do not fit the compiled program",
                         types=[slot.type for slot in self.plan.params],
@@ -167,15 +176,55 @@ def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
     return bound
 
 
-_CHECK_HINTS = MappingProxyType({
+def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
+    """Raise what is wrong with the sizes of arguments, if anything is: dims without a solution
+    (W105), what the plan requires and does not hold, or more memory than there can be."""
+    dims = _dims_of(plan, args)
+    for need in plan.requires:
+        check_sizes(need, plan.checks[need.site - 1], dims)
+    if _bytes_of(plan, dims) >= _MOST_BYTES:
+        raise no_memory(plan, args)
+
+
+def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> None:
+    """Raise the error of a requirement that does not hold."""
+    left, right = evaluate(need.left, dims), evaluate(need.right, dims)
+    if not need.holds(left, right):
+        values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
+                           if name in symbols_of(need.left) | symbols_of(need.right))
+        raise check_failed(site, f" ({values})")
+
+
+def no_memory(plan: Plan, args: Sequence[Any]) -> MemoryError:
+    """The error of a step whose results and temporaries do not fit into memory."""
+    size = _bytes_of(plan, _dims_of(plan, args))
+    return MemoryError(f"{plan.name}: results and temporaries of {size} bytes do not fit into "
+                       "memory")
+
+
+def _dims_of(plan: Plan, args: Sequence[Any]) -> dict[str, int]:
+    arrays = [np.asarray(arg, slot.type.dtype.numpy)
+              for slot, arg in zip(plan.params, args, strict=True)]
+    return bind_dims([slot.type for slot in plan.params], arrays,
+                     [slot.name for slot in plan.params])
+
+
+def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
+    return evaluate(plan.arena, dims) + sum(evaluate(slot.type.nbytes, dims)
+                                            for slot in plan.results)
+
+
+_HINTS = MappingProxyType({
     "W124": "indices run from -n to n - 1 in an axis of n elements",
     "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+    "W105": "only a dim that is written as 1 is repeated; all others must be equal",
+    "W102": "call it with larger arrays",
 })
 
 
-def check_failed(site: CheckSite) -> Exception:
-    """The error of a failed run-time check."""
-    return error(site.code, site.message, locs=site.locs, hint=_CHECK_HINTS[site.code])
+def check_failed(site: CheckSite, values: str = "") -> Exception:
+    """The error of a failed run-time check; ``values`` says what the sizes are."""
+    return error(site.code, site.message + values, locs=site.locs, hint=_HINTS.get(site.code, ""))
 
 
 def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:

@@ -26,15 +26,15 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.index import evaluate
-from ..ir.plan import CheckSite, Slot
-from ..ir.types import Loc, parse_type
-from .executor import check_failed, fit
+from ..ir.plan import CheckSite, Relation, Slot
+from ..ir.types import Loc, parse_dim, parse_type
+from .executor import check_failed, check_sizes, fit
 from .structure import collect, kind_of, restorer
 from .threads import thread_limit
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 2
 """The version of the manifest; a change that old readers cannot read makes it one more."""
 
 
@@ -236,6 +236,7 @@ class Loaded:
             dims = tuple([bound[name] for name in self._symbols])
             last = self._last
             if last is None or last[0] != dims:  # the next call mostly has the same sizes
+                self._ask_sizes(bound)
                 last = self._last = dims, self._shapes(bound), self._arena(*dims)
             results = [np.empty(shape, slot.type.dtype.numpy)
                        for shape, slot in zip(last[1], self._outputs, strict=True)]
@@ -244,6 +245,16 @@ class Loaded:
                 if slot.var:
                     self._state[slot.var] = array
             return results
+
+    def _ask_sizes(self, bound: Mapping[str, int]) -> None:
+        """Raise the error of a requirement of sizes that does not hold, before memory is had."""
+        for left, sign, right, number in self._manifest["requires"]:
+            check_sizes(Relation(parse_dim(left), sign, parse_dim(right)), self._site(number),
+                        bound)
+
+    def _site(self, number: int) -> CheckSite:
+        site = self._manifest["checks"][number - 1]
+        return CheckSite(site["code"], site["message"], tuple(Loc(*loc) for loc in site["locs"]))
 
     def _shapes(self, bound: Mapping[str, int]) -> list[list[int]]:
         return [[evaluate(dim, bound) for dim in slot.type.shape] for slot in self._outputs]
@@ -269,9 +280,7 @@ class Loaded:
 
     def _fail(self, status: int) -> None:
         if status > 0:
-            site = self._manifest["checks"][status - 1]
-            locs = tuple(Loc(*loc) for loc in site["locs"])
-            raise check_failed(CheckSite(site["code"], site["message"], locs))
+            raise check_failed(self._site(status))
         message = self._library[f"{self.name}_check_message"]
         message.restype = ctypes.c_char_p
         if status == self._manifest["codes"]["no_memory"]:

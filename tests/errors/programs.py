@@ -52,13 +52,13 @@ def broadcast_mismatch() -> None:
     dense(X, W, BIAS)
 
 
-@wrong("W101", ValueError)
-def broadcast_of_unrelated_sizes() -> None:
+@wrong("W105", ValueError)
+def unknown_sizes_that_meet_and_differ() -> None:
     @weft.compile(dynamic={"x": {0: "n"}, "y": {0: "m"}})
     def add(x: Any, y: Any) -> Any:
         return x + y  # here
 
-    add(np.ones(3), np.ones(3))
+    add(np.ones(3), np.ones(2))
 
 
 @wrong("W101", ValueError)

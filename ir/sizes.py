@@ -1,0 +1,223 @@
+"""What is known of sizes: proofs that one is not negative, and what a graph requires of them.
+
+A symbol is a size, so it is never negative; an expression may be, as ``b - 3`` is for short arrays.
+``nonnegative`` proves what can be proved before the arguments are known. What cannot is a
+``Requirement`` of the graph, asked of every step before it touches memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from .diagnose import error
+from .graph import Graph, Node
+from .index import (
+    Atom,
+    Dim,
+    Expr,
+    Maximum,
+    Quotient,
+    Remainder,
+    bounds,
+    maximum,
+    minimum,
+    parts_of,
+    rebuild,
+    terms_of,
+)
+from .plan import Relation
+from .types import Loc
+
+_STEPS = 3000   # of one proof; what takes longer is asked at run time
+_COMBINED = 3   # facts that are added up
+
+
+@lru_cache(maxsize=4096)
+def nonnegative(dim: Dim, facts: tuple[Dim, ...] = ()) -> bool:
+    """True if ``dim >= 0`` follows from ``facts``, each of which is not negative.
+
+    A maximum is split into its two cases; then facts are taken off the expression until what is
+    left has no negative term. False means that no proof was found.
+    """
+    if isinstance(dim, int):
+        return dim >= 0
+    return _Proof().holds(dim, facts)
+
+
+class _Proof:
+    def __init__(self) -> None:
+        self.left = _STEPS
+
+    def holds(self, dim: Dim, facts: tuple[Dim, ...]) -> bool:
+        self.left -= 1
+        low = bounds(dim)[0]
+        if low is not None and low >= 0:
+            return True
+        if self.left < 0:
+            return False
+        if any(isinstance(fact, int) and fact < 0 for fact in facts):
+            return True  # a case that never is
+        split = next(_maxima((dim, *facts)), None)
+        if split is None:
+            return self._combined(dim, [*facts, *_divisions((dim, *facts))], _COMBINED)
+        inner = split.value
+        return self._case(split, inner, inner, dim, facts) and self._case(
+            split, 0, -1 - inner, dim, facts)
+
+    def _case(
+        self, split: Maximum, value: Dim, fact: Dim, dim: Dim, facts: tuple[Dim, ...]
+    ) -> bool:
+        def chosen(atom: Atom) -> Dim | None:
+            return value if atom == split else None
+
+        return self.holds(rebuild(dim, chosen), (fact, *(rebuild(f, chosen) for f in facts)))
+
+    def _combined(self, dim: Dim, facts: Sequence[Dim], depth: int) -> bool:
+        self.left -= 1
+        low = bounds(dim)[0]
+        if low is not None and low >= 0:
+            return True
+        if depth == 0 or self.left < 0:
+            return False
+        missing = {monomial: scale for monomial, scale in terms_of(dim) if scale < 0}
+        for fact in facts:
+            for monomial, scale in terms_of(fact):
+                if scale < 0 and monomial in missing:
+                    times = -(missing[monomial] // -scale)
+                    if self._combined(dim - fact * times, facts, depth - 1):
+                        return True
+                    break
+        return False
+
+
+def _maxima(dims: Sequence[Dim]) -> Iterator[Maximum]:
+    """Maxima in expressions, those without another one inside."""
+    for atom in _atoms(dims):
+        if isinstance(atom, Maximum) and not any(
+                isinstance(inner, Maximum) for inner in _atoms((atom.value,))):
+            yield atom
+
+
+def _atoms(dims: Sequence[Dim]) -> Iterator[Atom]:
+    pending = list(dims)
+    while pending:
+        for monomial, _ in terms_of(pending.pop(0)):
+            for atom in monomial:
+                yield atom
+                pending += parts_of(atom)
+
+
+def _divisions(dims: Sequence[Dim]) -> Iterator[Dim]:
+    """What quotients and remainders are by definition; denominators are positive."""
+    for atom in dict.fromkeys(_atoms(dims)):
+        whole = Expr((((atom,), 1),))
+        if isinstance(atom, Quotient):
+            rest = atom.numerator - whole * atom.denominator
+            yield from (rest, atom.denominator - 1 - rest)
+        elif isinstance(atom, Remainder):
+            yield atom.denominator - 1 - whole
+            if nonnegative(atom.numerator):
+                yield atom.numerator - whole
+
+
+@dataclass(frozen=True)
+class Requirement(Relation):
+    """A relation of sizes that a graph needs, and the error when it does not hold."""
+
+    code: str
+    message: str
+    locs: tuple[Loc, ...] = ()
+
+
+def larger(a: Dim, b: Dim) -> Dim:
+    """The maximum of two dims, without a ``max`` where it is known."""
+    if nonnegative(a - b):
+        return a
+    return b if nonnegative(b - a) else maximum(a, b)
+
+
+def smaller(a: Dim, b: Dim) -> Dim:
+    """The minimum of two dims, without a ``max`` where it is known."""
+    if nonnegative(a - b):
+        return b
+    return a if nonnegative(b - a) else minimum(a, b)
+
+
+def differ(a: Dim, b: Dim) -> bool:
+    """True if two dims are not equal, whatever the sizes of arguments."""
+    gap = a - b
+    return gap != 0 and (nonnegative(gap - 1) or nonnegative(-gap - 1))
+
+
+def sizes_of_params(graph: Graph) -> tuple[Dim, ...]:
+    """The symbolic dims of arguments and variables, which are sizes of arrays."""
+    types = (*(value.type for value in graph.params), *graph.variables.values())
+    return tuple(dict.fromkeys(dim for type_ in types for dim in type_.shape
+                               if isinstance(dim, Expr)))
+
+
+def requirements(graph: Graph) -> list[Requirement]:
+    """What a graph requires of sizes: what its rows say, and that no size is negative.
+
+    What is known without looking is left out.
+    """
+    found: list[Requirement] = []
+    facts = sizes_of_params(graph)
+    places = _places(graph)
+    known: set[tuple[Dim, str, Dim]] = set()
+    for node in _all_nodes(graph):
+        for need in node_requirements(node):
+            key = need.left, need.sign, need.right
+            if key in known or all(nonnegative(fact, facts) for fact in need.facts):
+                continue
+            known.add(key)
+            if need.sign == "==":
+                need = replace(need, message=f"dims {_placed(need.left, places)} and "
+                                             f"{_placed(need.right, places)} must be equal")
+            found.append(need)
+            facts += need.facts
+    return found
+
+
+def _all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph and of the graphs that they hold."""
+    pending = list(reversed(graph.nodes))
+    while pending:
+        node = pending.pop()
+        yield node
+        for attr in node.attrs.values():
+            if isinstance(attr, Graph):
+                pending += reversed(attr.nodes)
+
+
+def _places(graph: Graph) -> dict[Dim, str]:
+    """Where a symbolic dim is seen among the arguments."""
+    return {dim: f"axis {axis} of '{value.name.removesuffix(':0')}'"
+            for value in reversed(graph.params) for axis, dim in enumerate(value.type.shape)
+            if isinstance(dim, Expr)}
+
+
+def _placed(dim: Dim, places: Mapping[Dim, str]) -> str:
+    return f"{dim} ({places[dim]})" if dim in places else str(dim)
+
+
+def node_requirements(node: Node) -> Iterator[Requirement]:
+    """What one node requires of sizes."""
+    symbolic = any(isinstance(dim, Expr) for value in (*node.inputs, *node.results)
+                   for dim in value.type.shape)
+    if symbolic and node.op.requires is not None:
+        types = [value.type for value in node.inputs]
+        for left, sign, right, code, message in node.op.requires(*types, **node.attrs):
+            yield Requirement(left, sign, right, code, message, node.locs)
+    for value in node.results:
+        for dim in value.type.shape:
+            if not nonnegative(dim):
+                yield Requirement(dim, ">=", 0, "W102", f"the size {dim} is negative", node.locs)
+
+
+def check_requirement(need: Requirement, left: int, right: int) -> None:
+    """Raise the error of a requirement that these values do not meet."""
+    if not need.holds(left, right):
+        raise error(need.code, need.message, locs=need.locs)

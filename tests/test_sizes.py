@@ -1,0 +1,277 @@
+"""Sizes that depend on symbolic dims: short and empty arrays do what NumPy does, or fail as it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.frontend.pipeline import Options, Stages
+from weft.frontend.trace import trace_function
+from weft.ir.index import Expr, bounds, evaluate, maximum, minimum, positive, substitute, symbol
+from weft.ir.interp import run_graph, run_plan
+from weft.ir.parser import parse_graph, parse_plan
+from weft.ir.printer import print_graph, print_plan
+from weft.ir.sizes import differ, nonnegative, requirements
+from weft.ir.types import parse_dim
+from weft.ir.verify import verify_plan
+
+TARGETS = (None, "x86-64-v3")
+SIZES = range(6)
+B, C = symbol("b"), symbol("c")
+
+
+# -- expressions --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("text", "normal"), [
+    ("max(b - 3, 0)", "max(b - 3, 0)"),
+    ("max(3 - b, 0)", "-1*b + max(b - 3, 0) + 3"),
+    ("max(b, 0)", "b"),
+    ("max(0 - b - 1, 0)", "0"),
+    ("max(b, 3)", "max(b - 3, 0) + 3"),
+    ("max(2*b - 4, 0)", "2*max(b - 2, 0)"),
+    ("max(max(b - 3, 0) - 2, 0)", "max(b - 5, 0)"),
+    ("max(b - 3, 0) - max(b - 3, 0)", "0"),
+    ("max(b, c) - max(c, b)", "0"),
+    ("(max(b - 3, 0) + 1)//2", "(max(b - 3, 0) + 1)//2"),
+])
+def test_maxima_have_one_normal_form(text: str, normal: str) -> None:
+    dim = parse_dim(text)
+    assert str(dim) == normal
+    assert parse_dim(str(dim)) == dim
+
+
+def dims() -> st.SearchStrategy[Any]:
+    """Expressions with maxima, minima and divisions."""
+    leaves = st.one_of(st.just(B), st.just(C), st.integers(-4, 4))
+    return st.recursive(leaves, lambda inner: st.one_of(
+        st.builds(lambda a, b: a + b, inner, inner), st.builds(lambda a, b: a - b, inner, inner),
+        st.builds(lambda a, k: a * k, inner, st.integers(-3, 3)),
+        st.builds(maximum, inner, inner), st.builds(minimum, inner, inner),
+        st.builds(lambda a, k: a // k, inner, st.integers(1, 3)),
+        st.builds(lambda a, k: a % k, inner, st.integers(1, 3))), max_leaves=7)
+
+
+@given(dims(), dims())
+@settings(max_examples=150, deadline=None)
+def test_expressions_mean_what_they_are_made_of(a: Any, b: Any) -> None:
+    for sizes in itertools.product(range(6), repeat=2):
+        values = dict(zip("bc", sizes, strict=True))
+        x, y = evaluate(a, values), evaluate(b, values)
+        assert evaluate(maximum(a, b), values) == max(x, y)
+        assert evaluate(minimum(a, b), values) == min(x, y)
+        assert evaluate(substitute(positive(a - b), {"b": C + 1, "c": 2}), values) == max(
+            evaluate(a - b, {"b": values["c"] + 1, "c": 2}), 0)
+        low, high = bounds(a)
+        assert (low is None or low <= x) and (high is None or x <= high)
+        assert not nonnegative(a) or x >= 0
+        assert not nonnegative(a, (b,)) or y < 0 or x >= 0
+        assert not differ(a, b) or x != y
+    assert parse_dim(str(a)) == a or not isinstance(a, Expr)
+
+
+@pytest.mark.parametrize("text", [
+    "b - max(b - 3, 0)", "max(b - 3, 0) - b + 3", "b - b//2", "b - 3 mod max(b, 1)",
+    "b*c - b*max(c - 2, 0)", "max(b - 1, 0) - max(b - 2, 0)", "max(b, c) - b",
+    "max(max(b - 1, 0) - c, 0)*2",
+])
+def test_what_slices_need_is_proved(text: str) -> None:
+    assert nonnegative(parse_dim(text))
+    assert not nonnegative(parse_dim(f"({text}) - 1"))
+
+
+# -- short arrays -------------------------------------------------------------------------------
+
+def outcome(function: Callable[[], Any]) -> tuple[Any, ...] | Exception:
+    try:
+        result = function()
+    except (ValueError, IndexError) as problem:
+        return problem
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def agree(found: Any, wanted: Any, note: str) -> None:
+    if isinstance(found, Exception) or isinstance(wanted, Exception):
+        assert isinstance(found, weft.Error) and isinstance(wanted, Exception), (
+            note, found, wanted)
+        return
+    assert len(found) == len(wanted), note
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=note, strict=True)
+
+
+def check_short(function: Callable[..., Any], columns: int = 0, reference: Any = None) -> None:
+    """NumPy, native code for both targets, and the interpreter of the graph and of the plan, read
+    from their texts, on arrays of 0 to 5 elements or rows."""
+    shape = (columns,) * bool(columns)
+    spec = f"f64[b{',' if columns else ''}{columns or ''}]"
+    programs = [weft.compile(dynamic={"x": {0: "b"}}, on_recompile="error", target=target)(function)
+                for target in TARGETS]
+    traced = trace_function(function, (spec,))
+    graph = parse_graph(print_graph(traced.graph))
+    plan = Stages(traced.graph, Options()).plan
+    verify_plan(plan)
+    again = parse_plan(print_plan(plan, kernels=True))
+    captured = [capture.array for capture in traced.captures]
+    for size in SIZES:
+        x = np.arange(1.0, size * (columns or 1) + 1).reshape(size, *shape)
+        wanted = outcome(lambda x=x: (reference or function)(x))  # type: ignore[misc]
+        for target, program in zip(TARGETS, programs, strict=True):
+            agree(outcome(lambda x=x, p=program: p(x)), wanted,  # type: ignore[misc]
+                  f"{size} elements, target {target}")
+        agree(outcome(lambda x=x: run_graph(graph, [x, *captured])), wanted, f"graph, {size}")
+        agree(outcome(lambda x=x: run_plan(again, [x, *captured])), wanted, f"plan, {size}")
+
+
+HOSTILE: dict[str, Callable[[Any], Any]] = {
+    "x[:3]": lambda x: x[:3],
+    "x[-3:]": lambda x: x[-3:],
+    "x[5::-1]": lambda x: x[5::-1],
+    "x[-2::-1]": lambda x: x[-2::-1],
+    "x[1:-1]": lambda x: x[1:-1],
+    "x[::2]": lambda x: x[::2],
+    "x[4:1:-2]": lambda x: x[4:1:-2],
+    "x[-1:-4:-2]": lambda x: x[-1:-4:-2],
+    "x[n//2:]": lambda x: x[x.shape[0] // 2:],
+    "x[:n - 3]": lambda x: x[:x.shape[0] - 3],
+    "x[n - 3:]": lambda x: x[x.shape[0] - 3:],
+    "x[n - 3::-1]": lambda x: x[x.shape[0] - 3::-1],
+    "x[:n - 3:-1]": lambda x: x[:x.shape[0] - 3:-1],
+    "x[2 - n:]": lambda x: x[2 - x.shape[0]:],
+    "slices of slices": lambda x: x[1:][:3][::-1][1:],
+    "roll": lambda x: (np.roll(x, 2), np.roll(x, -7), np.roll(x, 0), np.roll(x, 5)),
+    "diff": lambda x: (np.diff(x), np.diff(x, n=2)),
+    "split": lambda x: np.split(x, 2),
+    "split at places": lambda x: np.split(x, [1, 3]),
+    "array_split": lambda x: np.array_split(x, 3),
+    "product that clamps": lambda x: (x[:-10**7] @ x[10**7:]) + x,
+    "product of parts": lambda x: x[1:] @ x[:-1],
+    "product of parts that differ": lambda x: x[:2] @ x[2:],
+    "concatenate": lambda x: np.concatenate([x[:-4], x]),
+    "sum of nothing": lambda x: (np.sum(x[3:]), np.sum(x[9:])),
+    "mean and var": lambda x: (np.mean(x), np.var(x), np.var(x, ddof=1), np.var(x, ddof=3),
+                               np.var(x, ddof=1.5), np.std(x[2:], ddof=2)),
+    "max of a part": lambda x: np.max(x[2:]),
+    "min of a part": lambda x: np.min(x[:-3]),
+    "argmax": lambda x: (np.argmax(x), np.argmin(x[1:])),
+    "ptp": lambda x: np.ptp(x[-3:]),
+    "gather of nothing": lambda x: np.sum(x[np.zeros(0, int)]),
+    "gather at one place": lambda x: np.sum(x[x.shape[0] * np.ones(x.shape[0], int) - 1]),
+    "an int": lambda x: x[3],
+    "an int from the end": lambda x: x[-2],
+    "a size as an index": lambda x: x[x.shape[0] - 2],
+    "an int beside an array": lambda x: x[:, None][2, np.zeros(1, int)],
+    "pad": lambda x: np.pad(x[2:], (1, 2)),
+    "stack": lambda x: np.stack([x[:3], x[-3:]]),
+    "zeros of a size": lambda x: np.zeros_like(x, shape=(x.shape[0] - 2,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_short_arrays_do_what_numpy_does(name: str) -> None:
+    check_short(HOSTILE[name])
+
+
+UPDATES: dict[str, tuple[Any, str, Any]] = {
+    "an int": (np.s_[4], "set", 0.5),
+    "an int, added to": (np.s_[4], "add", 0.5),
+    "from the end": (np.s_[-3], "set", 0.5),
+    "from the end, added to": (np.s_[-3], "add", 0.5),
+    "the head": (np.s_[:2], "set", 7.0),
+    "the tail": (np.s_[3:], "add", 7.0),
+    "every other one": (np.s_[::2], "set", 1.0),
+    "backwards": (np.s_[::-2], "add", 1.0),
+    "backwards from a place": (np.s_[2::-1], "set", 3.0),
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_of_short_arrays(name: str) -> None:
+    index, mode, value = UPDATES[name]
+
+    def in_place(x: Any) -> Any:
+        y = x.copy()
+        y[index] = value if mode == "set" else y[index] + value
+        return y
+
+    check_short(lambda x: getattr(x.at[index], mode)(value), reference=in_place)
+    check_short(in_place)
+
+
+def test_an_int_past_a_dynamic_end_names_the_line() -> None:
+    function = weft.compile(dynamic={"x": {0: "b"}})(lambda x: x.at[5].set(0.0))
+    np.testing.assert_array_equal(function(np.ones(6)), [1, 1, 1, 1, 1, 0])
+    for size in (0, 5):
+        with pytest.raises(IndexError, match=rf"W124: index 5 is out of range for axis 0 with size "
+                                             rf"b \(b is {size}\)[^$]*x.at\[5\]"):
+            function(np.ones(size))
+    beside = weft.compile(dynamic={"x": {0: "b"}})(lambda x: x[-3, np.array([0, 1])])
+    with pytest.raises(IndexError, match="W124"):  # -3 of 2 rows is not row 1
+        beside(np.ones((2, 2)))
+
+
+# -- random chains ------------------------------------------------------------------------------
+
+def bound() -> st.SearchStrategy[Any]:
+    """A bound of a slice: none, an int, or of the size n: (a, k) is n//a - k."""
+    return st.one_of(st.none(), st.integers(-7, 7), st.just(10**7), st.just(-10**7),
+                     st.tuples(st.sampled_from((1, 2)), st.integers(0, 4)))
+
+
+def cut(x: Any, start: Any, stop: Any, step: int) -> Any:
+    n = x.shape[0]
+    first, last = (n // at[0] - at[1] if isinstance(at, tuple) else at for at in (start, stop))
+    return x[first:last:step]
+
+
+def links() -> st.SearchStrategy[Any]:
+    step = st.sampled_from((1, 1, 2, -1, -3))
+    return st.one_of(
+        st.builds(lambda a, b, s: lambda x: cut(x, a, b, s), bound(), bound(), step),
+        st.builds(lambda k: lambda x: np.roll(x, k, axis=0), st.integers(-7, 7)),
+        st.just(lambda x: np.diff(x, axis=0)),
+        st.builds(lambda a, b: lambda x: np.concatenate([cut(x, a, None, 1), cut(x, None, b, -1)]),
+                  bound(), bound()),
+        st.just(lambda x: x[1:] * x[:-1]))
+
+
+@given(st.lists(links(), min_size=1, max_size=4), st.sampled_from((0, 3)))
+@settings(max_examples=40, deadline=None)
+def test_random_chains_of_slices(chain: list[Callable[[Any], Any]], columns: int) -> None:
+    def function(x: Any) -> Any:
+        y = x
+        for link in chain:
+            y = link(y)
+        # Exact in any order: small integers.
+        return y, np.sum(y, axis=0), np.concatenate([y, x]), (y.T @ y if columns else y @ y)
+
+    check_short(function, columns)
+
+
+@pytest.mark.parametrize("name", ["x[:3]", "x[-3:]", "x[5::-1]", "x[-2::-1]", "x[::2]",
+                                  "x[4:1:-2]", "x[:n - 3]", "slices of slices", "roll", "diff",
+                                  "product that clamps", "concatenate", "pad"])
+def test_gradients_through_short_slices(name: str) -> None:
+    """The same as for static sizes, whose slices have no maxima."""
+    def loss(x: Any) -> Any:
+        results = HOSTILE[name](x)
+        return sum(np.sum(y * y) for y in (results if isinstance(results, tuple) else (results,)))
+
+    def gradient(x: Any) -> Any:
+        return weft.grad(loss)(x)
+
+    dynamic = weft.compile(dynamic={"x": {0: "b"}}, on_recompile="error")(gradient)
+    static = weft.compile(on_recompile="silent")(gradient)
+    for size in (0, 1, 2, 4, 7):
+        x = np.arange(1.0, size + 1)
+        np.testing.assert_array_equal(dynamic(x), static(x), strict=True)
