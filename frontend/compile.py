@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overlo
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
+from ..ir.diagnose import Error, ShapeError, error
 from ..ir.interp import run_graph
 from ..ir.types import Device, TensorType
 from ..runtime.executor import Program, Source
@@ -233,10 +233,11 @@ class Function(Generic[P, R]):
             made = Specialisation(traced, stages, program, (), (), 0.0)
 
             def call(*args: Any, **kwargs: Any) -> Any:
-                leaves, structure = self._signature.flatten(args, kwargs)
-                if structure != traced.in_tree:
+                try:
+                    leaves = tree.matched(traced.in_tree, self._signature.arguments(args, kwargs))
+                except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
-                                        "the function was lowered for", locs=user_loc())
+                                        "the function was lowered for", locs=user_loc()) from None
                 given = [leaf for leaf, entry in zip(leaves, traced.leaves, strict=True)
                          if entry.param is not None]
                 return made.results(program.run(given))

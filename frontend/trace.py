@@ -6,10 +6,13 @@ changing learning rate does not trace again. Arguments in ``static_argnames`` st
 and belong to the structure (``in_tree``), hence to the cache key.
 
 Closed-over arrays come after the leaves among the graph's parameters, as ``captures``.
+
+A call has one normal form, however it is spelled: see ``Signature.bind``.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -25,6 +28,7 @@ from ..ir.printer import print_graph
 from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .context import Capture, TraceContext
+from .exact import Unhashable, exact
 from .numpy_api import NumpyApi
 from .operand import is_number, to_tracer
 from .scope import current
@@ -61,6 +65,33 @@ class Traced:
         return print_graph(self.graph)
 
 
+_OMITTED = object()
+
+
+class _Default:
+    """A parameter's default value, which is part of the structure wherever it is used."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.static = tree.Static(value, key="default")
+        self._key = _key(value)
+
+    def stands_for(self, given: Any) -> bool:
+        """True for the omitted argument, and for one that is this very value."""
+        if given is _OMITTED or given is self.value:
+            return True
+        return (type(given) is type(self.value) and self._key is not None
+                and _key(given) == self._key)
+
+
+def _key(value: Any) -> Hashable:
+    """``exact``, in a tuple, or None for what has no such key, such as an array."""
+    try:
+        return (exact(value),)
+    except Unhashable:
+        return None
+
+
 class Signature:
     """A function's parameters: names for the leaves of its arguments, and which are static.
 
@@ -72,7 +103,6 @@ class Signature:
         self, function: Callable[..., Any], static_argnames: Iterable[str] | str = (),
         dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
-        self.function = function
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.static = frozenset(names)
         self.dynamic = {_plain(name): dict(dims) for name, dims in (dynamic or {}).items()}
@@ -80,38 +110,122 @@ class Signature:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # a built-in function
             parameters = []
-        self.positional = [p.name for p in parameters
-                           if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-        any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._set(parameters)
         unknown = self.static - {p.name for p in parameters}
-        if unknown and not any_keyword and parameters:
+        if unknown and not self._any_keyword and parameters:
             raise error("W112", f"static_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                         hint=f"the arguments are {', '.join(p.name for p in parameters)}")
+
+    def _set(self, parameters: list[inspect.Parameter]) -> None:
+        self._parameters = parameters
+        positional = [p for p in parameters
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.positional = [p.name for p in positional]
+        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
+        self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        self._defaults = {p.name: _Default(p.default) for p in parameters
+                          if p.default is not p.empty}
+        self._required = sum(p.name not in self._defaults for p in positional)
+
+    def bound(self) -> Signature:
+        """The signature without its first parameter, as that of a method's instance."""
+        made = copy.copy(self)
+        first = self._parameters[:1]
+        if first and first[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+            made.static = self.static - {first[0].name}
+            made._set(self._parameters[1:])
+        return made
+
+    def by_position(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """A call with keywords as the one by position alone that says the same, if there is one."""
+        count = len(args)
+        names = self.positional[count:count + len(kwargs)]
+        if count < self._unnamed or len(names) < len(kwargs):
+            return None
+        try:
+            return (*args, *[kwargs[name] for name in names])
+        except KeyError:
+            return None
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The normal form of a call: by position where that can be, keywords in the order of the
+        parameters, and defaults alike whether spelled out or not.
+
+        A call that does not fit the function is left as it is: Python says what is wrong with it.
+        """
+        count = len(self.positional)
+        if not kwargs and len(args) <= self._required:
+            return args, kwargs
+        named = dict(kwargs)
+        values = list(args[:count])
+        for name in self.positional[len(args):]:
+            may = len(values) >= self._unnamed
+            values.append(named.pop(name, _OMITTED) if may else _OMITTED)
+        values = [self._filled(name, value)
+                  for name, value in zip(self.positional, values, strict=True)]
+        only = {name: self._filled(name, named.pop(name, _OMITTED)) for name in self._keyword_only}
+        twice = named.keys() & set(self.positional[self._unnamed:])
+        missing = any(value is _OMITTED for value in (*values, *only.values()))
+        if (missing or twice or (named and not self._any_keyword)
+                or (len(args) > count and not self.rest)):
+            return args, kwargs
+        if len(args) <= count:
+            while values and self._is_default(self.positional[len(values) - 1], values[-1]):
+                values.pop()
+        only = {name: value for name, value in only.items() if not self._is_default(name, value)}
+        return (*values, *args[count:]), only | named
+
+    def _filled(self, name: str, value: Any) -> Any:
+        default = self._defaults.get(name)
+        return value if default is None or not default.stands_for(value) else default.static
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        default = self._defaults.get(name)
+        return default is not None and value is default.static
+
+    def rivals(self, args: tuple[Any, ...]) -> list[tuple[int, Any]]:
+        """The places of traced arguments for which another value of the same type, that of the
+        default, is not traced; and these values. ``args`` are in normal form."""
+        found = []
+        for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
+            default = self._defaults.get(name)
+            if (default is not None and type(value) is type(default.value)
+                    and isinstance(value, (bool, int, float))):
+                found.append((at, default.value))
+        return found
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], tree.TreeDef]:
         """The leaves of a call and its structure, which holds the static arguments."""
+        return tree.flatten(self.arguments(args, kwargs))
+
+    def arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call in normal form, its static arguments and defaults marked as ``Static``."""
+        args, kwargs = self.bind(args, kwargs)
         if self.static:
             args = tuple(self._wrapped(self.name(at), value) for at, value in enumerate(args))
             kwargs = {name: self._wrapped(name, value) for name, value in kwargs.items()}
-        return tree.flatten((args, dict(kwargs)))
+        return args, dict(kwargs)
 
     def _wrapped(self, name: str, value: Any) -> Any:
-        if name not in self.static:
+        if name not in self.static or isinstance(value, tree.Static):
             return value
-        if not isinstance(value, Hashable):
-            raise error("W112", f"static argument '{name}' must be hashable, not "
-                                f"{type(value).__name__}", locs=user_loc(),
-                        hint="use a tuple instead of a list, or pass an array that is traced")
-        return tree.Static(value)
+        return tree.Static(value, tree.static_key(value, f"static argument '{name}'"))
 
     def name(self, at: int) -> str:
         """The name of positional argument number ``at``."""
         if at < len(self.positional):
             return self.positional[at]
-        return f"{self.rest}[{at - len(self.positional)}]"
+        return f"{self.rest or 'args'}[{at - len(self.positional)}]"
 
     def names(self, structure: tree.TreeDef) -> list[str]:
         """The name of each leaf of a call's structure."""
@@ -126,8 +240,11 @@ class Signature:
         """Kind and type of each leaf, with symbols for its dynamic dims. Raises DTypeError (W112)
         for a leaf that cannot be traced, ShapeError (W105) for a dynamic dim that is not there."""
         plain = [_plain(name) for name in names]
+        given = {re.split(r"[.\[]", name)[0] for name in names}
         for wanted in self.dynamic:
-            if not any(_covers(wanted, name) for name in plain):
+            root = wanted.partition(".")[0]
+            omitted = root in self._defaults and root not in given and root not in self.static
+            if not omitted and not any(_covers(wanted, name) for name in plain):
                 raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
                             hint=f"the arguments are {', '.join(names)}")
         found = []

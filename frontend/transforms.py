@@ -92,10 +92,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     outputs, out_tree = tree.flatten(out)
 
     def pull(cotangent: Any) -> Any:
-        given, its_tree = tree.flatten(cotangent)
-        if its_tree != out_tree:
-            raise error("W102", f"the cotangent is {its_tree!r}, the result {out_tree!r}",
-                        locs=user_loc(), hint="give a nest of the structure of the result")
+        given = tree.matched(out_tree, cotangent)
         found = ctx.apply(_pull_back, (outputs, given, tracked))
         return tree.unflatten(structure, found)
 

@@ -1,0 +1,204 @@
+"""How compiled functions are called: spellings of one call, order of dicts, exact statics."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.arange(6.0).reshape(2, 3)
+W = np.full(3, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_recompilation_unnoticed() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", weft.RecompileWarning)
+        yield
+
+
+# -- spellings ----------------------------------------------------------------------------------
+
+
+def test_spellings_of_one_call_share_code() -> None:
+    @weft.compile
+    def f(x: Any, w: Any, scale: Any = 2.0, *, mode: Any = "sum", shift: Any = None) -> Any:
+        assert type(scale) is float and mode == "sum" and shift is None
+        return np.sum(x * w) * scale
+
+    for _ in range(2):
+        for args, kwargs in [
+            ((X, W), {}), ((X,), {"w": W}), ((), {"w": W, "x": X}), ((X, W, 2.0), {}),
+            ((X, W), {"scale": 2.0}), ((), {"scale": 2.0, "mode": "sum", "w": W, "x": X}),
+            ((X, W), {"shift": None, "mode": "sum"}),
+        ]:
+            assert f(*args, **kwargs) == 60.0
+    assert f.cache_info().specialisations == 1
+
+
+def test_a_default_is_used_as_it_is_and_other_numbers_are_traced() -> None:
+    kinds: list[type] = []
+
+    @weft.compile(on_recompile="silent")
+    def power(x: Any, n: Any = 2) -> Any:
+        kinds.append(type(n))
+        return x ** n
+
+    for n in (3, 2, 4, 2, 3, 2, 2.0, True):
+        np.testing.assert_array_equal(power(X, n), X ** n)
+        np.testing.assert_array_equal(power(X, n=n), X ** n)
+    np.testing.assert_array_equal(power(X), X ** 2)
+    assert [kind is int for kind in kinds] == [False, True, False, False]  # 3, 2, 2.0, True
+
+
+def test_an_array_as_a_default_is_read_at_each_call() -> None:
+    weights = np.ones(3)
+
+    @weft.compile
+    def f(x: Any, w: Any = weights) -> Any:
+        return x * w
+
+    for value in (1.0, 5.0):
+        weights[:] = value
+        for found in (f(X), f(X, weights), f(X, w=weights)):
+            np.testing.assert_array_equal(found, X * value)
+    assert f.cache_info().specialisations == 1
+
+
+def test_defaults_before_a_given_argument() -> None:
+    @weft.compile(dynamic={"mask": {0: "n"}}, static_argnames=("mode", "axis"))
+    def f(x: Any, mask: Any = None, axis: Any = 1, w: Any = W, mode: Any = ("a", 0.0)) -> Any:
+        assert mask is None and axis == 1 and mode == ("a", 0.0)
+        return np.sum(x * w, axis=axis)
+
+    w = W + 1
+    for found in (f(X, w=w), f(X, None, 1, w), f(X, w=w, axis=1, mode=("a", 0.0))):
+        np.testing.assert_array_equal(found, (X * w).sum(axis=1))
+    assert f.cache_info().specialisations == 1
+    assert f.signatures == [{"x": "f64[2,3]", "w": "f64[3]"}]
+
+
+@pytest.mark.parametrize("call", [
+    lambda f: f(), lambda f: f(1.0, 2.0, 3.0), lambda f: f(1.0, a=2.0), lambda f: f(1.0, c=2.0),
+    lambda f: f(a=1.0), lambda f: f(b=2.0)])
+def test_wrong_calls_fail_as_in_python(call: Callable[..., Any]) -> None:
+    def f(a: Any, /, b: Any = 1.0) -> Any:
+        return a * b
+
+    with pytest.raises(TypeError) as wanted:
+        call(f)
+    with pytest.raises(TypeError) as found:
+        call(weft.compile(f))
+    assert str(found.value) == str(wanted.value)
+
+
+def test_parameters_by_position_only_leave_their_names_to_keywords() -> None:
+    f = weft.compile(lambda a, /, b=1.0, **more: (a * b, more["a"] + 1))  # type: ignore
+    traced = f.trace(2.0, z=3.0, a=5.0)
+    assert [leaf.name for leaf in traced.leaves] == ["a", "z", "a"]
+    g = weft.compile(lambda a, /, b=1.0, **more: (a * b, more))  # type: ignore
+    assert list(g(2.0, z=3.0, a=5.0)[1]) == ["z", "a"]
+
+
+def test_lowered_programs_take_every_spelling() -> None:
+    f = weft.compile(lambda x, w=None, *, d: (x + d["a"] * 10 + d["b"], d))
+    program = f.lower(x=X, d={"b": 1.0, "a": 2.0}).compile()
+    for args, kwargs in [((X, None), {}), ((X,), {}), ((), {"w": None, "x": X})]:
+        found, nest = program(*args, **kwargs, d={"a": 3.0, "b": 4.0})
+        np.testing.assert_array_equal(found, X + 34)
+        assert list(nest) == ["b", "a"]
+    with pytest.raises(weft.Error, match="W303"):
+        program(X, d={"a": 3.0})
+
+
+# -- dicts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, lambda items: defaultdict(float, items)])
+def test_dicts_keep_their_order(kind: Any) -> None:
+    @weft.compile(on_recompile="silent")
+    def f(d: Any) -> Any:
+        total = 0.0
+        for value in d.values():  # the order decides the result
+            total = total * 10 + value
+        return np.stack(list(d.values())), d, {**d, "total": total}
+
+    for items in ([("b", 1.0), ("a", 2.0)], [("a", 2.0), ("b", 1.0)],
+                  [("layer2", 1.0), ("layer10", 2.0)], [(3, 1.0), ("x", 2.0), ((0, None), 3.0)]):
+        d = kind(items)
+        for _ in range(2):
+            (stacked, *found), (values, *wanted) = f(d), f.py_func(d)
+            np.testing.assert_array_equal(stacked, values)
+            assert found == wanted
+            assert [*map(list, found)] == [*map(list, wanted)]
+            assert [*map(type, found)] == [*map(type, wanted)]
+
+
+def test_gradients_and_updates_match_parameters_by_key() -> None:
+    params = {"w": np.ones((3, 3)), "b": np.zeros((3, 3))}
+    grads = {"b": np.full((3, 3), 5.0), "w": np.full((3, 3), 7.0)}
+    step = weft.compile(lambda p, g: weft.tree.map(lambda a, b: a - b, p, g))
+    adam = weft.optim.SGD(1.0, momentum=0.5)
+    state = {"momentum": {"b": np.zeros((3, 3)), "w": np.zeros((3, 3))}}
+    for new in (step(params, grads), adam.update(grads, state, params)[0],
+                weft.compile(adam.update)(grads, state, params)[0]):
+        assert list(new) == ["w", "b"]
+        assert (new["w"] == -6).all() and (new["b"] == -5).all()
+    out, pull = weft.vjp(lambda p: {"s": p["w"] * 2, "t": p["b"] * 3}, params)
+    (found,) = pull({"t": np.ones((3, 3)), "s": np.full((3, 3), 10.0)})
+    assert list(out) == ["s", "t"] and list(found) == ["w", "b"]
+    assert (found["w"] == 20).all() and (found["b"] == 3).all()
+    found = weft.grad(lambda p: np.sum(p["w"] * 2 + p["b"]))(params)
+    assert list(found) == ["w", "b"] and (found["w"] == 2).all()
+
+
+def test_dicts_of_artifacts_keep_their_order(tmp_path: Any) -> None:
+    f = weft.compile(lambda d, k: {"z": d["b"] - d["a"], "a": {10: d["a"] * k, 2: d["b"]}})
+    weft.export(f, {"b": "f64[2]", "a": "f64[2]"}, 2.0, path=tmp_path / "m")
+    loaded = weft.load(tmp_path / "m")
+    found = loaded({"a": np.ones(2), "b": np.full(2, 5.0)}, 3.0)
+    assert list(found) == ["z", "a"] and list(found["a"]) == [10, 2]
+    assert (found["z"] == 4).all() and (found["a"][10] == 3).all()
+    assert loaded.inputs == ["d['b']", "d['a']", "k"]
+
+
+# -- statics ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [
+    ((1,), (1.0,), (True,)), (0.0, -0.0), (True, 1, 1.0, np.int64(1), np.float32(1)),
+    ((0, (0.0,)), (0, (-0.0,))), (frozenset({1}), frozenset({1.0}))])
+def test_statics_that_are_merely_equal_are_others(values: tuple[Any, ...]) -> None:
+    seen: list[str] = []
+
+    @weft.compile(static_argnames="k", on_recompile="silent")
+    def f(x: Any, k: Any = values[0]) -> Any:
+        seen.append(repr(k))
+        return x + 1
+
+    for value in (*values, *values):
+        f(1.0, value)
+        f(1.0, k=value)
+    assert seen == [repr(value) for value in values]
+
+
+def test_a_nan_is_itself() -> None:
+    f = weft.compile(static_argnames="k")(lambda x, k: x * 2)
+    for _ in range(2):
+        assert f(1.0, float("nan")) == 2.0
+    assert f.cache_info().specialisations == 1
+
+
+@pytest.mark.parametrize("value", [[1], np.ones(2), {"a": 1}, (1, [2])])
+def test_statics_without_a_hash_are_refused(value: Any) -> None:
+    f = weft.compile(static_argnames="axes")(lambda x, axes: x)
+    with pytest.raises(weft.Error, match=r"W112: static argument 'axes' must be hashable, and objects of"):
+        f(1.0, value)
+    with pytest.raises(weft.Error, match="fix: use tuples instead of lists and dicts, and pass"):
+        f(1.0, axes=value)
