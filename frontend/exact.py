@@ -18,6 +18,16 @@ _TEXTS = frozenset({str})
 _SPELLED = frozenset({float, complex, Decimal})  # their repr says all there is to them
 
 
+_IMMUTABLE = frozenset({type(None), bool, int, float, complex, str, bytes})
+
+
+def immutable(value: Any) -> bool:
+    """True for what surely never changes: numbers, texts, and tuples of them."""
+    if type(value) is tuple:
+        return all(map(immutable, value))
+    return type(value) in _IMMUTABLE
+
+
 class Unhashable(TypeError):
     """The name of a class whose objects have no hash."""
 

@@ -66,6 +66,12 @@ class Traced:
 
 
 _OMITTED = object()
+_DEFAULT = object()  # the key of default values: which one it is follows from the parameter
+
+
+def is_default(structure: tree.TreeDef) -> bool:
+    """True for the part of a call's structure that stands for a parameter's default value."""
+    return structure.key is _DEFAULT
 
 
 class _Default:
@@ -73,7 +79,7 @@ class _Default:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self.static = tree.Static(value, key="default")
+        self.static = tree.Static(value, _DEFAULT)
         self._key = _key(value)
 
     def stands_for(self, given: Any) -> bool:
@@ -127,7 +133,7 @@ class Signature:
         self._unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
         self._defaults = {p.name: _Default(p.default) for p in parameters
                           if p.default is not p.empty}
-        self._required = sum(p.name not in self._defaults for p in positional)
+        self.required = sum(p.name not in self._defaults for p in positional)
 
     def bound(self) -> Signature:
         """The signature without its first parameter, as that of a method's instance."""
@@ -141,15 +147,30 @@ class Signature:
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:
-        """A call with keywords as the one by position alone that says the same, if there is one."""
-        count = len(args)
-        names = self.positional[count:count + len(kwargs)]
-        if count < self._unnamed or len(names) < len(kwargs):
-            return None
-        try:
-            return (*args, *[kwargs[name] for name in names])
-        except KeyError:
-            return None
+        """A call as the shortest one by position that says the same, if there is one; cheap, so
+        it may be longer than needed: defaults are known by identity only."""
+        count, values = len(args), list(args)
+        if kwargs:
+            left = len(kwargs)
+            if count < self._unnamed:
+                return None
+            for name in self.positional[count:]:
+                if name in kwargs:
+                    values.append(kwargs[name])
+                    left -= 1
+                    if not left:
+                        break
+                elif name in self._defaults:
+                    values.append(self._defaults[name].value)
+                else:
+                    return None
+            if left:
+                return None
+        if self.required < len(values) <= len(self.positional):
+            while len(values) > self.required and (
+                    values[-1] is self._defaults[self.positional[len(values) - 1]].value):
+                values.pop()
+        return tuple(values)
 
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -160,7 +181,7 @@ class Signature:
         A call that does not fit the function is left as it is: Python says what is wrong with it.
         """
         count = len(self.positional)
-        if not kwargs and len(args) <= self._required:
+        if not kwargs and len(args) <= self.required:
             return args, kwargs
         named = dict(kwargs)
         values = list(args[:count])
@@ -204,6 +225,8 @@ class Signature:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], tree.TreeDef]:
         """The leaves of a call and its structure, which holds the static arguments."""
+        if not kwargs and not self.static and len(args) <= self.required:
+            return tree.flatten((args, {}))
         return tree.flatten(self.arguments(args, kwargs))
 
     def arguments(

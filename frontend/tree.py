@@ -23,6 +23,7 @@ from .exact import Unhashable, exact
 from .source import user_loc
 
 _HANDLERS = "__weft_tree__"
+_TEXTS = frozenset({str})  # tuples of these are their own keys
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
 
@@ -123,8 +124,10 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
         return tree, None, None
     if kind in _DICTS:
         keys = tuple(tree)
-        meta = (keys, tree.default_factory) if kind is defaultdict else keys
-        return tree.values(), meta, exact(meta)
+        if kind is defaultdict:
+            meta = keys, tree.default_factory
+            return tree.values(), meta, exact(meta)
+        return tree.values(), keys, keys if _TEXTS.issuperset(builtins.map(type, keys)) else exact(keys)
     if tree is None:
         return (), None, None
     if kind is Static:

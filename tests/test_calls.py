@@ -202,3 +202,88 @@ def test_statics_without_a_hash_are_refused(value: Any) -> None:
         f(1.0, value)
     with pytest.raises(weft.Error, match="fix: use tuples instead of lists and dicts, and pass"):
         f(1.0, axes=value)
+
+
+# -- the short ways -----------------------------------------------------------------------------
+
+
+def slow(function: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the calls that need more than the short ways."""
+    counted: list[int] = []
+    look_up = weft.Function._look_up
+
+    def counting(self: Any, *args: Any) -> Any:
+        counted.append(1)
+        return look_up(self, *args)
+
+    monkeypatch.setattr(weft.Function, "_look_up", counting)
+    return counted
+
+
+def test_alternating_kinds_of_arguments_take_the_short_way(monkeypatch: Any) -> None:
+    double = weft.compile(on_recompile="silent")(lambda x: x * 2)
+    v = weft.Variable(np.zeros(()))
+
+    @weft.compile(on_recompile="silent")
+    def count(x: Any, mode: Any = None) -> Any:
+        v.assign_add(1.0)
+        return np.sum(x), mode
+
+    kinds = [X, X[0], X.astype(np.float32), 2.5, 3, True, X[:1]]
+    for value in kinds:
+        double(value), count(value)
+    counted = slow(double, monkeypatch)
+    for _ in range(2):
+        for value in kinds:
+            np.testing.assert_array_equal(double(value), double.py_func(value))
+            assert count(value) == (np.sum(value), None)
+            assert count(value, None) == count(x=value) == count(mode=None, x=value)
+    assert not counted
+    assert v.numpy() == 7 + 2 * 7 * 4
+
+
+def test_keywords_and_statics_take_the_short_way(monkeypatch: Any) -> None:
+    @weft.compile(static_argnames=("mode", "axes"), on_recompile="silent")
+    def f(x: Any, w: Any = None, mode: Any = "a", k: Any = 3.0, axes: Any = (0,)) -> Any:
+        return (x if w is None else x + w).sum(axis=axes) * k, mode == "a"
+
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((X,), {}), ((X,), {"k": 2.0}), ((), {"x": X}), ((X, X), {}), ((X, None, "b"), {}),
+        ((X,), {"mode": "b"}), ((X,), {"axes": (1,)}), ((X, X), {"k": 2.0, "mode": "b"})]
+
+    def check() -> None:
+        for args, kwargs in calls:
+            found, wanted = f(*args, **kwargs), f.py_func(*args, **kwargs)
+            np.testing.assert_array_equal(found[0], wanted[0])
+            assert found[1] == wanted[1]
+
+    check()
+    counted = slow(f, monkeypatch)
+    check()
+    assert not counted
+
+
+def test_more_kinds_than_short_ways() -> None:
+    double = weft.compile(on_recompile="silent")(lambda x: x * 2)
+    for _ in range(2):
+        for n in range(30):
+            np.testing.assert_array_equal(double(np.ones(n)), np.full(n, 2.0))
+    assert double.cache_info().specialisations == 30
+
+
+def test_a_default_has_one_program_whatever_was_called_before(monkeypatch: Any) -> None:
+    """The short way of a traced number must leave the default's value alone."""
+    seen: list[Any] = []
+
+    @weft.compile(on_recompile="silent")
+    def f(x: Any, k: Any = 2.0) -> Any:
+        seen.append(k)
+        return x * k
+
+    f(X, 3.0)
+    for value in (5.0, 2.0, 4.0):
+        np.testing.assert_array_equal(f(X, value), X * value)
+        np.testing.assert_array_equal(f(X, k=value), X * value)
+    np.testing.assert_array_equal(f(X, X), X * X)
+    np.testing.assert_array_equal(f(X, 3.0), X * 3)
+    assert seen[1] == 2.0 and len(seen) == 3
