@@ -51,10 +51,9 @@ class Bound:
     where it is traced, none where the function is that of this very object.
     """
 
-    __slots__ = ("__self__", "__weakref__", "function", "given")
-
     def __init__(self, function: Function[..., Any], instance: Any, given: tuple[Any, ...]) -> None:
         self.function, self.__self__, self.given = function, instance, given
+        self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*self.given, *args, **kwargs)

@@ -27,7 +27,7 @@ from ..runtime.executor import Program, Source
 from . import tree
 from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
-from .context import context_for
+from .context import TraceContext, context_for
 from .exact import immutable
 from .export import ExportJob, write_artifact
 from .pipeline import Options, Stages
@@ -217,8 +217,10 @@ class Function(Generic[P, R]):
         return self
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if self._disable or _trace() is not None:
+        if self._disable:
             return self.py_func(*args, **kwargs)
+        if (ctx := _trace()) is not None:
+            return self._recorded(ctx, args, kwargs)
         signature = self._signature
         short = not kwargs and len(args) <= signature.required
         given = args if short else signature.by_position(args, kwargs)
@@ -233,6 +235,19 @@ class Function(Generic[P, R]):
             return method(*args[1:], **kwargs)
         return self._look_up(args, kwargs)
 
+    def _recorded(
+        self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A call as a part of the function that is being traced. Plain arrays among the arguments
+        are read when that function runs, as they would be by native code."""
+        arguments = self._signature.arguments(args, kwargs)
+        leaves, structure = tree.flatten(arguments)
+        inputs = [ctx.captured(leaf) for leaf in leaves]
+        if all(x is leaf for x, leaf in zip(inputs, leaves, strict=True)):
+            return self.py_func(*args, **kwargs)
+        args, kwargs = tree.unflatten(structure, inputs)
+        return self.py_func(*args, **kwargs)
+
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         leaves, structure = self._signature.flatten(args, kwargs)
         key = structure, tuple(map(_kind_of, leaves))
@@ -241,7 +256,7 @@ class Function(Generic[P, R]):
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
-                    return self.py_func(*args, **kwargs)
+                    return self._recorded(graph, args, kwargs)
             found = self._specialise(leaves, structure, args, kwargs)
             if len(self._aliases) >= _ALIASES:
                 self._aliases.clear()
@@ -347,8 +362,8 @@ class Function(Generic[P, R]):
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 args = (*first, *args)
-                if _trace() is not None:
-                    return self.py_func(*args, **kwargs)
+                if (ctx := _trace()) is not None:
+                    return self._recorded(ctx, args, kwargs)
                 try:
                     leaves = tree.matched(traced.in_tree, self._signature.arguments(args, kwargs))
                 except ShapeError:

@@ -233,6 +233,16 @@ class TraceContext:
             self._held[id(array)] = held
         return held.tracer
 
+    def captured(self, x: Any) -> Any:
+        """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
+        if not isinstance(x, np.ndarray) or x.__array_priority__ > 0:
+            return x
+        try:
+            as_dtype(x.dtype)
+        except TypeError:  # objects, texts, dates
+            return x
+        return self.apply(self.capture, (x,))
+
     def _resource(self, variable: Resource) -> dict[str, Any]:
         """The attributes that name a variable in this graph; names are made unique here."""
         name = self._var_names.get(id(variable))
@@ -349,7 +359,12 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
         ctx = context_for((*args, *options.values()))
         if ctx is None:
             return function(*args, **options)
-        return ctx.apply(function, args, options, stem=function.__name__)
+
+        def record(*args: Any, **options: Any) -> Any:
+            return function(*map(ctx.captured, args),
+                            **{name: ctx.captured(x) for name, x in options.items()})
+
+        return ctx.apply(record, args, options, stem=function.__name__)
 
     return call
 

@@ -146,7 +146,7 @@ def stop_gradient(x: Any) -> Any:
     """The same nest, through which no gradient flows; plain arrays are returned as they are."""
     def stop(leaf: Any) -> Any:
         ctx = context_for((leaf,))
-        if ctx is None or not isinstance(leaf, (Tracer, Variable)):
+        if ctx is None or not isinstance(leaf, (Tracer, Variable, np.ndarray)):
             return leaf
         return ctx.apply(lambda: ctx.emit("stop_gradient", to_tracer(leaf)), ())
 

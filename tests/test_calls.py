@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -287,3 +289,122 @@ def test_a_default_has_one_program_whatever_was_called_before(monkeypatch: Any) 
     np.testing.assert_array_equal(f(X, X), X * X)
     np.testing.assert_array_equal(f(X, 3.0), X * 3)
     assert seen[1] == 2.0 and len(seen) == 3
+
+
+# -- calls within a trace -----------------------------------------------------------------------
+
+ONE = np.ones(())
+
+
+def counter() -> tuple[weft.Variable, Any]:
+    """A variable and a compiled function that adds to it, run before, so that its code is there."""
+    n = weft.Variable(np.zeros(()))
+
+    @weft.compile
+    def bump(x: Any) -> Any:
+        n.assign_add(x)
+        return n * 10
+
+    bump(ONE)
+    n.assign(np.zeros(()))
+    return n, bump
+
+
+def test_plain_arguments_do_not_keep_a_call_out_of_the_trace() -> None:
+    n, bump = counter()
+    outer = weft.compile(lambda x: bump(ONE) + bump(ONE) + bump(x=ONE) + x)
+    for steps in (1, 2):
+        assert outer(0.0) == 60 + 90 * (steps - 1)
+        assert n.numpy() == 3 * steps
+    assert "update_var" in outer.lower(0.0).as_text("trace")
+
+
+def test_closed_over_arrays_of_inner_functions_are_read_at_each_call() -> None:
+    table = np.ones(3)
+    inner = weft.compile(lambda x: x * table)
+    x = np.ones(3)
+    inner(x)
+    program = inner.lower(x).compile()
+    for part in (inner, program):
+        table[:] = 1.0
+        outer = weft.compile(lambda y, part=part: part(x) + y)
+        for value in (1.0, 4.0):
+            table[:] = value
+            np.testing.assert_array_equal(outer(x), x * value + x)
+            x[0] += 1
+
+
+def test_gradients_methods_and_graphs_record_inner_calls() -> None:
+    n, bump = counter()
+    assert weft.grad(lambda w: w * bump(ONE) * bump(ONE))(2.0) == 200.0
+    assert n.numpy() == 2
+    out, pull = weft.vjp(lambda w: w * bump(ONE), 2.0)
+    assert out == 60.0 and n.numpy() == 3
+    g = weft.Graph()
+    with g.as_default():
+        y = bump(ONE)
+    assert n.numpy() == 3 and weft.Session(g).run(y) == 30.0
+    x = g.placeholder("f64", ())
+    z = weft.compile(lambda x, y: x * y + n)(x, ONE)  # x's graph, which nobody builds just now
+    assert weft.Session(g).run(z, {x: 2.0}) == 5.0
+    assert [node.op.name for node in g.graph.nodes].count("update_var") == 1
+
+
+def test_threads_and_tasks_trace_apart() -> None:
+    """What is traced in one thread is no business of another, nor of another task."""
+    n, bump = counter()
+    x, inside, done = np.ones(3), threading.Event(), threading.Event()
+    double = weft.compile(lambda x: x * 2)
+    double(x)
+
+    @weft.compile
+    def slow(y: Any) -> Any:
+        inside.set()
+        assert done.wait(30)
+        return double(x) + y + bump(ONE)
+
+    thread = threading.Thread(target=lambda: slow(x))
+    thread.start()
+    assert inside.wait(30)
+    found = double(x)
+    assert type(found) is np.ndarray and bump(ONE) == 10.0
+    done.set()
+    thread.join()
+    assert n.numpy() == 2
+
+    async def other() -> Any:
+        return double(x)
+
+    async def main() -> Any:
+        with weft.Graph().as_default():
+            task = asyncio.ensure_future(other())
+        inherited = await task  # a task has the context in which it was made
+        return inherited, double(x)
+
+    recorded, ran = asyncio.run(main())
+    assert type(recorded) is not np.ndarray and type(ran) is np.ndarray
+
+
+def test_functions_of_weft_on_plain_arrays_are_recorded_too() -> None:
+    table = np.zeros((2, 3))
+    rng = weft.random.default_rng(0)
+    functions: list[Callable[[], Any]] = [
+        lambda: weft.nn.softmax(table), lambda: weft.nn.layer_norm(table),
+        lambda: weft.special.erf(table), lambda: rng.normal(table, 0.0),
+        lambda: weft.grad(lambda t: np.sum(t * t))(table), lambda: weft.stop_gradient(table) * 1,
+        lambda: weft.vjp(lambda t: t * t, table)[1](table)[0]]
+    for function in functions:
+        outer = weft.compile(lambda x, function=function: function() + x)
+        for value in (1.0, 3.0):
+            table[:] = [value, value, 0.0]
+            np.testing.assert_allclose(outer(0.0), function(), rtol=1e-6)
+
+
+def test_artifacts_cannot_be_part_of_a_trace(tmp_path: Any) -> None:
+    weft.export(lambda x: x * 2, "f64[3]", path=tmp_path / "m")
+    loaded, x = weft.load(tmp_path / "m"), np.ones(3)
+    for call in (lambda y: loaded(y), lambda y: loaded(x) + y,
+                 lambda y: loaded.run(None, {"x": x})[0] + y):
+        with pytest.raises(weft.Error, match=r"W201: m was compiled ahead of time and cannot"):
+            weft.compile(call)(x)
+    np.testing.assert_array_equal(loaded(x), x * 2)
