@@ -17,6 +17,7 @@ from .frontend.compile import CacheInfo, Function, RecompileWarning, compile, ex
 from .frontend.context import control_dependencies, device, group, name_scope
 from .frontend.gradients import grad, value_and_grad
 from .frontend.graph import Graph, placeholder
+from .frontend.lost import TracingWarning
 from .frontend.session import Session
 from .frontend.spec import Spec
 from .frontend.stages import Compiled, Lowered, MemoryAnalysis
@@ -42,6 +43,7 @@ __all__ = [
     "Session",
     "Spec",
     "Traced",
+    "TracingWarning",
     "Variable",
     "compile",
     "control_dependencies",

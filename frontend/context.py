@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class TraceContext:
         self.builder = Builder(self.graph, OPS, share=False, fold=False)
         self.api, self.parent = api, parent
         self.alive = True
+        # The tracers of a trace that has an end, which none should outlive; see frontend/lost.py.
+        self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
@@ -116,6 +119,14 @@ class TraceContext:
                                     "changed while tracing, after it was used", locs=held.locs,
                             types=[held.capture.param.type],
                             hint="fill the array before it is used, or use a copy")
+
+    def forget(self) -> None:
+        """Let go of all tracers: who holds one now is not part of the trace."""
+        self.refused = None
+        self._inherited.clear()
+        self._reads.clear()
+        self._held.clear()
+        self.closure.clear()
 
     def descends_from(self, other: TraceContext) -> bool:
         """True if ``other`` is this trace or one around it."""

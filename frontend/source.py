@@ -54,7 +54,11 @@ def user_frame() -> FrameType | None:
 
 def is_internal(frame: FrameType) -> bool:
     """True for frames of Weft, NumPy and the decorators of the standard library."""
-    module = frame.f_globals.get("__name__") or ""
+    return is_internal_name(frame.f_globals.get("__name__") or "")
+
+
+def is_internal_name(module: str) -> bool:
+    """True for the name of a module whose frames are not the user's."""
     return module.partition(".")[0] in _INTERNAL
 
 

@@ -29,6 +29,7 @@ from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .context import Capture, TraceContext
 from .exact import Unhashable, exact
+from .lost import Draws, check_leaks, check_unchanged
 from .numpy_api import NumpyApi
 from .operand import is_number, to_tracer
 from .scope import current
@@ -340,13 +341,19 @@ def trace_function(
     *,
     signature: Signature | None = None,
     name: str | None = None,
+    lasting: bool = True,
 ) -> Traced:
-    """Trace ``function(*args, **kwargs)``; see the module docstring."""
+    """Trace ``function(*args, **kwargs)``; see the module docstring.
+
+    ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
+    while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
+    """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
     names = signature.names(in_tree)
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"), NumpyApi())
+    ctx.made = []
     entries: list[Leaf] = []
     inputs: list[Any] = []
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):
@@ -354,12 +361,10 @@ def trace_function(
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else
                       Tracer(ctx, param, weak=kind == "number", argument=True))
+    draws = Draws(function) if lasting else None
     try:
         with ctx.activate():
-            traced_args, traced_kwargs = tree.unflatten(in_tree, inputs)
-            result = function(*traced_args, **traced_kwargs)
-            values, out_tree, out_kinds = _results(ctx, function, result)
-        ctx.graph.results = values
+            out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError) as problem:
         hidden = _hidden(ctx, problem)
@@ -368,8 +373,27 @@ def trace_function(
         raise hidden from None
     finally:
         ctx.alive = False
-    return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, tuple(ctx.captures),
+    captures = tuple(ctx.captures)
+    inputs.clear()
+    ctx.forget()
+    check_leaks(ctx.made, function)
+    if draws is not None:
+        draws.check()
+    return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables))
+
+
+def _record(
+    ctx: TraceContext, function: Callable[..., Any], in_tree: tree.TreeDef, inputs: list[Any],
+    signature: Signature,
+) -> tuple[tree.TreeDef, tuple[str, ...]]:
+    """Run the function and give its results to the graph; their structure and kinds."""
+    arguments = tree.unflatten(in_tree, inputs)
+    args, kwargs = arguments
+    result = function(*args, **kwargs)
+    check_unchanged(arguments, in_tree, inputs, signature.names, function)
+    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result)
+    return out_tree, out_kinds
 
 
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
@@ -429,10 +453,17 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Tracer], in_tr
                      weak=x.weak) for x in operands]
     try:
         with ctx.activate():
-            values, out_tree, kinds = _results(
-                ctx, function, function(*tree.unflatten(in_tree, inputs)))
+            args = tree.unflatten(in_tree, inputs)
+            result = function(*args)
+            check_unchanged(args, in_tree, inputs, _operands, function)
+            values, out_tree, kinds = _results(ctx, function, result)
     finally:
         ctx.alive = False
     ctx.graph.results = values
-    return Region(ctx.graph, tuple(tracer for _, tracer in ctx.closure), out_tree,
-                  tuple(kind == "number" for kind in kinds))
+    closure = tuple(tracer for _, tracer in ctx.closure)
+    ctx.forget()
+    return Region(ctx.graph, closure, out_tree, tuple(kind == "number" for kind in kinds))
+
+
+def _operands(structure: tree.TreeDef) -> list[str]:
+    return [f"operand {path}" for path in tree.paths(structure)]

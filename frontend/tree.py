@@ -118,6 +118,27 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
     return TreeDef(kind, meta, tuple([_flatten(child, leaves) for child in children]), key)
 
 
+def flatten_again(tree: Any, before: TreeDef) -> tuple[list[Any], TreeDef]:
+    """``flatten`` of what ``unflatten(before, ...)`` gave, static values of it included."""
+    leaves: list[Any] = []
+    return leaves, _flatten_again(tree, before, leaves)
+
+
+def _flatten_again(tree: Any, before: TreeDef, leaves: list[Any]) -> TreeDef:
+    if before.kind is Static and tree is before.meta:
+        return before
+    kind = type(tree)
+    taken = _take(kind, tree) if kind is before.kind and kind not in _PLAIN else None
+    if taken is None or taken[2] != before.key:
+        return _flatten(tree, leaves)
+    children = [*taken[0]]
+    if len(children) != len(before.children):
+        return _flatten(tree, leaves)
+    return TreeDef(kind, taken[1], tuple([
+        _flatten_again(child, old, leaves)
+        for child, old in zip(children, before.children, strict=True)]), taken[2])
+
+
 def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
     """The children of one level, what else it is made of, and the key of that; None for a leaf."""
     if kind is tuple or kind is list:
