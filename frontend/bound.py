@@ -32,7 +32,7 @@ class WeakMethod:
     """A function and its first argument, which this does not keep alive if that can be helped."""
 
     def __init__(self, function: Callable[..., Any], instance: Any,
-                 gone: Callable[[Any], None]) -> None:
+                 gone: Callable[[Any], object]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         try:

@@ -38,6 +38,7 @@ from .spec import Spec
 from .stages import Lowered
 from .trace import Signature, Traced, is_default, trace_function
 from .variable import Variable
+from .ways import avoiding, miss, without
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,41 +105,12 @@ class Specialisation:
         native = plain_out and all(ranks) and self.program.stateless
         way = self.program.direct if native else self._attempt
         if fixed:
-            way = _without(fixed, places, way)
-        return _avoiding(self.rivals, way) if self.rivals else way
+            way = without(fixed, places, way)
+        return avoiding(self.rivals, way) if self.rivals else way
 
     def _attempt(self, *args: Any) -> Any:
         raw = self.program.attempt(*args)
         return raw if raw is NotImplemented else self.results(raw)
-
-
-def _avoiding(rivals: Sequence[tuple[int, Any]], way: Callable[..., Any]) -> Callable[..., Any]:
-    """A way that leaves calls with these values to the specialisation that has them built in: a
-    call's code must not depend on which calls were made before."""
-    def guarded(*args: Any) -> Any:
-        for at, value in rivals:
-            if len(args) > at and type(args[at]) is type(value) and args[at] == value:
-                return NotImplemented
-        return way(*args)
-
-    return guarded
-
-
-def _without(
-    fixed: Sequence[tuple[int, Any]], places: Sequence[int], way: Callable[..., Any]
-) -> Callable[..., Any]:
-    """A way for calls with these very objects among the arguments, which are not passed on."""
-    count = len(fixed) + len(places)
-
-    def chosen(*args: Any) -> Any:
-        if len(args) != count:
-            return NotImplemented
-        for at, value in fixed:
-            if args[at] is not value:
-                return NotImplemented
-        return way(*[args[at] for at in places])
-
-    return chosen
 
 
 class Function(Generic[P, R]):
@@ -158,7 +130,7 @@ class Function(Generic[P, R]):
         self._on_recompile, self._disable = on_recompile, disable
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
-        self._direct: Callable[..., Any] = _miss
+        self._direct: Callable[..., Any] = miss
         self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
         self._lock = threading.RLock()
         # What of a class's instance is bound: the instance, its class, or nothing.
@@ -421,15 +393,11 @@ class Function(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all specialisations; the next call traces again."""
         with self._lock:
-            self._direct, self._ways = _miss, ()
+            self._direct, self._ways = miss, ()
             self._made.clear()
             self._aliases.clear()
             for _, function in list(self._methods.values()):
                 function.clear_cache()
-
-
-def _miss(*args: Any) -> Any:
-    return NotImplemented
 
 
 def _kind_of(leaf: Any) -> Any:
@@ -555,8 +523,9 @@ def compile_with(
     device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
 ) -> Function[..., Any]:
     """The decorator's work, with its options checked."""
-    binds = type(function) if isinstance(function, (classmethod, staticmethod)) else None
-    function = function.__func__ if binds is not None else function
+    binds: type | None = None
+    if isinstance(function, (classmethod, staticmethod)):
+        binds, function = type(function), function.__func__
     if not callable(function):
         raise error("W112", f"compile needs a function, not {type(function).__name__}",
                     locs=user_loc(), hint="write @weft.compile above a function")

@@ -28,7 +28,7 @@ def immutable(value: Any) -> bool:
     return type(value) in _IMMUTABLE
 
 
-class Unhashable(TypeError):
+class UnhashableError(TypeError):
     """The name of a class whose objects have no hash."""
 
 
@@ -36,7 +36,7 @@ def exact(value: Any) -> Hashable:
     """A hashable key that two values share only if no program can tell them apart.
 
     Tuples, frozensets, slices, ranges and frozen dataclasses are taken by their items; objects of
-    other classes by their own ``==``. Raises Unhashable, a TypeError.
+    other classes by their own ``==``. Raises UnhashableError, a TypeError.
 
     >>> exact((1, 0.0)) == exact((1, 0.0)), exact(1) == exact(True), exact((0.0,)) == exact((-0.0,))
     (True, False, False)
@@ -65,5 +65,5 @@ def exact(value: Any) -> Hashable:
     try:
         hash(value)
     except TypeError:
-        raise Unhashable(kind.__name__) from None
+        raise UnhashableError(kind.__name__) from None
     return kind, value

@@ -28,7 +28,7 @@ from ..ir.printer import print_graph
 from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .context import Capture, TraceContext
-from .exact import Unhashable, exact
+from .exact import UnhashableError, exact
 from .lost import Draws, check_leaks, check_unchanged
 from .numpy_api import NumpyApi
 from .operand import is_number, to_tracer
@@ -95,7 +95,7 @@ def _key(value: Any) -> Hashable:
     """``exact``, in a tuple, or None for what has no such key, such as an array."""
     try:
         return (exact(value),)
-    except Unhashable:
+    except UnhashableError:
         return None
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from .exact import Unhashable, exact
+from .exact import UnhashableError, exact
 from .source import user_loc
 
 _HANDLERS = "__weft_tree__"
@@ -46,7 +46,7 @@ def static_key(value: Any, what: str) -> Hashable:
     """The key by which a static value selects code. Raises DTypeError (W112) if it has none."""
     try:
         return exact(value)
-    except Unhashable as problem:
+    except UnhashableError as problem:
         raise error("W112", f"{what} must be hashable, and objects of class {problem} are not",
                     locs=user_loc(), hint="use tuples instead of lists and dicts, and pass arrays "
                                           "as arguments that are traced") from None
@@ -148,7 +148,8 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
         if kind is defaultdict:
             meta = keys, tree.default_factory
             return tree.values(), meta, exact(meta)
-        return tree.values(), keys, keys if _TEXTS.issuperset(builtins.map(type, keys)) else exact(keys)
+        plain = _TEXTS.issuperset(builtins.map(type, keys))
+        return tree.values(), keys, keys if plain else exact(keys)
     if tree is None:
         return (), None, None
     if kind is Static:

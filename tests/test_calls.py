@@ -200,7 +200,7 @@ def test_a_nan_is_itself() -> None:
 @pytest.mark.parametrize("value", [[1], np.ones(2), {"a": 1}, (1, [2])])
 def test_statics_without_a_hash_are_refused(value: Any) -> None:
     f = weft.compile(static_argnames="axes")(lambda x, axes: x)
-    with pytest.raises(weft.Error, match=r"W112: static argument 'axes' must be hashable, and objects of"):
+    with pytest.raises(weft.Error, match="W112: static argument 'axes' must be hashable, and"):
         f(1.0, value)
     with pytest.raises(weft.Error, match="fix: use tuples instead of lists and dicts, and pass"):
         f(1.0, axes=value)
@@ -338,7 +338,7 @@ def test_gradients_methods_and_graphs_record_inner_calls() -> None:
     n, bump = counter()
     assert weft.grad(lambda w: w * bump(ONE) * bump(ONE))(2.0) == 200.0
     assert n.numpy() == 2
-    out, pull = weft.vjp(lambda w: w * bump(ONE), 2.0)
+    out, _ = weft.vjp(lambda w: w * bump(ONE), 2.0)
     assert out == 60.0 and n.numpy() == 3
     g = weft.Graph()
     with g.as_default():

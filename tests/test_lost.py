@@ -101,7 +101,8 @@ def test_other_changes_of_arguments() -> None:
         return d["b"]
 
     for function, what in [
-        (lambda d: (d.pop("a"), 1.0)[1], r"d\['a'\] was removed"), (swap, "an argument was changed"),
+        (lambda d: (d.pop("a"), 1.0)[1], r"d\['a'\] was removed"),
+        (swap, "an argument was changed"),
         (lambda d: (setattr(d["layer"], "note", "x"), 1.0)[1], "an argument was changed"),
         (lambda d: (d["deep"][0].clear(), 1.0)[1], r"d\['deep'\]\[0\]\[0\] was removed"),
     ]:
@@ -219,7 +220,7 @@ def test_what_dies_with_the_trace_is_no_leak() -> None:
             kept = problem
         v.assign(h)
         value, grads = weft.value_and_grad(lambda w: np.sum(w * h))(d["x"])
-        out, pull = weft.vjp(lambda w: w * h, d["x"])
+        _, pull = weft.vjp(lambda w: w * h, d["x"])
         del kept
         return descend(3), value, grads, pull(h), h[1:], collections.OrderedDict(d=d, k=k), v
 

@@ -119,7 +119,7 @@ ALIKE: list[Any] = [
     Decimal("1.0"), 0, 0.0, -0.0, np.float64(-0.0), 0j, complex(0.0, -0.0), complex(-0.0, 0.0),
     (1,), (1.0,), (True,), ((1,), 0.0), ((1,), -0.0), (np.float32(0),), (np.float32(-0.0),),
     frozenset({1}), frozenset({1.0}), Config(1), Config(1.0), Config(True), Config((1, 0.0)),
-    Config((1, -0.0)), Point(1, 2), Point(1.0, 2), (1, 2), range(0), range(1, 1), range(0, 1),
+    Config((1, -0.0)), Point(1, 2), Point(1.0, 2), (1, 2), range(0), range(1, 1), range(1),
     slice(0, 1), slice(0, 1.0), slice(0, True), "a", np.str_("a"), b"a", None, (), float("nan"),
     np.float64("nan"), (float("nan"),), Config(float("nan")), np.dtype("f4"), np.float32, "f4",
 ]
