@@ -164,8 +164,9 @@ class Function(Generic[P, R]):
     def _method(self, instance: Any) -> Bound:
         found = self._methods.get(id(instance))
         if found is None:
-            first = self._signature.name(0)
-            if is_argument(instance) and first not in self._signature.static:
+            static = self._signature.name(0) in self._signature.static
+            by_value = type(instance).__eq__ is not object.__eq__  # as static arguments are
+            if by_value if static else is_argument(instance):
                 return Bound(self, instance, (instance,))
             found = self._make_method(instance)
         return Bound(found[1], instance, ())
@@ -485,10 +486,14 @@ def compile(
     """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
 
     Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
-    scalars; Python scalars are traced, so another value does not compile again.
+    scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
+    order. A default value is used as it is, spelled out or not. As a method, the function has
+    specialisations for each object, whose attributes are read while tracing (an object that is
+    itself a nest, such as a dataclass of arrays, is an argument like any other).
 
     Args:
-        static_argnames: arguments that stay Python values and select the specialisation.
+        static_argnames: arguments that stay Python values and select the specialisation, by type
+            and value: 1, 1.0 and True are three. They must be hashable.
         dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
         donate_argnames: arguments whose memory results may use; a permission, not yet used.
         device: only "cpu:0" runs so far.

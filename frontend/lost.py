@@ -161,9 +161,10 @@ class Draws:
                       _drawn_at(rng, label, self._functions) or definition(self._function))
 
 
-def _state(rng: Rng) -> bytes:
+def _state(rng: Rng) -> Any:
+    """What tells whether numbers were drawn."""
     if isinstance(rng, random.Random):
-        return pickle.dumps(rng.getstate())
+        return rng.getstate()
     if isinstance(rng, np.random.RandomState):
         return pickle.dumps(rng.get_state(legacy=False))
     return pickle.dumps(rng.bit_generator.state)

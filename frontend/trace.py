@@ -110,6 +110,7 @@ class Signature:
         self, function: Callable[..., Any], static_argnames: Iterable[str] | str = (),
         dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
+        self.function = function
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.static = frozenset(names)
         self.dynamic = {_plain(name): dict(dims) for name, dims in (dynamic or {}).items()}

@@ -159,6 +159,24 @@ def test_specialisations_die_with_their_object() -> None:
         np.testing.assert_array_equal(Model(float(factor)).step(X), X * factor)
 
 
+@dataclasses.dataclass(frozen=True)
+class Config:
+    k: Any
+
+    @weft.compile(static_argnames="self", on_recompile="silent")
+    def scale(self, x: Any) -> Any:
+        assert type(self.k) in (int, float)
+        return x * self.k
+
+
+def test_a_static_object_with_a_value_is_static_by_value() -> None:
+    for _ in range(2):
+        for k in (2, 2.0):
+            np.testing.assert_array_equal(Config(k).scale(X), X * 2)
+            np.testing.assert_array_equal(Config.scale(Config(k), X), X * 2)
+    assert Config.scale.cache_info().specialisations == 2
+
+
 def test_objects_that_cannot_be_watched_or_hashed() -> None:
     class Slotted:
         __slots__ = ("k",)
