@@ -12,10 +12,12 @@ and fetching any value; ``weft.export`` writes programs that need neither Python
 """
 
 from .frontend import nn, optim, random, special, tree
+from .frontend.artifact import load
 from .frontend.compile import CacheInfo, Function, RecompileWarning, compile, export
 from .frontend.context import control_dependencies, device, group, name_scope
 from .frontend.gradients import grad, value_and_grad
 from .frontend.graph import Graph, placeholder
+from .frontend.lost import TracingWarning
 from .frontend.session import Session
 from .frontend.spec import Spec
 from .frontend.stages import Compiled, Lowered, MemoryAnalysis
@@ -24,7 +26,6 @@ from .frontend.transforms import stop_gradient, vjp
 from .frontend.variable import Variable
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
-from .runtime.loader import load
 from .runtime.threads import set_num_threads
 
 __version__ = "0.1.0"
@@ -42,6 +43,7 @@ __all__ = [
     "Session",
     "Spec",
     "Traced",
+    "TracingWarning",
     "Variable",
     "compile",
     "control_dependencies",

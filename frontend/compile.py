@@ -1,7 +1,9 @@
 """``@weft.compile``: a Python function becomes one native program for each kind of arguments.
 
-A call with arguments of known kinds goes straight to native code. Any other call flattens its
-nests, looks up (or makes) the specialisation for their types, runs it and rebuilds the results.
+A call with arguments of known kinds goes straight to native code: the last few specialisations are
+tried in turn, as each refuses what is not for it. Any other call flattens its nests, looks up (or
+makes) the specialisation for their types, runs it and rebuilds the results. Called while another
+function is traced, it becomes a part of that trace.
 """
 
 from __future__ import annotations
@@ -18,28 +20,34 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overlo
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
+from ..ir.diagnose import Error, ShapeError, error
 from ..ir.interp import run_graph
 from ..ir.types import Device, TensorType
 from ..runtime.executor import Program, Source
 from . import tree
+from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
+from .context import TraceContext, context_for
+from .exact import immutable
 from .export import ExportJob, write_artifact
 from .pipeline import Options, Stages
 from .program import make_program, paused_collector
-from .scope import active
+from .scope import ACTIVE
 from .source import user_loc
 from .spec import Spec
 from .stages import Lowered
-from .trace import Signature, Traced, trace_function
+from .trace import Signature, Traced, is_default, trace_function
 from .variable import Variable
+from .ways import avoiding, miss, without
 
 P = ParamSpec("P")
 R = TypeVar("R")
 OnRecompile = Literal["warn", "silent", "error"]
 
+_trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 _KINDS = {"f64": "float", "i64": "int", "bool": "bool"}
 _ALIASES = 4096  # raw argument kinds remembered for one function
+_WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
 
 class RecompileWarning(UserWarning):
@@ -63,6 +71,7 @@ class Specialisation:
     names: tuple[str, ...]
     types: tuple[tuple[str, TensorType], ...]
     milliseconds: float
+    rivals: Sequence[tuple[int, Any]] = ()  # see Signature.rivals
 
     def results(self, raw: Sequence[Any]) -> Any:
         """Results as the function would return them: NumPy scalars for arrays without dims."""
@@ -81,19 +90,23 @@ class Specialisation:
         executor. NotImplemented sends a call the long way.
         """
         traced = self.traced
-        flat = traced.in_tree.children[0]
-        plain_in = (not traced.in_tree.children[1].count
-                    and all(child.kind is None for child in flat.children)
-                    and all(leaf.param is not None for leaf in traced.leaves))
+        arguments, keywords = traced.in_tree.children
         ranks = [slot.type.rank for slot in self.program.plan.results]
         out = traced.out_tree
         plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
             child.kind is None for child in out.children))
-        if not plain_in:
+        places = [at for at, child in enumerate(arguments.children) if child.kind is None]
+        fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
+                 if child.kind is type(None)
+                 or (child.kind is tree.Static and (is_default(child) or immutable(child.meta)))]
+        if (keywords.count or len(places) + len(fixed) < len(arguments.children)
+                or any(leaf.param is None for leaf in traced.leaves)):
             return None
-        if plain_out and all(ranks) and self.program.stateless:
-            return self.program.direct
-        return self._attempt
+        native = plain_out and all(ranks) and self.program.stateless
+        way = self.program.direct if native else self._attempt
+        if fixed:
+            way = without(fixed, places, way)
+        return avoiding(self.rivals, way) if self.rivals else way
 
     def _attempt(self, *args: Any) -> Any:
         raw = self.program.attempt(*args)
@@ -108,7 +121,7 @@ class Function(Generic[P, R]):
 
     def __init__(
         self, function: Callable[P, R], options: Options, signature: Signature,
-        on_recompile: OnRecompile, disable: bool,
+        on_recompile: OnRecompile, disable: bool, binds: type | None = None,
     ) -> None:
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
@@ -117,12 +130,18 @@ class Function(Generic[P, R]):
         self._on_recompile, self._disable = on_recompile, disable
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
-        self._direct: Callable[..., Any] = _miss
+        self._direct: Callable[..., Any] = miss
+        self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
         self._lock = threading.RLock()
+        # What of a class's instance is bound: the instance, its class, or nothing.
+        self._binds = binds if binds is not None else (
+            object if hasattr(type(function), "__get__") else staticmethod)
+        self._owner: type | None = None
+        self._methods: dict[int, tuple[WeakMethod, Function[..., Any]]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if not kwargs:
+            if not kwargs and _trace() is None:
                 result = self._direct(*args)
                 if result is not NotImplemented:
                     return result  # type: ignore[no-any-return]
@@ -131,20 +150,86 @@ class Function(Generic[P, R]):
             leave(problem)
             raise
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Methods can be compiled: the instance becomes the first argument."""
-        return self if instance is None else functools.partial(self, instance)
+        target = owner if self._binds is classmethod else instance
+        return self if target is None or self._binds is staticmethod else self._method(target)
 
     def __repr__(self) -> str:
         return f"<weft.compile of {self.__qualname__}>"
 
+    def _method(self, instance: Any) -> Bound:
+        found = self._methods.get(id(instance))
+        if found is None:
+            static = self._signature.name(0) in self._signature.static
+            by_value = type(instance).__eq__ is not object.__eq__  # as static arguments are
+            if by_value if static else is_argument(instance):
+                return Bound(self, instance, (instance,))
+            found = self._make_method(instance)
+        return Bound(found[1], instance, ())
+
+    def _make_method(self, instance: Any) -> tuple[WeakMethod, Function[..., Any]]:
+        """The function of one object, which is forgotten together with the object."""
+        methods, key = self._methods, id(instance)
+        with self._lock:
+            if key not in methods:
+                method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
+                methods[key] = method, Function(
+                    method, self.options, self._signature.bound(), self._on_recompile,
+                    self._disable, staticmethod)
+            return methods[key]
+
+    def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
+        """The function that a call by way of the class is for: ``Model.step(model, x)``."""
+        if args and self._owner is not None and self._binds is object and (
+                isinstance(args[0], self._owner)):
+            return self._method(args[0]).function
+        return self
+
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        if self._disable or active() is not None:
+        if self._disable:
             return self.py_func(*args, **kwargs)
+        if (ctx := _trace()) is not None:
+            return self._recorded(ctx, args, kwargs)
+        signature = self._signature
+        short = not kwargs and len(args) <= signature.required
+        given = args if short else signature.by_position(args, kwargs)
+        if given is not None:
+            for way in self._ways[1:] if short else self._ways:
+                result = way(*given)
+                if result is not NotImplemented:
+                    return result
+            args, kwargs = given, {}
+        method = self._unbound(args)
+        if method is not self:
+            return method(*args[1:], **kwargs)
+        return self._look_up(args, kwargs)
+
+    def _recorded(
+        self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A call as a part of the function that is being traced. Plain arrays among the arguments
+        are read when that function runs, as they would be by native code."""
+        arguments = self._signature.arguments(args, kwargs)
+        leaves, structure = tree.flatten(arguments)
+        inputs = [ctx.captured(leaf) for leaf in leaves]
+        if all(x is leaf for x, leaf in zip(inputs, leaves, strict=True)):
+            return self.py_func(*args, **kwargs)
+        args, kwargs = tree.unflatten(structure, inputs)
+        return self.py_func(*args, **kwargs)
+
+    def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         leaves, structure = self._signature.flatten(args, kwargs)
         key = structure, tuple(map(_kind_of, leaves))
         found = self._aliases.get(key)
         if found is None:
+            graph = context_for(leaves)
+            if graph is not None:  # arguments of a graph that is not being built just now
+                with graph.activate():
+                    return self._recorded(graph, args, kwargs)
             found = self._specialise(leaves, structure, args, kwargs)
             if len(self._aliases) >= _ALIASES:
                 self._aliases.clear()
@@ -154,9 +239,10 @@ class Function(Generic[P, R]):
         if self.options.verify:
             return _verified(found, given)
         raw = found.program.run(given)
-        direct = found.direct
-        if direct is not None and not self._signature.static:
-            self._direct = direct
+        way = found.direct
+        if way is not None and way not in self._ways:
+            self._ways = (way, *self._ways[:_WAYS - 1])
+            self._direct = way
         return found.results(raw)
 
     def _specialise(
@@ -182,7 +268,8 @@ class Function(Generic[P, R]):
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn":
                 self._warn(names, types, spent)
-            made = Specialisation(traced, stages, program, tuple(names), types, spent)
+            rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
+            made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
             return made
 
@@ -220,11 +307,25 @@ class Function(Generic[P, R]):
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The graph for arguments, or specs and texts that stand for them; nothing runs."""
+        method = self._unbound(args)
+        if method is not self:
+            return method.trace(*args[1:], **kwargs)
         return trace_function(self.py_func, args, kwargs, signature=self._signature)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The stages for arguments or specs; compiled only on demand."""
+        return self.lower_with((), args, kwargs)
+
+    @boundary
+    def lower_with(
+        self, first: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Lowered:
+        """``lower`` with some first arguments that the program gets at each call, as a method."""
+        args = (*first, *args)
+        method = self._unbound(args)
+        if method is not self:
+            return method.lower_with((), args[1:], kwargs)
         traced = self.trace(*args, **kwargs)
         stages, sources = stages_of(traced, self.options)
 
@@ -233,10 +334,14 @@ class Function(Generic[P, R]):
             made = Specialisation(traced, stages, program, (), (), 0.0)
 
             def call(*args: Any, **kwargs: Any) -> Any:
-                leaves, structure = self._signature.flatten(args, kwargs)
-                if structure != traced.in_tree:
+                args = (*first, *args)
+                if (ctx := _trace()) is not None:
+                    return self._recorded(ctx, args, kwargs)
+                try:
+                    leaves = tree.matched(traced.in_tree, self._signature.arguments(args, kwargs))
+                except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
-                                        "the function was lowered for", locs=user_loc())
+                                        "the function was lowered for", locs=user_loc()) from None
                 given = [leaf for leaf, entry in zip(leaves, traced.leaves, strict=True)
                          if entry.param is not None]
                 return made.results(program.run(given))
@@ -254,18 +359,23 @@ class Function(Generic[P, R]):
 
     # -- specialisations ------------------------------------------------------------------------
 
+    def _specialisations(self) -> list[Specialisation]:
+        """All of this function, then those for the objects whose method it is."""
+        return [*self._made.values(), *(made for _, function in list(self._methods.values())
+                                        for made in function._made.values())]
+
     @property
     def signatures(self) -> list[dict[str, str]]:
         """The argument types of each specialisation, in the order they were made."""
         return [{name: f"{type_}" if kind != "number" else f"{_KINDS[type_.dtype.name]}"
                  for name, (kind, type_) in zip(made.names, made.types, strict=True)}
-                for made in self._made.values()]
+                for made in self._specialisations()]
 
     def explain(self) -> str:
         """A table of the specialisations: types, compile time, kernels, and why each was made."""
-        lines = [f"{self.__name__}: {len(self._made)} specialisations"]
-        for number, (made, types) in enumerate(zip(self._made.values(), self.signatures,
-                                                   strict=True), 1):
+        all_made, signatures = self._specialisations(), self.signatures
+        lines = [f"{self.__name__}: {len(all_made)} specialisations"]
+        for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
             plan = made.program.plan
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
@@ -274,7 +384,8 @@ class Function(Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """How many specialisations there are, and what they cost."""
-        return CacheInfo(len(self._made), sum(made.milliseconds for made in self._made.values()))
+        made = self._specialisations()
+        return CacheInfo(len(made), sum(each.milliseconds for each in made))
 
     def argument_names(self, count: int) -> list[str]:
         """The names of the first ``count`` positional arguments."""
@@ -283,13 +394,11 @@ class Function(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all specialisations; the next call traces again."""
         with self._lock:
-            self._direct = _miss
+            self._direct, self._ways = miss, ()
             self._made.clear()
             self._aliases.clear()
-
-
-def _miss(*args: Any) -> Any:
-    return NotImplemented
+            for _, function in list(self._methods.values()):
+                function.clear_cache()
 
 
 def _kind_of(leaf: Any) -> Any:
@@ -377,10 +486,14 @@ def compile(
     """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
 
     Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
-    scalars; Python scalars are traced, so another value does not compile again.
+    scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
+    order. A default value is used as it is, spelled out or not. As a method, the function has
+    specialisations for each object, whose attributes are read while tracing (an object that is
+    itself a nest, such as a dataclass of arrays, is an argument like any other).
 
     Args:
-        static_argnames: arguments that stay Python values and select the specialisation.
+        static_argnames: arguments that stay Python values and select the specialisation, by type
+            and value: 1, 1.0 and True are three. They must be hashable.
         dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
         donate_argnames: arguments whose memory results may use; a permission, not yet used.
         device: only "cpu:0" runs so far.
@@ -415,6 +528,9 @@ def compile_with(
     device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
 ) -> Function[..., Any]:
     """The decorator's work, with its options checked."""
+    binds: type | None = None
+    if isinstance(function, (classmethod, staticmethod)):
+        binds, function = type(function), function.__func__
     if not callable(function):
         raise error("W112", f"compile needs a function, not {type(function).__name__}",
                     locs=user_loc(), hint="write @weft.compile above a function")
@@ -435,7 +551,7 @@ def compile_with(
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
-    return Function(function, options, signature, on_recompile, disable)
+    return Function(function, options, signature, on_recompile, disable, binds)
 
 
 def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
@@ -444,7 +560,9 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     See ``frontend.export`` for what is in it; ``weft.load(path)`` runs it without a compiler.
     ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
     """
-    base = function if isinstance(function, Function) else compile(function)
+    found = function if isinstance(function, (Function, Bound)) else compile(function)
+    base, specs = ((found.function, (*found.given, *specs)) if isinstance(found, Bound)
+                   else (found, specs))
     traced = base.trace(*specs)
     stages, _ = stages_of(traced, replace(base.options, target=target))
     names = base.argument_names(len(traced.in_tree.children[0].children))

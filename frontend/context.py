@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class TraceContext:
         self.builder = Builder(self.graph, OPS, share=False, fold=False)
         self.api, self.parent = api, parent
         self.alive = True
+        # The tracers of a trace that has an end, which none should outlive; see frontend/lost.py.
+        self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
@@ -116,6 +119,14 @@ class TraceContext:
                                     "changed while tracing, after it was used", locs=held.locs,
                             types=[held.capture.param.type],
                             hint="fill the array before it is used, or use a copy")
+
+    def forget(self) -> None:
+        """Let go of all tracers: who holds one now is not part of the trace."""
+        self.refused = None
+        self._inherited.clear()
+        self._reads.clear()
+        self._held.clear()
+        self.closure.clear()
 
     def descends_from(self, other: TraceContext) -> bool:
         """True if ``other`` is this trace or one around it."""
@@ -233,6 +244,16 @@ class TraceContext:
             self._held[id(array)] = held
         return held.tracer
 
+    def captured(self, x: Any) -> Any:
+        """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
+        if not isinstance(x, np.ndarray) or x.__array_priority__ > 0:
+            return x
+        try:
+            as_dtype(x.dtype)
+        except TypeError:  # objects, texts, dates
+            return x
+        return self.apply(self.capture, (x,))
+
     def _resource(self, variable: Resource) -> dict[str, Any]:
         """The attributes that name a variable in this graph; names are made unique here."""
         name = self._var_names.get(id(variable))
@@ -349,7 +370,12 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
         ctx = context_for((*args, *options.values()))
         if ctx is None:
             return function(*args, **options)
-        return ctx.apply(function, args, options, stem=function.__name__)
+
+        def record(*args: Any, **options: Any) -> Any:
+            return function(*map(ctx.captured, args),
+                            **{name: ctx.captured(x) for name, x in options.items()})
+
+        return ctx.apply(record, args, options, stem=function.__name__)
 
     return call
 

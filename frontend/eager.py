@@ -12,15 +12,16 @@ import numpy as np
 
 from ..ir.interp import run_graph
 from . import tree
-from .trace import Traced, trace_function
+from .trace import Signature, Traced, trace_function
 
 
 def run_eagerly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
 ) -> Any:
     """``function(*args, **kwargs)``, which records into a trace, computed now."""
-    traced = trace_function(function, args, kwargs)
-    return interpret(traced, tree.leaves((args, dict(kwargs or {}))))
+    signature = Signature(function)
+    traced = trace_function(function, args, kwargs, signature=signature, lasting=False)
+    return interpret(traced, signature.flatten(args, kwargs or {})[0])
 
 
 def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:

@@ -94,7 +94,7 @@ def _given(structure: TreeDef, leaves: Iterator[Leaf]) -> TreeDef:
     if structure.kind is None:
         return structure if next(leaves).param is not None else TreeDef(type(None))
     children = tuple([_given(child, leaves) for child in structure.children])
-    return TreeDef(structure.kind, structure.meta, children)
+    return TreeDef(structure.kind, structure.meta, children, structure.key)
 
 
 def _output_names(traced: Traced) -> tuple[str, ...]:
@@ -296,7 +296,7 @@ def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:
     if form == "none":
         return None
     if form == "static" and static:
-        return {"static": repr(structure.meta[1])}  # type: ignore[index]
+        return {"static": repr(structure.meta)}
     if form in ("list", "tuple"):
         return {form: children}
     simple = all(isinstance(key, (str, int, float)) for key in keys)

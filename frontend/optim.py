@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
 from . import tree
 from .context import after
 from .eager import run_eagerly
 from .scope import active
-from .source import user_loc
 from .transforms import variable_gradients
 from .variable import Variable
 
@@ -64,15 +62,8 @@ class Optimizer(ABC):
         """New parameters and state. Raises ShapeError (W102) if the nests differ in structure."""
         count = state["count"] + 1 if self.counts else None
         leaves, structure = tree.flatten(params)
-        nests = [grads, *(state[name] for name in self.slots)]
-        columns = []
-        for nest in nests:
-            found, its_structure = tree.flatten(nest)
-            if its_structure != structure:
-                raise error("W102", f"nests of different structure: {its_structure!r} and "
-                                    f"{structure!r}", locs=user_loc(),
-                            hint="give gradients and state of these parameters")
-            columns.append(found)
+        columns = [tree.matched(structure, nest)
+                   for nest in (grads, *(state[name] for name in self.slots))]
         stepped = [self.step(row[0], dict(zip(self.slots, row[1:], strict=True)), param, count)
                    for param, *row in zip(leaves, *columns, strict=True)]
         new: State = {name: tree.unflatten(structure, [slots[name] for _, slots in stepped])

@@ -12,6 +12,7 @@ Each (code, instruction) is looked at once per trace, so loops cost nothing more
 from __future__ import annotations
 
 import dis
+import inspect
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -53,7 +54,11 @@ def user_frame() -> FrameType | None:
 
 def is_internal(frame: FrameType) -> bool:
     """True for frames of Weft, NumPy and the decorators of the standard library."""
-    module = frame.f_globals.get("__name__") or ""
+    return is_internal_name(frame.f_globals.get("__name__") or "")
+
+
+def is_internal_name(module: str) -> bool:
+    """True for the name of a module whose frames are not the user's."""
     return module.partition(".")[0] in _INTERNAL
 
 
@@ -68,7 +73,7 @@ def user_loc() -> tuple[Loc, ...]:
 
 def definition(function: Any) -> tuple[Loc, ...]:
     """Where a function is defined, as the ``locs`` of an error; empty for built-in ones."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return ()
     return (Loc(code.co_filename, code.co_firstlineno, code.co_name),)

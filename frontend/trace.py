@@ -6,10 +6,13 @@ changing learning rate does not trace again. Arguments in ``static_argnames`` st
 and belong to the structure (``in_tree``), hence to the cache key.
 
 Closed-over arrays come after the leaves among the graph's parameters, as ``captures``.
+
+A call has one normal form, however it is spelled: see ``Signature.bind``.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -25,6 +28,8 @@ from ..ir.printer import print_graph
 from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .context import Capture, TraceContext
+from .exact import UnhashableError, exact
+from .lost import Draws, check_leaks, check_unchanged
 from .numpy_api import NumpyApi
 from .operand import is_number, to_tracer
 from .scope import current
@@ -61,6 +66,39 @@ class Traced:
         return print_graph(self.graph)
 
 
+_OMITTED = object()
+_DEFAULT = object()  # the key of default values: which one it is follows from the parameter
+
+
+def is_default(structure: tree.TreeDef) -> bool:
+    """True for the part of a call's structure that stands for a parameter's default value."""
+    return structure.key is _DEFAULT
+
+
+class _Default:
+    """A parameter's default value, which is part of the structure wherever it is used."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.static = tree.Static(value, _DEFAULT)
+        self._key = _key(value)
+
+    def stands_for(self, given: Any) -> bool:
+        """True for the omitted argument, and for one that is this very value."""
+        if given is _OMITTED or given is self.value:
+            return True
+        return (type(given) is type(self.value) and self._key is not None
+                and _key(given) == self._key)
+
+
+def _key(value: Any) -> Hashable:
+    """``exact``, in a tuple, or None for what has no such key, such as an array."""
+    try:
+        return (exact(value),)
+    except UnhashableError:
+        return None
+
+
 class Signature:
     """A function's parameters: names for the leaves of its arguments, and which are static.
 
@@ -80,38 +118,139 @@ class Signature:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # a built-in function
             parameters = []
-        self.positional = [p.name for p in parameters
-                           if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-        any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._set(parameters)
         unknown = self.static - {p.name for p in parameters}
-        if unknown and not any_keyword and parameters:
+        if unknown and not self._any_keyword and parameters:
             raise error("W112", f"static_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                         hint=f"the arguments are {', '.join(p.name for p in parameters)}")
+
+    def _set(self, parameters: list[inspect.Parameter]) -> None:
+        self._parameters = parameters
+        positional = [p for p in parameters
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.positional = [p.name for p in positional]
+        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
+        self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        self._keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        self._defaults = {p.name: _Default(p.default) for p in parameters
+                          if p.default is not p.empty}
+        self.required = sum(p.name not in self._defaults for p in positional)
+
+    def bound(self) -> Signature:
+        """The signature without its first parameter, as that of a method's instance."""
+        made = copy.copy(self)
+        first = self._parameters[:1]
+        if first and first[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+            made.static = self.static - {first[0].name}
+            made._set(self._parameters[1:])
+        return made
+
+    def by_position(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...] | None:
+        """A call as the shortest one by position that says the same, if there is one; cheap, so
+        it may be longer than needed: defaults are known by identity only."""
+        count, values = len(args), list(args)
+        if kwargs:
+            left = len(kwargs)
+            if count < self._unnamed:
+                return None
+            for name in self.positional[count:]:
+                if name in kwargs:
+                    values.append(kwargs[name])
+                    left -= 1
+                    if not left:
+                        break
+                elif name in self._defaults:
+                    values.append(self._defaults[name].value)
+                else:
+                    return None
+            if left:
+                return None
+        if self.required < len(values) <= len(self.positional):
+            while len(values) > self.required and (
+                    values[-1] is self._defaults[self.positional[len(values) - 1]].value):
+                values.pop()
+        return tuple(values)
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """The normal form of a call: by position where that can be, keywords in the order of the
+        parameters, and defaults alike whether spelled out or not.
+
+        A call that does not fit the function is left as it is: Python says what is wrong with it.
+        """
+        count = len(self.positional)
+        if not kwargs and len(args) <= self.required:
+            return args, kwargs
+        named = dict(kwargs)
+        values = list(args[:count])
+        for name in self.positional[len(args):]:
+            may = len(values) >= self._unnamed
+            values.append(named.pop(name, _OMITTED) if may else _OMITTED)
+        values = [self._filled(name, value)
+                  for name, value in zip(self.positional, values, strict=True)]
+        only = {name: self._filled(name, named.pop(name, _OMITTED)) for name in self._keyword_only}
+        twice = named.keys() & set(self.positional[self._unnamed:])
+        missing = any(value is _OMITTED for value in (*values, *only.values()))
+        if (missing or twice or (named and not self._any_keyword)
+                or (len(args) > count and not self.rest)):
+            return args, kwargs
+        if len(args) <= count:
+            while values and self._is_default(self.positional[len(values) - 1], values[-1]):
+                values.pop()
+        only = {name: value for name, value in only.items() if not self._is_default(name, value)}
+        return (*values, *args[count:]), only | named
+
+    def _filled(self, name: str, value: Any) -> Any:
+        default = self._defaults.get(name)
+        return value if default is None or not default.stands_for(value) else default.static
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        default = self._defaults.get(name)
+        return default is not None and value is default.static
+
+    def rivals(self, args: tuple[Any, ...]) -> list[tuple[int, Any]]:
+        """The places of traced arguments for which another value of the same type, that of the
+        default, is not traced; and these values. ``args`` are in normal form."""
+        found = []
+        for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
+            default = self._defaults.get(name)
+            if (default is not None and type(value) is type(default.value)
+                    and isinstance(value, (bool, int, float))):
+                found.append((at, default.value))
+        return found
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], tree.TreeDef]:
         """The leaves of a call and its structure, which holds the static arguments."""
+        if not kwargs and not self.static and len(args) <= self.required:
+            return tree.flatten((args, {}))
+        return tree.flatten(self.arguments(args, kwargs))
+
+    def arguments(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """A call in normal form, its static arguments and defaults marked as ``Static``."""
+        args, kwargs = self.bind(args, kwargs)
         if self.static:
             args = tuple(self._wrapped(self.name(at), value) for at, value in enumerate(args))
             kwargs = {name: self._wrapped(name, value) for name, value in kwargs.items()}
-        return tree.flatten((args, dict(kwargs)))
+        return args, dict(kwargs)
 
     def _wrapped(self, name: str, value: Any) -> Any:
-        if name not in self.static:
+        if name not in self.static or isinstance(value, tree.Static):
             return value
-        if not isinstance(value, Hashable):
-            raise error("W112", f"static argument '{name}' must be hashable, not "
-                                f"{type(value).__name__}", locs=user_loc(),
-                        hint="use a tuple instead of a list, or pass an array that is traced")
-        return tree.Static(value)
+        return tree.Static(value, tree.static_key(value, f"static argument '{name}'"))
 
     def name(self, at: int) -> str:
         """The name of positional argument number ``at``."""
         if at < len(self.positional):
             return self.positional[at]
-        return f"{self.rest}[{at - len(self.positional)}]"
+        return f"{self.rest or 'args'}[{at - len(self.positional)}]"
 
     def names(self, structure: tree.TreeDef) -> list[str]:
         """The name of each leaf of a call's structure."""
@@ -126,8 +265,11 @@ class Signature:
         """Kind and type of each leaf, with symbols for its dynamic dims. Raises DTypeError (W112)
         for a leaf that cannot be traced, ShapeError (W105) for a dynamic dim that is not there."""
         plain = [_plain(name) for name in names]
+        given = {re.split(r"[.\[]", name)[0] for name in names}
         for wanted in self.dynamic:
-            if not any(_covers(wanted, name) for name in plain):
+            root = wanted.partition(".")[0]
+            omitted = root in self._defaults and root not in given and root not in self.static
+            if not omitted and not any(_covers(wanted, name) for name in plain):
                 raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
                             hint=f"the arguments are {', '.join(names)}")
         found = []
@@ -200,13 +342,19 @@ def trace_function(
     *,
     signature: Signature | None = None,
     name: str | None = None,
+    lasting: bool = True,
 ) -> Traced:
-    """Trace ``function(*args, **kwargs)``; see the module docstring."""
+    """Trace ``function(*args, **kwargs)``; see the module docstring.
+
+    ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
+    while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
+    """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
     names = signature.names(in_tree)
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"), NumpyApi())
+    ctx.made = []
     entries: list[Leaf] = []
     inputs: list[Any] = []
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):
@@ -214,12 +362,10 @@ def trace_function(
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else
                       Tracer(ctx, param, weak=kind == "number", argument=True))
+    draws = Draws(function) if lasting else None
     try:
         with ctx.activate():
-            traced_args, traced_kwargs = tree.unflatten(in_tree, inputs)
-            result = function(*traced_args, **traced_kwargs)
-            values, out_tree, out_kinds = _results(ctx, function, result)
-        ctx.graph.results = values
+            out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError) as problem:
         hidden = _hidden(ctx, problem)
@@ -228,8 +374,27 @@ def trace_function(
         raise hidden from None
     finally:
         ctx.alive = False
-    return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, tuple(ctx.captures),
+    captures = tuple(ctx.captures)
+    inputs.clear()
+    ctx.forget()
+    check_leaks(ctx.made, function)
+    if draws is not None:
+        draws.check()
+    return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables))
+
+
+def _record(
+    ctx: TraceContext, function: Callable[..., Any], in_tree: tree.TreeDef, inputs: list[Any],
+    signature: Signature,
+) -> tuple[tree.TreeDef, tuple[str, ...]]:
+    """Run the function and give its results to the graph; their structure and kinds."""
+    arguments = tree.unflatten(in_tree, inputs)
+    args, kwargs = arguments
+    result = function(*args, **kwargs)
+    check_unchanged(arguments, in_tree, inputs, signature.names, function)
+    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result)
+    return out_tree, out_kinds
 
 
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
@@ -289,10 +454,17 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Tracer], in_tr
                      weak=x.weak) for x in operands]
     try:
         with ctx.activate():
-            values, out_tree, kinds = _results(
-                ctx, function, function(*tree.unflatten(in_tree, inputs)))
+            args = tree.unflatten(in_tree, inputs)
+            result = function(*args)
+            check_unchanged(args, in_tree, inputs, _operands, function)
+            values, out_tree, kinds = _results(ctx, function, result)
     finally:
         ctx.alive = False
     ctx.graph.results = values
-    return Region(ctx.graph, tuple(tracer for _, tracer in ctx.closure), out_tree,
-                  tuple(kind == "number" for kind in kinds))
+    closure = tuple(tracer for _, tracer in ctx.closure)
+    ctx.forget()
+    return Region(ctx.graph, closure, out_tree, tuple(kind == "number" for kind in kinds))
+
+
+def _operands(structure: tree.TreeDef) -> list[str]:
+    return [f"operand {path}" for path in tree.paths(structure)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -42,8 +43,8 @@ class Operation:
 class Tracer(ArrayMethods):
     """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
 
-    __slots__ = ("_argument", "_changed", "_ctx", "_index", "_root", "_seen", "_value",
-                 "_version", "weak")
+    __slots__ = ("__weakref__", "_argument", "_changed", "_ctx", "_index", "_root", "_seen",
+                 "_value", "_version", "weak")
 
     def __init__(
         self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
@@ -56,6 +57,8 @@ class Tracer(ArrayMethods):
         self._index: Any = None              # the index it was taken with,
         self._seen = 0                       # and the root's version at that time
         self._version = 0
+        if ctx.made is not None:
+            ctx.made.append(ref(self))
 
     # -- what it is -----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from ..passes import grad as reverse
 from . import tree
 from .context import TraceContext, context_for
 from .eager import run_eagerly
+from .lost import check_unchanged
 from .operand import cast, is_weak, to_tracer
 from .scope import current
 from .source import user_loc
@@ -65,10 +66,13 @@ def value_and_grad(
         leaves, structure = tree.flatten(tuple(args[at] for at in numbers))
 
         def call(tracked: list[Any]) -> Any:
+            given = tree.unflatten(structure, tracked)
             replaced = list(args)
-            for at, arg in zip(numbers, tree.unflatten(structure, tracked), strict=True):
+            for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
-            return function(*replaced, **kwargs)
+            out = function(*replaced, **kwargs)
+            check_unchanged(given, structure, tracked, _differentiated, function)
+            return out
 
         value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
         found = tree.unflatten(structure, gradients)
@@ -88,14 +92,13 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     leaves, structure = tree.flatten(primals)
     ctx = _context(primals)
     with _tracking(ctx, leaves) as (arguments, tracked):
-        out = function(*tree.unflatten(structure, arguments))
+        given = tree.unflatten(structure, arguments)
+        out = function(*given)
+        check_unchanged(given, structure, arguments, _differentiated, function)
     outputs, out_tree = tree.flatten(out)
 
     def pull(cotangent: Any) -> Any:
-        given, its_tree = tree.flatten(cotangent)
-        if its_tree != out_tree:
-            raise error("W102", f"the cotangent is {its_tree!r}, the result {out_tree!r}",
-                        locs=user_loc(), hint="give a nest of the structure of the result")
+        given = tree.matched(out_tree, cotangent)
         found = ctx.apply(_pull_back, (outputs, given, tracked))
         return tree.unflatten(structure, found)
 
@@ -149,7 +152,7 @@ def stop_gradient(x: Any) -> Any:
     """The same nest, through which no gradient flows; plain arrays are returned as they are."""
     def stop(leaf: Any) -> Any:
         ctx = context_for((leaf,))
-        if ctx is None or not isinstance(leaf, (Tracer, Variable)):
+        if ctx is None or not isinstance(leaf, (Tracer, Variable, np.ndarray)):
             return leaf
         return ctx.apply(lambda: ctx.emit("stop_gradient", to_tracer(leaf)), ())
 
@@ -165,6 +168,10 @@ def _context(args: Any) -> TraceContext:
     """The trace that records a call with these arguments, of which there is one."""
     ctx = context_for(tree.leaves(args))
     return current() if ctx is None else ctx
+
+
+def _differentiated(structure: tree.TreeDef) -> list[str]:
+    return [f"argument {path}" for path in tree.paths(structure)]
 
 
 def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:

@@ -1,10 +1,11 @@
 """Nests of arrays: dict, list, tuple, namedtuple, dataclass, None and registered classes.
 
 ``flatten`` takes a nest apart into its leaves and a ``TreeDef``, which is hashable and puts the
-leaves back together. Dicts are taken in the order of their sorted keys, so that two dicts with the
-same keys are alike however they were filled; None is a nest without leaves.
+leaves back together. Dicts keep their own order, so dicts of the same keys in another order are
+other structures; where several nests are taken together (``map``), dicts are matched by key. None
+is a nest without leaves.
 
-    flatten({"b": 1, "a": (2, None)})   ->   [2, 1], {'a': (*, None), 'b': *}
+    flatten({"b": 1, "a": (2, None)})   ->   [1, 2], {'b': *, 'a': (*, None)}
 """
 
 from __future__ import annotations
@@ -18,37 +19,60 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
+from .exact import UnhashableError, exact
+from .source import user_loc
 
 _HANDLERS = "__weft_tree__"
+_TEXTS = frozenset({str})  # tuples of these are their own keys
+_DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
 
 
 class Static:
-    """Wraps a value that belongs to the structure of a nest and not to its leaves."""
+    """Wraps a value that belongs to the structure of a nest and not to its leaves.
 
-    __slots__ = ("value",)
+    Two of them are alike if their keys are equal: by default, if the values are of one type and
+    the same to the last bit. Raises DTypeError (W112) for a value that is not hashable.
+    """
 
-    def __init__(self, value: Hashable) -> None:
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any, key: Hashable = None) -> None:
         self.value = value
+        self.key = key if key is not None else static_key(value, "a static value")
+
+
+def static_key(value: Any, what: str) -> Hashable:
+    """The key by which a static value selects code. Raises DTypeError (W112) if it has none."""
+    try:
+        return exact(value)
+    except UnhashableError as problem:
+        raise error("W112", f"{what} must be hashable, and objects of class {problem} are not",
+                    locs=user_loc(), hint="use tuples instead of lists and dicts, and pass arrays "
+                                          "as arguments that are traced") from None
 
 
 class TreeDef:
-    """The structure of a nest; equal structures are equal and hash alike."""
+    """The structure of a nest; equal structures are equal and hash alike.
 
-    __slots__ = ("_hash", "children", "count", "kind", "meta")
+    ``meta`` is what rebuilds a level besides its children; ``key`` stands for it in comparisons.
+    """
+
+    __slots__ = ("_hash", "children", "count", "key", "kind", "meta")
 
     def __init__(
-        self, kind: type | None, meta: Hashable = None, children: tuple[TreeDef, ...] = ()
+        self, kind: type | None, meta: Any = None, children: tuple[TreeDef, ...] = (),
+        key: Hashable = None,
     ) -> None:
-        self.kind, self.meta, self.children = kind, meta, children
+        self.kind, self.meta, self.children, self.key = kind, meta, children, key
         self.count: int = sum([child.count for child in children]) if kind is not None else 1
-        self._hash = hash((kind, meta, children))
+        self._hash = hash((kind, key, children))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         return (isinstance(other, TreeDef) and self._hash == other._hash
-                and self.kind is other.kind and self.meta == other.meta
+                and self.kind is other.kind and self.key == other.key
                 and self.children == other.children)
 
     def __hash__(self) -> int:
@@ -58,7 +82,7 @@ class TreeDef:
         if self.kind is None:
             return "*"
         if self.kind is Static:
-            return f"Static({self.meta[1]!r})"  # type: ignore[index]
+            return f"Static({self.meta!r})"
         if self.kind is type(None):
             return "None"
         parts = []
@@ -90,40 +114,63 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
     if taken is None:
         leaves.append(tree)
         return LEAF
-    children, meta = taken
-    return TreeDef(kind, meta, tuple([_flatten(child, leaves) for child in children]))
+    children, meta, key = taken
+    return TreeDef(kind, meta, tuple([_flatten(child, leaves) for child in children]), key)
 
 
-def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Hashable] | None:
-    """The children and the remaining description of one level; None for a leaf."""
+def flatten_again(tree: Any, before: TreeDef) -> tuple[list[Any], TreeDef]:
+    """``flatten`` of what ``unflatten(before, ...)`` gave, static values of it included."""
+    leaves: list[Any] = []
+    return leaves, _flatten_again(tree, before, leaves)
+
+
+def _flatten_again(tree: Any, before: TreeDef, leaves: list[Any]) -> TreeDef:
+    if before.kind is Static and tree is before.meta:
+        return before
+    kind = type(tree)
+    taken = _take(kind, tree) if kind is before.kind and kind not in _PLAIN else None
+    if taken is None or taken[2] != before.key:
+        return _flatten(tree, leaves)
+    children = [*taken[0]]
+    if len(children) != len(before.children):
+        return _flatten(tree, leaves)
+    return TreeDef(kind, taken[1], tuple([
+        _flatten_again(child, old, leaves)
+        for child, old in zip(children, before.children, strict=True)]), taken[2])
+
+
+def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
+    """The children of one level, what else it is made of, and the key of that; None for a leaf."""
     if kind is tuple or kind is list:
-        return tree, None
-    if kind is dict or kind is OrderedDict or kind is defaultdict:
-        keys = tuple(_sorted(tree))
-        meta = (keys, tree.default_factory) if kind is defaultdict else keys
-        return [tree[key] for key in keys], meta
+        return tree, None, None
+    if kind in _DICTS:
+        keys = tuple(tree)
+        if kind is defaultdict:
+            meta = keys, tree.default_factory
+            return tree.values(), meta, exact(meta)
+        plain = _TEXTS.issuperset(builtins.map(type, keys))
+        return tree.values(), keys, keys if plain else exact(keys)
     if tree is None:
-        return (), None
+        return (), None, None
     if kind is Static:
-        return (), (type(tree.value), tree.value)
+        return (), tree.value, tree.key
     handlers = kind.__dict__.get(_HANDLERS)
     if handlers is not None:
         children, meta = handlers[0](tree)
-        return children, meta
+        return children, meta, static_key(meta, f"the description of {kind.__name__}")
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
-        return tree, None
+        return tree, None, None
     if "__dataclass_fields__" in kind.__dict__:
         names, static = _dataclass_fields(kind)
         kept = tuple([(name, getattr(tree, name)) for name in static])
-        return [getattr(tree, name) for name in names], kept
+        return [getattr(tree, name) for name in names], kept, tuple(
+            [static_key(value, f"{kind.__name__}.{name}") for name, value in kept])
     return None
 
 
-def _sorted(keys: Iterable[Any]) -> list[Any]:
-    try:
-        return sorted(keys)
-    except TypeError:  # keys of several types
-        return sorted(keys, key=lambda key: (type(key).__name__, repr(key)))
+def is_nest(value: Any) -> bool:
+    """True for what ``flatten`` takes apart."""
+    return type(value) not in _PLAIN and _take(type(value), value) is not None
 
 
 def _dataclass_fields(kind: type) -> tuple[list[str], list[str]]:
@@ -160,7 +207,7 @@ def _unflatten(structure: TreeDef, source: Iterator[Any], missing: object) -> An
     if kind is type(None):
         return None
     if kind is Static:
-        return meta[1]
+        return meta
     if kind is defaultdict:
         return defaultdict(meta[1], zip(meta[0], children, strict=True))
     if issubclass(kind, dict):
@@ -196,16 +243,59 @@ def structure(tree: Any) -> TreeDef:
 def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """A nest of the results of ``function`` on the leaves of nests of one structure.
 
-    Raises ShapeError (W102) if their structures differ.
+    Dicts are matched by key; the result has the order of the first nest. Raises ShapeError (W102)
+    if the structures differ.
+
+    >>> map(lambda p, g: p - g, {"w": 5, "b": 7}, {"b": 1, "w": 2})
+    {'w': 3, 'b': 6}
     """
     first, shape = flatten(tree)
-    others = []
-    for other in rest:
-        found, its_shape = flatten(other)
-        if its_shape != shape:
-            raise error("W102", f"nests of different structure: {shape!r} and {its_shape!r}")
-        others.append(found)
+    others = [matched(shape, other) for other in rest]
     return unflatten(shape, builtins.map(function, first, *others))
+
+
+def matched(shape: TreeDef, nest: Any) -> list[Any]:
+    """The leaves of a nest in the order of ``shape``, where its dicts may have another one.
+
+    Raises ShapeError (W102) if it differs in anything else.
+    """
+    found, its_shape = flatten(nest)
+    if its_shape == shape:
+        return found
+    order: list[int] = []
+    if not _match(shape, its_shape, 0, order):
+        raise error("W102", f"nests of different structure: {shape!r} and {its_shape!r}",
+                    locs=user_loc(), hint="give nests with the same keys, lengths and classes")
+    return [found[at] for at in order]
+
+
+def _match(wanted: TreeDef, given: TreeDef, start: int, order: list[int]) -> bool:
+    """Append where the leaves of ``wanted`` are among those of ``given``, which are counted from
+    ``start``; False if the two differ in more than the order of keys."""
+    if wanted.kind is not given.kind or len(wanted.children) != len(given.children):
+        return False
+    if wanted.kind is None:
+        order.append(start)
+        return True
+    starts = [start]
+    for child in given.children:
+        starts.append(starts[-1] + child.count)
+    places: Sequence[int] = range(len(given.children))
+    if wanted.kind in _DICTS:
+        at = {key: place for place, key in enumerate(_keys(given))}
+        if {*at} != {*_keys(wanted)} or (
+                wanted.kind is defaultdict and wanted.meta[1] != given.meta[1]):
+            return False
+        places = [at[key] for key in _keys(wanted)]
+    elif wanted.key != given.key:
+        return False
+    return all(_match(child, given.children[place], starts[place], order)
+               for child, place in zip(wanted.children, places, strict=True))
+
+
+def _keys(structure: TreeDef) -> tuple[Any, ...]:
+    keys: tuple[Any, ...] = structure.meta[0] if structure.kind is defaultdict else structure.meta
+    return keys
 
 
 def register(
@@ -246,7 +336,7 @@ def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
     The forms are leaf, none, static, list, tuple, dict, namedtuple, dataclass, and custom for
     a registered class, with positions, keys or field names.
     """
-    kind, meta = structure.kind, structure.meta
+    kind = structure.kind
     simple = {None: "leaf", type(None): "none", Static: "static"}.get(kind)
     if simple is not None:
         return simple, ()
@@ -255,7 +345,7 @@ def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
     if kind in (list, tuple):
         return kind.__name__, places
     if issubclass(kind, dict):
-        return "dict", meta[0] if kind is defaultdict else meta  # type: ignore[index, return-value]
+        return "dict", _keys(structure)
     if _HANDLERS in kind.__dict__:
         return "custom", places
     if hasattr(kind, "_fields"):

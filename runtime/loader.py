@@ -60,10 +60,16 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Loaded:
         Error: (W403) the folder is no artifact, or one for other versions, another CPU or
             another platform; (W404) it was exported where there was no linker.
     """
+    return Loaded(*opened(path, threads))
+
+
+def opened(
+    path: str | os.PathLike[str], threads: int | None
+) -> tuple[Path, Mapping[str, Any], ctypes.CDLL, int]:
+    """What a ``Loaded`` is made of; see ``load``."""
     folder = Path(path)
     manifest = _manifest(folder)
-    library = _library(folder, manifest)
-    return Loaded(folder, manifest, library, threads or thread_limit())
+    return folder, manifest, _library(folder, manifest), threads or thread_limit()
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

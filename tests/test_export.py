@@ -562,7 +562,7 @@ def test_any_object_with_the_fields_will_do() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "message"), [
-    ({"a": (1, None, [2])}, "x must be a dict with the keys 'a', 'b', got dict with 'a'"),
+    ({"a": (1, None, [2])}, "x must be a dict with the keys 'b', 'a', got dict with 'a'"),
     ({"a": (1, None, [2, 3]), "b": 4}, r"x\['a'\]\[2\] must be a list of 1, got a list of 2"),
     ({"a": (1, 0, [2]), "b": 4}, r"x\['a'\]\[1\] must be None"),
     (3, "x must be a dict"),
@@ -598,7 +598,8 @@ def test_public_export(tmp_path: Path) -> None:
     assert found["all"] == wanted["all"]
     assert type(found["all"][1]) is float
     assert loaded.inputs == ["p['x']", "scale"]
-    assert loaded.outputs == ["all[0]", "all[1]", "y"]
+    assert loaded.outputs == ["y", "all[0]", "all[1]"]
+    assert list(found) == list(wanted) == ["y", "all"]
     assert isinstance(loaded, Loaded)
     assert re.search(r"float \*p_x,.*\n\s+double scale,", (path / "layer.h").read_text())
 

@@ -273,8 +273,9 @@ def test_arguments_are_never_changed() -> None:
 
     def function(x: Any, params: Any) -> Any:
         x += 1
-        params["w"] -= x
-        return x, params
+        w = params["w"]
+        w -= x
+        return x, {"w": w}
 
     got = run_eagerly(function, (x, params))
     np.testing.assert_array_equal(got[1]["w"], -np.ones_like(X))

@@ -164,6 +164,16 @@ def static_argument_is_a_list() -> None:
     f(X, [0, 1])  # here
 
 
+@wrong("W203", TypeError)
+def argument_dict_is_changed() -> None:
+    @weft.compile
+    def step(params: dict[str, Any], g: Any) -> Any:
+        params["w"] = params["w"] - g  # here
+        return np.sum(params["w"])
+
+    step({"w": X}, X)
+
+
 @wrong("W112", TypeError)
 def static_name_is_no_argument() -> None:
     weft.compile(static_argnames="axis")(lambda x, axes: x)  # here

@@ -1,0 +1,328 @@
+"""What tracing would lose or freeze: an error or a warning that names the line."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import gc
+import inspect
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.arange(3.0)
+RNG = np.random.default_rng(0)
+LOG: list[Any] = []
+LATEST: Any = None
+
+
+def marked(function: Callable[..., Any]) -> int:
+    """The line of a function's source that ends in ``# here``."""
+    lines, first = inspect.getsourcelines(function)
+    return next(first + at for at, line in enumerate(lines) if line.rstrip().endswith("# here"))
+
+
+def warned(function: Callable[..., Any], run: Callable[[], Any], *words: str) -> None:
+    """That ``run`` warns once, of the marked line of ``function``, in these words."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run()
+    found = [each for each in caught if issubclass(each.category, weft.TracingWarning)]
+    assert len(found) == 1, [str(each.message) for each in found]
+    assert (found[0].filename, found[0].lineno) == (__file__, marked(function))
+    assert all(word in str(found[0].message) for word in words), str(found[0].message)
+
+
+# -- arguments ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Layer:
+    w: Any
+    note: str = dataclasses.field(default="", metadata={"static": True})
+
+
+def set_item(params: Any) -> Any:
+    params["w"] = params["w"] - 1.0  # here
+    return params["w"]
+
+
+def set_in_place(params: Any) -> Any:
+    params["w"] -= 1.0  # here
+    return params["w"]
+
+
+def add_item(params: Any) -> Any:
+    params["new"] = params["w"] * 2  # here
+    return params["w"]
+
+
+def nested_list(params: Any) -> Any:
+    params["more"][0].append(params["w"] * 2)  # here
+    return params["w"]
+
+
+def set_attribute(params: Any) -> Any:
+    params["layer"].w = params["layer"].w * 2  # here
+    return params["w"]
+
+
+@pytest.mark.parametrize(("function", "what"), [
+    (set_item, r"params\['w'\] was set"), (set_in_place, r"params\['w'\] was set"),
+    (add_item, r"params\['new'\] was added"),
+    (nested_list, r"params\['more'\]\[0\]\[1\] was added"),
+    (set_attribute, r"params\['layer'\]\.w was set")])
+def test_a_changed_argument_is_an_error(function: Any, what: str) -> None:
+    def params() -> Any:
+        return {"w": X, "more": [[X]], "layer": Layer(X)}
+
+    runs = [weft.compile(function), weft.compile(function).trace, weft.grad(
+        lambda p: np.sum(function(p))), lambda p: weft.vjp(function, p),
+        weft.compile(weft.grad(lambda p: np.sum(function(p))))]
+    for run in runs:
+        given = params()
+        with pytest.raises(weft.Error, match="W203") as caught:
+            run(given)
+        assert [loc.line for loc in caught.value.locs] == [marked(function)]
+        assert repr(given) == repr(params())
+    with pytest.raises(weft.Error, match=f"W203: {what} in the traced function, but not in what"):
+        runs[0](params())
+
+
+def test_other_changes_of_arguments() -> None:
+    def swap(d: Any) -> Any:
+        d["a"] = d.pop("a")  # another order
+        return d["b"]
+
+    for function, what in [
+        (lambda d: (d.pop("a"), 1.0)[1], r"d\['a'\] was removed"),
+        (swap, "an argument was changed"),
+        (lambda d: (setattr(d["layer"], "note", "x"), 1.0)[1], "an argument was changed"),
+        (lambda d: (d["deep"][0].clear(), 1.0)[1], r"d\['deep'\]\[0\]\[0\] was removed"),
+    ]:
+        with pytest.raises(weft.Error, match=f"W203: {what}") as caught:
+            weft.compile(function)({"a": X, "b": X, "layer": Layer(X), "deep": [[X]]})
+        assert caught.value.locs[0].line == function.__code__.co_firstlineno
+
+
+def test_copies_may_be_changed() -> None:
+    @weft.compile(static_argnames="names")
+    def function(params: Any, *rest: Any, names: Any = ("a",), **more: Any) -> Any:
+        mine, items = dict(params), [*rest]
+        mine["w"] = mine["w"] * 2
+        items.append(mine.pop("b"))
+        more["extra"] = items  # the function's own dict
+        assert mine.pop("k") == (1, "x")
+        return {**mine, **more}
+
+    given = {"w": X, "b": X + 1, "k": weft.tree.Static((1, "x")), "layer": Layer(X, "note")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = function(given, X, z=X)
+    np.testing.assert_array_equal(found["w"], X * 2)
+    np.testing.assert_array_equal(found["extra"][1], X + 1)
+    assert found["layer"].note == "note"
+
+
+# -- values that outlive their trace ------------------------------------------------------------
+
+
+class Model:
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+
+    @weft.compile
+    def step(self, g: Any) -> Any:
+        self.w = self.w - g  # here
+        return np.sum(self.w)
+
+
+def test_a_value_on_an_object() -> None:
+    model = Model()
+    warned(Model.step.py_func, lambda: model.step(X), "the attribute 'w' of Model", "trace of step",
+           "sub:0 (f64[3])", "Return it from")
+    with pytest.raises(weft.Error, match="W202") as caught:
+        model.step(X[:2])
+    assert marked(Model.step.py_func) in [loc.line for loc in caught.value.locs]
+
+
+def logs(x: Any) -> Any:
+    h = x * 2  # here
+    LOG.append(h)
+    return h + 1
+
+
+def keeps_globally(x: Any) -> Any:
+    global LATEST
+    LATEST = x * 2  # here
+    return LATEST + 1
+
+
+def keeps_in_a_dict(x: Any, cache: Any = {"h": None}) -> Any:  # noqa: B006
+    cache["h"] = x * 2  # here
+    return x
+
+
+def keeps_a_view(x: Any) -> Any:
+    LOG.append((x * 2)[1:])  # here
+    return x
+
+
+@pytest.mark.parametrize(("function", "where"), [
+    (logs, "a list"), (keeps_globally, "the global variable 'LATEST' of"),
+    (keeps_in_a_dict, "a dict, as 'h',"), (keeps_a_view, "a list")])
+def test_values_held_elsewhere(function: Any, where: str) -> None:
+    for run in (lambda: weft.compile(function)(X), lambda: weft.vjp(function, X)):
+        warned(function, run, where, f"after the trace of {function.__name__}")
+        LOG.clear()
+
+
+def test_a_size_and_an_argument_that_are_held() -> None:
+    def function(x: Any) -> Any:  # here
+        LOG.append(x)
+        return x * 2
+
+    warned(function, lambda: weft.compile(function)(X), "x:0 (f64[3])", "a list")
+    LOG.clear()
+
+    def sizes(x: Any) -> Any:  # here
+        LOG.append(x.shape[0])
+        return x * 2
+
+    run = weft.compile(dynamic={"x": {0: "n"}})(sizes)
+    warned(sizes, lambda: run(X), "a size is a traced value", "a list")
+    LOG.clear()
+
+
+def test_what_dies_with_the_trace_is_no_leak() -> None:
+    table = np.ones(3)
+    v = weft.Variable(np.zeros(3))
+
+    @weft.compile
+    def function(d: Any, k: Any) -> Any:
+        def descend(n: int) -> Any:  # a cycle, which holds what it closes over
+            return d["x"] if n == 0 else descend(n - 1) * h
+
+        class Local:
+            pass
+
+        h, here = d["x"] * table, Local()
+        here.me, here.h = here, h  # type: ignore[attr-defined]
+        try:
+            float(h[0])
+        except TypeError as problem:
+            kept = problem
+        v.assign(h)
+        value, grads = weft.value_and_grad(lambda w: np.sum(w * h))(d["x"])
+        _, pull = weft.vjp(lambda w: w * h, d["x"])
+        del kept
+        return descend(3), value, grads, pull(h), h[1:], collections.OrderedDict(d=d, k=k), v
+
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", weft.TracingWarning)
+            function({"x": X}, 2.0)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def test_a_graph_has_no_end() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with (g := weft.Graph()).as_default():
+            x = weft.placeholder("f64", (3,), name="x")
+            y = logs(x)
+        np.testing.assert_array_equal(weft.Session(g).run([LOG[0], y], {x: X})[1], X * 2 + 1)
+    LOG.clear()
+
+
+# -- random numbers -----------------------------------------------------------------------------
+
+
+def draws(x: Any) -> Any:
+    return x + np.random.normal(size=3)  # here
+
+
+def draws_from_a_global(x: Any) -> Any:
+    noise = RNG.normal(size=3)  # here
+    return x + noise
+
+
+def helper(shape: Any) -> Any:
+    return RNG.random(shape)  # here
+
+
+def draws_in_a_helper(x: Any) -> Any:
+    return x + helper(3)
+
+
+def draws_from_python(x: Any) -> Any:
+    return x * random.random()  # here
+
+
+normal = np.random.normal
+
+
+def draws_by_another_name(x: Any) -> Any:
+    return x + normal(size=3)  # here
+
+
+def closes_over() -> Any:
+    rng = np.random.RandomState(0)
+
+    def function(x: Any) -> Any:
+        h = x * 2
+        return h + rng.rand(3)  # here
+
+    return function
+
+
+class Noisy:
+    def __init__(self) -> None:
+        self.rng = random.Random(0)
+
+    @weft.compile
+    def step(self, x: Any) -> Any:
+        h = x * 2
+        return h + self.rng.random()  # here
+
+
+CLOSURE = closes_over()
+
+
+@pytest.mark.parametrize(("function", "source", "label"), [
+    (draws, draws, "np.random was"), (draws_from_a_global, draws_from_a_global, "RNG was"),
+    (draws_in_a_helper, helper, "RNG was"), (draws_from_python, draws_from_python, "random was"),
+    (draws_by_another_name, draws_by_another_name, "np.random was"), (CLOSURE, CLOSURE, "rng was"),
+    (Noisy().step, Noisy.step.py_func, "rng was")])
+def test_numbers_drawn_while_tracing(function: Any, source: Any, label: str) -> None:
+    compiled = function if hasattr(function, "lower") else weft.compile(function)
+    warned(source, lambda: compiled(X), label, "drawn from while", "weft.random.default_rng")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled(X)  # nothing is looked at again
+
+
+def test_what_draws_nothing_is_quiet() -> None:
+    ours = weft.random.default_rng(1)
+
+    @weft.compile
+    def function(x: Any, again: Any = RNG) -> Any:
+        fixed = np.random.default_rng(7).normal(size=3)  # the same at each call in Python, too
+        return x + ours.normal(size=3) * 0 + fixed
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        function(X)
+        # Outside of any trace this is traced at each call, so its numbers are fresh.
+        found = [weft.vjp(lambda w: w * RNG.normal(size=3), X)[0] for _ in range(2)]
+    assert not np.array_equal(*found)
