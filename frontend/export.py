@@ -38,6 +38,7 @@ from ..ir.plan import Launch, Plan
 from ..ir.printer import print_plan
 from ..runtime.checkpoint import write_tensors
 from ..runtime.loader import FORMAT
+from ..runtime.state import cut
 from .pipeline import Stages
 from .trace import Leaf, Traced
 from .tree import TreeDef, level, paths
@@ -82,7 +83,8 @@ class ExportJob:
         keys: Any = keywords.meta
         weights = {capture.param.name.removesuffix(":0"): capture.array
                    for capture in traced.captures}
-        weights |= {name: variable.value for name, variable in traced.variables.items()}
+        values = cut([variable.cell for variable in traced.variables.values()])
+        weights |= dict(zip(traced.variables, values, strict=True))
         return ExportJob(
             stages, args.children, traced.out_tree, tuple(parameters),
             dict(zip(keys, keywords.children, strict=True)),

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
+from .state import Cell, assign, cut
 
 Array = np.ndarray[Any, Any]
 Variables = Mapping[str, Any] | Iterable[Any]
@@ -38,11 +39,11 @@ _STORED = MappingProxyType({
 
 
 def save(path: str | os.PathLike[str], variables: Variables, step: int | None = None) -> None:
-    """Write the values of ``variables``, and ``step``, to the file ``path``.
+    """Write the values that ``variables`` have at one moment, and ``step``, to the file ``path``.
 
     Raises FeedError (W304) if two variables have one name, or for dtypes that the format lacks.
     """
-    arrays = {name: _value(variable) for name, variable in _named(variables).items()}
+    arrays = _values(_named(variables))
     metadata = {"format": _FORMAT}
     if step is not None:
         metadata["step"] = str(int(step))
@@ -52,7 +53,8 @@ def save(path: str | os.PathLike[str], variables: Variables, step: int | None = 
 def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
     """Assign the values in the file ``path`` to ``variables``; the step that was saved, if any.
 
-    NumPy arrays are filled in place. Names in the file that are not asked for are left alone.
+    Variables change all at one moment; NumPy arrays are filled in place. Names in the file that
+    are not asked for are left alone.
 
     Raises:
         FeedError: (W304) a variable is not in the file or has another dtype or shape there.
@@ -61,10 +63,12 @@ def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
     """
     targets = _named(variables)
     found, metadata = _read(Path(path), targets)
+    cells = _cells(targets)
+    assign(list(cells.values()), [np.array(found[name]) for name in cells])
     for name, variable in targets.items():
         if isinstance(variable, np.ndarray):
             variable[...] = found[name]
-        else:
+        elif name not in cells:
             variable.assign(found[name])
     step = metadata.get("step")
     return None if step is None else int(step)
@@ -125,6 +129,20 @@ def _named(variables: Variables) -> dict[str, Any]:
             raise error("W304", f"two variables are named '{variable.name}'",
                         hint="give them names: save(path, {'first': v, 'second': w})")
     return named
+
+
+def _cells(variables: Mapping[str, Any]) -> dict[str, Cell]:
+    """The cells of those that have one."""
+    found = {name: getattr(variable, "cell", None) for name, variable in variables.items()}
+    return {name: cell for name, cell in found.items() if isinstance(cell, Cell)}
+
+
+def _values(variables: Mapping[str, Any]) -> dict[str, Array]:
+    """The values by name; those of variables are of one moment."""
+    cells = _cells(variables)
+    known = dict(zip(cells, cut(list(cells.values())), strict=True))
+    return {name: known[name] if name in known else _value(variable)
+            for name, variable in variables.items()}
 
 
 def _value(variable: Any) -> Array:
