@@ -452,6 +452,49 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 print(any(seen))
 """
 
+SIGNALLED = """
+import signal, threading, numpy as np, weft
+v = weft.Variable(np.zeros((300, 300), np.float32))
+@weft.compile(threads=3)
+def step(x):
+    y = np.tanh(x @ x) @ x
+    v.assign(v + y)
+    return y
+x = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+wanted = step(x)
+v.assign(np.zeros_like(x))
+count = [0]
+
+def handler(*_):
+    count[0] += 1
+
+for number, which in ((signal.SIGALRM, signal.ITIMER_REAL), (signal.SIGPROF, signal.ITIMER_PROF)):
+    signal.signal(number, handler)
+    signal.setitimer(which, 2e-4, 2e-4)
+for _ in range(60):
+    assert np.array_equal(step(x), wanted)
+for which in (signal.ITIMER_REAL, signal.ITIMER_PROF):
+    signal.setitimer(which, 0)
+total = np.zeros_like(x)
+for _ in range(60):
+    total += wanted
+assert np.array_equal(v.numpy(), total) and count[0] > 60, count
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupted = 0
+for number in range(60):
+    v.assign(np.zeros_like(x))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + number % 20))
+        while True:
+            v.assign(np.zeros_like(x))
+            step(x)
+    except KeyboardInterrupt:
+        interrupted += 1
+    assert not v.value.any() or np.array_equal(v.value, wanted)
+print(interrupted, np.array_equal(step(x), wanted))
+"""
+
 FORKED = """
 import os, threading, warnings, numpy as np, weft
 warnings.simplefilter("ignore")
@@ -484,8 +527,8 @@ print("alive")
 
 
 @pytest.mark.parametrize(("program", "wanted"), [
-    (INTERRUPTED, "free"), (HANDLED, "False"), (FORKED, "alive")],
-    ids=["interrupted", "handled", "forked"])
+    (INTERRUPTED, "free"), (HANDLED, "False"), (SIGNALLED, "60 True"),
+    (FORKED, "alive")], ids=["interrupted", "handled", "signalled", "forked"])
 def test_in_a_process_of_its_own(program: str, wanted: str, tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
                          cwd=tmp_path, timeout=100)
