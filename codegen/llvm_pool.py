@@ -5,7 +5,7 @@ its page faults cost more than the loop that fills it. The pool keeps the blocks
 results instead. A block is 64 bytes that begin with its capacity, then the data:
 
     malloc   the kept block that fits best, at most an eighth too large, else a new one
-    free     the newest of at most 8 blocks and 256 MiB; the oldest ones make room
+    free     the newest of at most 64 blocks and 256 MiB; the oldest ones make room
 
 State is one lock and the list. A thread that finds the lock held goes to libc instead of
 waiting, so that a fork in the middle of anything leaves the child with a working program.
@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from .llvm_text import FunctionText
 
 POOLED_BYTES = 1 << 20  # smaller results are left to NumPy: malloc reuses their pages
-_BLOCKS, _BYTES = 8, 256 << 20  # what is kept at most
+# What is kept at most. A step makes new values for all variables and drops the old ones at once, so
+# that the blocks are to be as many as a model's large variables.
+_BLOCKS, _BYTES = 64, 256 << 20
 _HUGE = 4 << 20  # bytes; from here on huge pages are asked for, as NumPy does
 _STATE = ("lock", "count", "bytes", "hits", "misses")  # i64 each, then the kept blocks
 _LIST = 8 * len(_STATE)  # byte offset of the kept blocks, oldest first

@@ -24,6 +24,7 @@ from ..ir.diagnose import Error, ShapeError, error
 from ..ir.interp import run_graph
 from ..ir.types import Device, TensorType
 from ..runtime.executor import Program, Source
+from ..runtime.state import Writer
 from . import tree
 from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
@@ -252,6 +253,9 @@ class Function(Generic[P, R]):
         names = self._signature.names(structure)
         types = tuple(self._signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
+        found = self._made.get(key)
+        if found is not None:  # it does not wait for others to be made
+            return found
         with self._lock:
             found = self._made.get(key)
             if found is not None:
@@ -447,9 +451,13 @@ def _verified(made: Specialisation, given: Sequence[Any]) -> Any:
     """Run the interpreter on the same graph first; raise W601 where native code differs."""
     traced = made.traced
     arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
-    state = {name: variable.value for name, variable in traced.variables.items()}
-    wanted = run_graph(traced.graph, arrays, state)
-    raw = made.program.run(given)
+
+    def both() -> tuple[Sequence[Any], Sequence[Any]]:
+        state = {name: variable.value for name, variable in traced.variables.items()}
+        return run_graph(traced.graph, arrays, state), made.program.run(given)
+
+    # As a writer of all its variables, so that both runs see the same values.
+    wanted, raw = Writer(variable.cell for variable in traced.variables.values()).run(both)
     for at, (got, want) in enumerate(zip(raw, wanted, strict=True)):
         tolerance = 1e-4 if got.dtype.itemsize == 4 else 1e-9
         if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):

@@ -86,22 +86,26 @@ class TraceContext:
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
+        self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
         self._held: dict[int, _Held] = {}
         self._inherited: dict[int, Tracer] = {}
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
         self._busy = False
 
     # -- activation -----------------------------------------------------------------------------
 
     @contextmanager
     def activate(self) -> Iterator[TraceContext]:
-        """Record what the body does, in a fresh name scope."""
+        """Record what the body does, in a fresh name scope; what new nodes of this very graph are
+        to wait for stays."""
+        outer = SCOPE.get()
         trace = ACTIVE.set(self)
-        scope = SCOPE.set(Scope(device=SCOPE.get().device))
+        scope = SCOPE.set(Scope(device=outer.device, after=tuple(
+            [(ctx, node) for ctx, node in outer.after if ctx is self])))
         try:
             yield self
         finally:
@@ -146,13 +150,14 @@ class TraceContext:
         """Run one operation the user wrote. The node of its result is named after the variable it
         is assigned to, else ``stem``, else its op. Errors get the user's line.
         """
-        with self._lock:
+        with self.lock:
             if self._busy:
                 return function(*args, **(options or {}))
             builder, scope = self.builder, SCOPE.get()
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
-            builder.prefix, builder.device, builder.after = scope.prefix, scope.device, scope.after
+            builder.prefix, builder.device = scope.prefix, scope.device
+            builder.after = self._own_nodes(scope.after, builder.locs)
             first = len(self.graph.nodes)
             token = ACTIVE.set(self)
             self._busy = True
@@ -170,6 +175,29 @@ class TraceContext:
             if name and isinstance(result, Tracer) and len(self.graph.nodes) > first:
                 self._name(result.value.node, name, first)
             return result
+
+    def _own_nodes(
+        self, found: Iterable[tuple[TraceContext, Node]], locs: tuple[Loc, ...]
+    ) -> tuple[Node, ...]:
+        """The nodes, which must be of this graph: others do not run when it runs. Raises
+        TracerError (W204)."""
+        nodes = dict.fromkeys(found)
+        for ctx, node in nodes:
+            if ctx is not self:
+                raise error("W204", f"{node.name} belongs to graph '{ctx.graph.name}', not to "
+                                    f"'{self.graph.name}'", locs=locs,
+                            hint="group and wait for operations of one graph; run the others in "
+                                 "a step before")
+        return tuple(node for _, node in nodes)
+
+    def group(self, operations: Iterable[Any], name: str) -> Operation:
+        """One operation for several of this graph, to be found by its name."""
+        with self.lock:
+            found = [pair for item in operations for pair in nodes_of(item)]
+            nodes = self._own_nodes(found, user_loc())
+            label = self.graph.unique_name(SCOPE.get().prefix + name)
+            self.groups[label] = Operation(nodes, label, self)
+            return self.groups[label]
 
     def _name(self, node: Node | None, name: str, first: int) -> None:
         newest = self.graph.nodes[-1]
@@ -254,7 +282,7 @@ class TraceContext:
             return x
         return self.apply(self.capture, (x,))
 
-    def _resource(self, variable: Resource) -> dict[str, Any]:
+    def resource(self, variable: Resource) -> dict[str, Any]:
         """The attributes that name a variable in this graph; names are made unique here."""
         name = self._var_names.get(id(variable))
         if name is None:
@@ -266,7 +294,7 @@ class TraceContext:
 
     def read(self, variable: Resource) -> Tracer:
         """The value of a variable at this point of the program."""
-        attrs = self._resource(variable)
+        attrs = self.resource(variable)
         known = self._reads.get(attrs["var"])
         if known is None:
             name = f"{attrs['var']}/read"
@@ -279,11 +307,11 @@ class TraceContext:
 
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
         """Assign to (``assign_var``) or add to (``update_var``) a variable."""
-        attrs = self._resource(variable)
+        attrs = self.resource(variable)
         name = f"{attrs['var']}/{op.removesuffix('_var')}"
         node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
         self._reads.pop(attrs["var"], None)
-        return Operation((node,), node.name)
+        return Operation((node,), node.name, self)
 
     @contextmanager
     def waiting(self, *operations: Operation) -> Iterator[None]:
@@ -298,7 +326,7 @@ class TraceContext:
     @contextmanager
     def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:
         """Let reads of these variables give these tracers, until the variables are written."""
-        names = {self._resource(variable)["var"]: tracer
+        names = {self.resource(variable)["var"]: tracer
                  for variable, tracer in substitutes.items()}
         saved = {name: self._reads.get(name) for name in names}
         self._reads.update(names)
@@ -350,11 +378,17 @@ def device(spec: str | Device | None) -> Iterator[None]:
 
 @contextmanager
 def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
-    """Let nodes made in the body run after these operations or values; None drops outer ones."""
+    """Let nodes made in the body run after these operations or values; None drops outer ones.
+
+    Raises TracerError (W204) where a node would wait for one of another graph.
+    """
     scope = SCOPE.get()
-    after: dict[Node, None] = dict.fromkeys(scope.after if operations is not None else ())
+    after = dict.fromkeys(scope.after if operations is not None else ())
     for item in operations or ():
         after.update(dict.fromkeys(nodes_of(item)))
+    ctx = ACTIVE.get()
+    if ctx is not None:
+        ctx._own_nodes(after, user_loc())
     token = SCOPE.set(replace(scope, after=tuple(after)))
     try:
         yield
@@ -403,16 +437,21 @@ def after(value: Any, operations: Sequence[Operation]) -> Any:
     return ctx.apply(record, ())
 
 
-def nodes_of(item: Any) -> tuple[Node, ...]:
-    """The nodes behind an operation or a tracer."""
+def nodes_of(item: Any) -> list[tuple[TraceContext, Node]]:
+    """The nodes behind an operation or a tracer, with their graph."""
     if isinstance(item, Operation):
-        return item.nodes
+        return [(item.ctx, node) for node in item.nodes if item.ctx is not None]
     if isinstance(item, Tracer):
-        return (item.value.node,) if item.value.node is not None else ()
-    raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value")
+        return [(item.ctx, item.value.node)] if item.value.node is not None else []
+    raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value",
+                locs=user_loc())
 
 
 def group(*operations: Any, name: str = "group") -> Operation:
-    """One operation that stands for several; fetching it runs them all."""
-    nodes = dict.fromkeys(node for item in operations for node in nodes_of(item))
-    return Operation(tuple(nodes), name)
+    """One operation that stands for several; fetching it, by itself or by name, runs them all.
+
+    Raises TracerError (W204) if they are of several graphs.
+    """
+    contexts = [ctx for item in operations for ctx, _ in nodes_of(item)]
+    ctx = ACTIVE.get() or next(iter(contexts), None)
+    return Operation((), name, None) if ctx is None else ctx.group(operations, name)

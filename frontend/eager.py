@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.interp import run_graph
+from ..ir.op import Effect
+from ..runtime.state import Writer, commit, cut
 from . import tree
 from .trace import Signature, Traced, trace_function
 
@@ -30,12 +32,17 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
     arrays = [np.asarray(leaf, entry.type.dtype.numpy)
               for leaf, entry in zip(leaves, traced.leaves, strict=True) if entry.param is not None]
     arrays += [capture.array for capture in traced.captures]
-    before = {name: variable.value for name, variable in traced.variables.items()}
-    state: dict[str, Any] = dict(before)
-    results = run_graph(traced.graph, arrays, state)
-    for name, variable in traced.variables.items():
-        if state[name] is not before[name]:
-            variable.value = np.array(state[name])
+    cells = {name: variable.cell for name, variable in traced.variables.items()}
+    written = {name: cells[name] for name in dict.fromkeys(
+        node.attrs["var"] for node in traced.graph.nodes if node.op.effect is Effect.WRITES)}
+
+    def step() -> list[Any]:
+        state: dict[str, Any] = dict(zip(cells, cut(list(cells.values())), strict=True))
+        results = run_graph(traced.graph, arrays, state)
+        commit(list(written.values()), [np.array(state[name]) for name in written])
+        return results
+
+    results = Writer(written.values()).run(step)
     # NumPy's functions give scalars, not arrays without dims.
     return tree.unflatten(traced.out_tree, [
         array.item() if kind == "number" else array[()]

@@ -7,7 +7,7 @@
 The code is for ``x86-64-v3`` (Intel's Haswell, AMD's Zen and all later ones; on ARM, any 64-bit
 CPU) unless a target is named. A variable that the function assigns becomes an argument, which may
 be NULL for the exported value, and a result, its new value: the state of a C program is its own,
-and what it does with it is plain to see. Manifest last: a folder without one is not finished.
+and what it does with it is plain to see. A new artifact takes the place of an old one as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -37,7 +36,9 @@ from ..ir.index import symbols_of
 from ..ir.plan import Launch, Plan
 from ..ir.printer import print_plan
 from ..runtime.checkpoint import write_tensors
+from ..runtime.files import new_folder
 from ..runtime.loader import FORMAT
+from ..runtime.state import cut
 from .pipeline import Stages
 from .trace import Leaf, Traced
 from .tree import TreeDef, level, paths
@@ -45,6 +46,7 @@ from .tree import TreeDef, level, paths
 Array = np.ndarray[Any, Any]
 
 NATIVE = "native"
+_MANIFEST = "manifest.json"
 _SUFFIXES = (".o", ".h", ".so", ".safetensors", ".plan")
 
 
@@ -82,7 +84,8 @@ class ExportJob:
         keys: Any = keywords.meta
         weights = {capture.param.name.removesuffix(":0"): capture.array
                    for capture in traced.captures}
-        weights |= {name: variable.value for name, variable in traced.variables.items()}
+        values = cut([variable.cell for variable in traced.variables.values()])
+        weights |= dict(zip(traced.variables, values, strict=True))
         return ExportJob(
             stages, args.children, traced.out_tree, tuple(parameters),
             dict(zip(keys, keywords.children, strict=True)),
@@ -111,7 +114,8 @@ def _output_names(traced: Traced) -> tuple[str, ...]:
 def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
     """Compile ``job`` and write it to the folder ``path``, whose name becomes the C name.
 
-    An artifact that is there already is replaced. Without a linker there is no ``.so``: C
+    An artifact that is there already is replaced as a whole, or not at all if anything goes wrong;
+    other files in its folder stay. Without a linker there is no ``.so``: C
     programs do not need it, and ``weft.load`` says how to make it.
 
     Raises:
@@ -126,8 +130,8 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
     plan = stages.plan_for(target)
     _check(plan)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{file}.", dir=folder.parent) as temporary:
-        made = Path(temporary)
+    own = [f"{file}{suffix}" for suffix in _SUFFIXES]
+    with new_folder(folder, [*own, _MANIFEST], _MANIFEST) as made:
         weights, offsets = _write_weights(job, plan, made / f"{file}.safetensors")
         artifact = _artifact(job, plan, target, file, (weights, offsets))
         code = compile_object(emit_artifact(artifact), target, stages.options.opt)
@@ -142,8 +146,7 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
                 raise
         manifest = _manifest(job, artifact, file, offsets)
         manifest["sha256"] = hashlib.sha256(code.object).hexdigest()
-        (made / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        _move(made, folder, file)
+        (made / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return folder
 
 
@@ -305,16 +308,3 @@ def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:
                     hint="pass and return dicts, lists, tuples, namedtuples or dataclasses")
     items = {form: [list(pair) for pair in zip(keys, children, strict=True)]}
     return items if form == "dict" else items | {"name": structure.kind.__name__}
-
-
-def _move(made: Path, folder: Path, file: str) -> None:
-    """Put the new files in the place of old ones, the manifest last."""
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").unlink(missing_ok=True)
-    for suffix in _SUFFIXES:
-        fresh = made / f"{file}{suffix}"
-        if fresh.exists():
-            os.replace(fresh, folder / fresh.name)
-        else:
-            (folder / fresh.name).unlink(missing_ok=True)
-    os.replace(made / "manifest.json", folder / "manifest.json")

@@ -23,6 +23,10 @@ from .scope import active
 from .source import user_loc
 from .spec import Spec
 from .tracer import Operation, Tracer
+from .variable import Variable
+
+Element = Value | tuple[Node, ...] | Variable
+"""What can be fetched: a value, an operation's nodes, a variable as it is when the step ends."""
 
 
 class Graph(TraceContext):
@@ -47,36 +51,48 @@ class Graph(TraceContext):
             spec = Spec.parse(dtype)
         else:
             spec = Spec(dtype, () if shape is None else shape)
-        label = self.graph.unique_name(name or "placeholder")
-        value = Value(spec.type(label), f"{label}:0")
-        self.graph.params.append(value)
-        tracer = Tracer(self, value, argument=True)
-        self.placeholders.append(tracer)
-        return tracer
+        with self.lock:
+            label = self.graph.unique_name(name or "placeholder")
+            value = Value(spec.type(label), f"{label}:0")
+            self.graph.params.append(value)
+            tracer = Tracer(self, value, argument=True)
+            self.placeholders.append(tracer)
+            return tracer
 
-    def find(self, name: str) -> Value | Node:
-        """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder or captured array
-        goes by either. Raises FeedError (W301) with the names that come close."""
+    def find(self, name: str) -> Value | Node | Operation | Variable:
+        """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder, captured array
+        or variable goes by either, a group by its name. Raises FeedError (W301) with the names
+        that come close."""
+        with self.lock:
+            found = self._find(name)
+            if found is not None:
+                return found
+            known = [*(value.name for value in self.graph.values()), *self.groups, *self.variables]
+        close = difflib.get_close_matches(name, known, 3)
+        raise error("W301", f"no value '{name}' in graph '{self.graph.name}'", locs=user_loc(),
+                    hint=f"did you mean {' or '.join(close)}?" if close else
+                         "list the names with [v.name for v in g.graph.values()]")
+
+    def _find(self, name: str) -> Value | Node | Operation | Variable | None:
         for value in self.graph.params:
             if name in (value.name, value.name.removesuffix(":0")):
                 return value
         for node in self.graph.nodes[self._seen:]:
             self._named[node.name] = node
         self._seen = len(self.graph.nodes)
-        stem, _, port = name.rpartition(":")
         if name in self._named:
             return self._named[name]
+        stem, _, port = name.rpartition(":")
         if stem in self._named and port.isdigit():
             results = self._named[stem].results
             if int(port) < len(results):
                 return results[int(port)]
-        close = difflib.get_close_matches(name, [value.name for value in self.graph.values()], 3)
-        raise error("W301", f"no value '{name}' in graph '{self.graph.name}'", locs=user_loc(),
-                    hint=f"did you mean {' or '.join(close)}?" if close else
-                         "list the names with [v.name for v in g.graph.values()]")
+        variable: Variable | None = self.variables.get(name.removesuffix(":0"))
+        return variable if variable is not None else self.groups.get(name)
 
-    def element(self, item: Any) -> Value | tuple[Node, ...]:
-        """What a fetch or feed means: a tracer's value, the nodes of an operation, a name.
+    def element(self, item: Any) -> Element:
+        """What a fetch or feed means: a tracer's value, the nodes of an operation, a variable, or
+        what has that name.
 
         Raises FeedError (W301) for an item that is not of this graph.
         """
@@ -86,10 +102,17 @@ class Graph(TraceContext):
                             locs=user_loc(), hint="feed and fetch values of the session's graph")
             return item.value
         if isinstance(item, Operation):
+            if item.nodes and item.ctx is not self:
+                raise error("W301", f"{item.name} is not in graph '{self.graph.name}'",
+                            locs=user_loc(), hint="fetch operations of the session's graph")
             return item.nodes
+        if isinstance(item, Variable):
+            return item
         if isinstance(item, str):
             found = self.find(item)
-            return found if isinstance(found, Value) else (found,)
+            if isinstance(found, Operation):
+                return found.nodes
+            return (found,) if isinstance(found, Node) else found
         raise error("W301", f"{type(item).__name__} can be neither fed nor fetched",
                     locs=user_loc(), hint="use traced values, operations and names")
 

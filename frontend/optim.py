@@ -11,6 +11,7 @@ variable, also while tracing.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +26,8 @@ from .transforms import variable_gradients
 from .variable import Variable
 
 State = dict[str, Any]
+
+_MAKING = threading.RLock()  # so that two threads that take a first step make one set of slots
 
 
 class Optimizer(ABC):
@@ -88,10 +91,9 @@ class Optimizer(ABC):
         count = None
         operations = []
         if self.counts:
-            if self._steps is None:
-                self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
-            operations.append(self._steps.assign_add(1))
-            count = self._steps[()]
+            steps = self._counter()
+            operations.append(steps.assign_add(1))
+            count = steps[()]
         for variable, grad in zip(variables, grads, strict=True):
             slots = {name: self._slot(variable, name) for name in self.slots}
             new, updated = self.step(grad, {name: v[...] for name, v in slots.items()},
@@ -100,13 +102,20 @@ class Optimizer(ABC):
             operations += [slot.assign(updated[name]) for name, slot in slots.items()]
         return after(value, operations)
 
+    def _counter(self) -> Variable:
+        with _MAKING:
+            if self._steps is None:
+                self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
+            return self._steps
+
     def _slot(self, variable: Variable, name: str) -> Variable:
         key = (id(variable), name)
-        if key not in self._variables:
-            self._variables[key] = Variable(np.zeros(variable.shape, variable.dtype),
-                                            name=f"{variable.name}/{name}", trainable=False)
-            self._kept.append(variable)
-        return self._variables[key]
+        with _MAKING:
+            if key not in self._variables:
+                self._variables[key] = Variable(np.zeros(variable.shape, variable.dtype),
+                                                name=f"{variable.name}/{name}", trainable=False)
+                self._kept.append(variable)
+            return self._variables[key]
 
     @property
     def variables(self) -> list[Variable]:

@@ -150,14 +150,13 @@ class Stages:
                                  tuple(map(_plain_dim, slot.type.shape)))
                        for kind, slot in zip(kinds, plan.params, strict=True))
         outputs = tuple(OutputSpec(slot.type.dtype.name,
-                                   tuple(_entry_dim(self.sized(dim)) for dim in slot.type.shape),
-                                   given=bool(slot.var)) for slot in plan.results)
-        returned = sum(not output.given for output in outputs)
+                                   tuple(_entry_dim(self.sized(dim)) for dim in slot.type.shape))
+                        for slot in plan.results)
         work = sum(1 for _ in plan.steps)
         sizes = [slot.type.size for slot in (*plan.params, *plan.results)]
         small = work <= 2 and all(isinstance(size, int) and size <= 4096 for size in sizes)
         return EntrySpec(plan.name, inputs, outputs, self.symbols,
-                         single=self.single and returned == 1,
+                         single=self.single and len(outputs) == 1,
                          arena=plan.arena if isinstance(plan.arena, int) else None,
                          release_gil=not small)
 

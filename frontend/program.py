@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codegen.llvm_jit import Jit
 from ..ir.index import Dim, evaluate
-from ..runtime.executor import Program, Source, State
+from ..runtime.executor import Program, Source
 from ..runtime.native_call import (
     Argument,
     CtypesCall,
@@ -21,6 +21,7 @@ from ..runtime.native_call import (
 )
 from ..runtime.threads import follow_thread_limit, thread_limit
 from .pipeline import Stages, build
+from .variable import Variable
 
 
 @cache
@@ -37,8 +38,8 @@ def signature_of(stages: Stages) -> Signature:
     plan, entry = stages.plan, stages.entry
     inputs = tuple(Argument(spec.kind, spec.dtype, spec.shape) for spec in entry.inputs)
     outputs = tuple(Result(slot.type.dtype.name,
-                           tuple(_size(stages.sized(dim)) for dim in slot.type.shape),
-                           given=bool(slot.var)) for slot in plan.results)
+                           tuple(_size(stages.sized(dim)) for dim in slot.type.shape))
+                    for slot in plan.results)
     return Signature(plan.name, inputs, outputs, stages.symbols, entry.single, entry.arena,
                      release_gil=True)
 
@@ -63,7 +64,7 @@ def paused_collector() -> Iterator[None]:
 def make_program(
     stages: Stages,
     sources: Sequence[Source] | None = None,
-    variables: Mapping[str, State] | None = None,
+    variables: Mapping[str, Variable] | None = None,
 ) -> Program:
     """Compile ``stages`` and bind its parameters.
 
@@ -77,11 +78,11 @@ def make_program(
     kinds = tuple(spec.kind for spec in entry.inputs)
     checked = CtypesCall(signature_of(stages), lookup, keep=machine, threads=threads)
     native = native_call(plan.name, lookup, _support(machine.keep), keep=machine, threads=threads)
-    states = variables or {}
-    held = [states[slot.var] for slot in plan.params if slot.var]
+    cells = {name: variable.cell for name, variable in (variables or {}).items()}
+    held = [cells[slot.var] for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources
     program = Program(plan, native or checked, checked, sources=[*given, *held], kinds=kinds,
-                      written=states)
+                      written=cells)
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program

@@ -22,7 +22,7 @@ class Scope:
 
     prefix: str = ""
     device: Device | None = None
-    after: tuple[Node, ...] = ()
+    after: tuple[tuple[TraceContext, Node], ...] = ()
 
 
 ACTIVE: ContextVar[TraceContext | None] = ContextVar("weft_active_trace", default=None)

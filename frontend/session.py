@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.graph import Node, Value
+from ..ir.graph import Builder, Node, Value
+from ..ir.graph import Graph as IRGraph
+from ..ir.ops import OPS
 from ..ir.types import TensorType
 from ..passes.prune import prune
 from ..runtime.executor import Program, Source
 from . import tree
 from .boundary import boundary
-from .graph import Graph
+from .graph import Element, Graph
 from .pipeline import Options, Stages
 from .program import make_program, paused_collector
 from .scope import active
@@ -31,16 +33,18 @@ from .variable import Variable
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """One (feeds, fetches) set: its stages, its program, and where its results go."""
+    """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
 
     stages: Stages
     program: Program
+    feeds: tuple[Value, ...]
 
 
 class Session:
     """Runs parts of ``graph`` (default: the graph that is being built).
 
-    Sessions may be used from several threads; steps that write a variable take turns.
+    Sessions may be used from several threads; steps that write a variable take turns, and only
+    who needs a program that is being compiled waits for it.
     """
 
     def __init__(self, graph: Graph | None = None, *, threads: int | None = None,
@@ -52,7 +56,7 @@ class Session:
         self.graph = found
         self._options = Options(opt, target, threads)
         self._compiled: dict[Any, Compiled] = {}
-        self._lock = threading.RLock()
+        self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
 
     def __enter__(self) -> Session:
         return self
@@ -67,13 +71,14 @@ class Session:
     @property
     def launches(self) -> int:
         """How many kernels have been launched through this object."""
-        return sum(made.program.launches for made in self._compiled.values())
+        return sum(made.program.launches for made in list(self._compiled.values()))
 
     @boundary
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Values of ``fetches``: a nest of traced values, variables, operations and names.
 
-        The result has the nest's structure; an operation gives None. Feeds are converted to the
+        The result has the nest's structure. An operation gives None. A variable gives the value
+        that it has when the step ends, with all that the step assigns. Feeds are converted to the
         dtype of what they feed where that is safe. Raises W301 for an unknown name, W302 for a
         placeholder that is needed and not fed, W303 for a value that does not fit.
 
@@ -113,9 +118,9 @@ class Session:
     def _run(self, fetches: Any, feeds: list[Value], arrays: list[Any]) -> Any:
         elements, structure = self._fetched(fetches)
         made = self._compile(elements, feeds)
-        given = [_convert(value, array) for value, array in zip(feeds, arrays, strict=True)]
-        results = iter(made.program.run(given))
-        leaves = [next(results) if isinstance(element, Value) else None for element in elements]
+        given = {value: _convert(value, array) for value, array in zip(feeds, arrays, strict=True)}
+        results = iter(made.program.run([given[value] for value in made.feeds]))
+        leaves = [None if isinstance(element, tuple) else next(results) for element in elements]
         return tree.unflatten(structure, [leaf[()] if leaf is not None and leaf.ndim == 0 else leaf
                                           for leaf in leaves])
 
@@ -123,50 +128,80 @@ class Session:
         element = self.graph.element(key)
         if isinstance(element, Value):
             return element
+        if isinstance(element, Variable):
+            raise error("W301", f"{element.name} is a variable and cannot be fed", locs=user_loc(),
+                        hint="assign to it, or feed what was read of it")
         node = element[0]
         if len(node.results) != 1:
             raise error("W301", f"{node.name} is an operation and cannot be fed", locs=user_loc())
         return node.results[0]
 
-    def _fetched(self, fetches: Any) -> tuple[list[Value | tuple[Node, ...]], tree.TreeDef]:
+    def _fetched(self, fetches: Any) -> tuple[list[Element], tree.TreeDef]:
         leaves, structure = tree.flatten(fetches)
-        elements: list[Value | tuple[Node, ...]] = []
+        elements: list[Element] = []
         for leaf in leaves:
-            if isinstance(leaf, Variable):
-                with self._lock, self.graph.as_default():
-                    leaf = self.graph.read(leaf)
             element = self.graph.element(leaf)
-            if isinstance(leaf, str) and not isinstance(element, Value):
+            if isinstance(leaf, str) and isinstance(element, tuple) and len(element) == 1:
                 # A node by its bare name is its value, if it has just one.
                 results = element[0].results
                 element = results[0] if len(results) == 1 else element
             elements.append(element)
         return elements, structure
 
-    def _compile(
-        self, elements: list[Value | tuple[Node, ...]], feeds: list[Value]
-    ) -> Compiled:
-        key = (tuple(id(e) if isinstance(e, Value) else tuple(map(id, e)) for e in elements),
-               tuple(map(id, feeds)))
-        with self._lock:
+    def _compile(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+        # With the number of feeds, since one that is given twice is an error.
+        key = tuple(map(_identity, elements)), frozenset(map(id, feeds)), len(feeds)
+        made = self._compiled.get(key)
+        if made is not None:
+            return made
+        with self._making.setdefault(key, threading.RLock()):
             made = self._compiled.get(key)
             if made is None:
                 made = self._compiled[key] = self._make(elements, feeds)
-            return made
+        self._making.pop(key, None)
+        return made
 
-    def _make(self, elements: list[Value | tuple[Node, ...]], feeds: list[Value]) -> Compiled:
-        captures = {capture.param: capture.array for capture in self.graph.captures}
-        fetches: list[Value | Node] = []
-        for element in elements:
-            fetches += [element] if isinstance(element, Value) else list(element)
-        hidden = [param for param in captures if param not in feeds]
-        pruned = prune(self.graph.graph, feeds, fetches, implicit=hidden)
+    def _make(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+        with self.graph.lock:  # it may be growing
+            captures = {capture.param: capture.array for capture in self.graph.captures}
+            fetches: list[Value | Node] = []
+            for element in elements:
+                if not isinstance(element, Variable):
+                    fetches += [element] if isinstance(element, Value) else list(element)
+            hidden = [param for param in captures if param not in feeds]
+            pruned = prune(self.graph.graph, feeds, fetches, implicit=hidden)
+            self._read_last(pruned.graph, elements)
+            variables = dict(self.graph.variables)
         sources: list[Source] = list(range(len(feeds)))
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
         stages = Stages(pruned.graph, self._options)
         with paused_collector():
-            return Compiled(stages, make_program(stages, sources, self.graph.variables))
+            program = make_program(stages, sources, variables)
+        return Compiled(stages, program, tuple(feeds))
+
+    def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:
+        """Put the reads of fetched variables at the end of a pruned graph, and so not into the
+        user's: what was built last, and what it waits for, does not matter to them."""
+        builder = Builder(graph, OPS, share=False, fold=False)
+        others = iter(graph.results)
+        results = []
+        for element in elements:
+            if isinstance(element, Variable):
+                attrs = self.graph.resource(element)
+                graph.variables[attrs["var"]] = attrs["type"]
+                node = builder.emit(OPS["read_var"], (), attrs, name=f"{attrs['var']}/read")
+                results.append(node.results[0])
+            elif isinstance(element, Value):
+                results.append(next(others))
+        graph.results = results
+
+
+def _identity(element: Element) -> Any:
+    """What tells elements apart; all of it lives as long as a program of theirs."""
+    if isinstance(element, tuple):
+        return tuple(map(id, element))
+    return id(element.cell) if isinstance(element, Variable) else id(element)
 
 
 def _convert(value: Value, given: Any) -> Any:

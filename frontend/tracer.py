@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Operation:
     """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
 
-    def __init__(self, nodes: tuple[Node, ...], name: str) -> None:
-        self.nodes, self.name = nodes, name
+    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: TraceContext | None) -> None:
+        self.nodes, self.name, self.ctx = nodes, name, ctx
 
     def __repr__(self) -> str:
         return f"Operation<{self.name}>"

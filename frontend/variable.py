@@ -3,8 +3,8 @@
 In traced code it reads as an array (``v @ x``, ``v[0]``, ``np.sum(v)``) and assignments become
 nodes of the graph; outside of any trace it is its value, and assignments happen at once.
 
-The value is an array that is never written after it is stored: assigning swaps a reference, so a
-reader in another thread sees a whole old or a whole new value.
+The value is an array that is never written after it is stored: assigning swaps a reference, and
+``runtime.state`` has the rules that all who read or replace values follow.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
+from ..runtime.state import Cell, Writer, commit, moment
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import user_loc
@@ -52,8 +53,7 @@ class Variable(ArrayMethods):
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None
         self.trainable = trainable
-        self.lock = threading.RLock()  # held by who replaces the value
-        self.value = array
+        self.cell = Cell(array)
         self.name = self._register(name or "Variable")
 
     def _register(self, stem: str) -> str:
@@ -69,18 +69,12 @@ class Variable(ArrayMethods):
 
     @property
     def value(self) -> Array:
-        """The array itself; not to be written to. Setting it swaps the reference."""
-        return self._value
-
-    @value.setter
-    def value(self, array: Array) -> None:
-        array = np.asarray(array)
-        array.flags.writeable = False
-        self._value = array
+        """The array itself, read-only; it stays as it is when the variable changes."""
+        return self.cell.value
 
     def numpy(self) -> Array:
         """A copy of the value."""
-        return self._value.copy()
+        return self.value.copy()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -88,15 +82,16 @@ class Variable(ArrayMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._value.shape
+        shape: tuple[int, ...] = self.value.shape
+        return shape
 
     @property
     def ndim(self) -> int:
-        return self._value.ndim
+        return self.value.ndim
 
     @property
     def size(self) -> int:
-        return self._value.size
+        return self.value.size
 
     def __repr__(self) -> str:
         return f"Variable<{self.type} {self.name!r}>"
@@ -124,8 +119,11 @@ class Variable(ArrayMethods):
         if ctx is not None:
             return ctx.apply(ctx.api.assign, (self, value, op))
         array = self._fitting(value)
-        with self.lock:
-            self.value = self._value + array if op == "update_var" else array
+
+        def commit_it() -> None:
+            commit([self.cell], [np.asarray(self.value + array) if op == "update_var" else array])
+
+        Writer([self.cell]).run(commit_it)
         return self
 
     def _fitting(self, value: Any) -> Array:
@@ -153,14 +151,16 @@ class Variable(ArrayMethods):
             raise error("W201", f"variable {self.name} is traced: a plain array of it is not known "
                                 "before the function runs", locs=user_loc(), types=[self.type],
                         hint="use it as it is, without np.asarray")
-        return np.array(self._value, dtype)
+        return np.array(self.value, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = self._context(inputs)
         if ctx is not None:
             return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
                              stem=ctx.api.stem(ufunc))
-        return getattr(ufunc, method)(*_values(inputs), **_values(options))
+        with moment():
+            inputs, options = _values(inputs), _values(options)
+        return getattr(ufunc, method)(*inputs, **options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
@@ -172,18 +172,20 @@ class Variable(ArrayMethods):
                              stem=function.__name__)
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented  # the tracer among the operands takes over
-        return function(*_values(args), **_values(options))
+        with moment():
+            args, options = _values(args), _values(options)
+        return function(*args, **options)
 
     def __getitem__(self, index: Any) -> Any:
         ctx = self._context(index if isinstance(index, tuple) else (index,))
         if ctx is not None:
             return ctx.apply(ctx.api.getitem, (self, index))
-        return self._value[_values(index)].copy()
+        return self.value[_values(index)].copy()
 
     def astype(self, dtype: Any, **_: Any) -> Any:
         """The elements converted to another dtype."""
         ctx = ACTIVE.get()
-        return self._value.astype(dtype) if ctx is None else ctx.apply(ctx.api.astype,
+        return self.value.astype(dtype) if ctx is None else ctx.apply(ctx.api.astype,
                                                                        (self, dtype))
 
     @property
@@ -200,7 +202,7 @@ class Variable(ArrayMethods):
         return ctx
 
     def __len__(self) -> int:
-        return len(self._value)
+        return len(self.value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self[at] for at in range(len(self))])

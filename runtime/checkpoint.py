@@ -3,16 +3,15 @@
     weft.save("model.safetensors", variables, step=100)
     step = weft.restore("model.safetensors", variables)
 
-The file is written beside its destination, forced to disk, then renamed over it: whenever the
-machine stops, there is the old checkpoint or the new one. Restoring looks at every name, dtype
-and shape first and assigns after that, so a checkpoint that does not fit changes nothing.
+Whenever the machine stops, there is the old checkpoint or the new one (``files``). Restoring
+looks at every name, dtype and shape first and assigns after that, so a checkpoint that does not
+fit changes nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import secrets
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +21,8 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
+from .files import new_file
+from .state import Cell, assign, cut
 
 Array = np.ndarray[Any, Any]
 Variables = Mapping[str, Any] | Iterable[Any]
@@ -38,11 +39,12 @@ _STORED = MappingProxyType({
 
 
 def save(path: str | os.PathLike[str], variables: Variables, step: int | None = None) -> None:
-    """Write the values of ``variables``, and ``step``, to the file ``path``.
+    """Write the values that ``variables`` have at one moment, and ``step``, to the file ``path``.
 
-    Raises FeedError (W304) if two variables have one name, or for dtypes that the format lacks.
+    Raises FeedError (W304) if two variables have one name, for arrays without names, and for
+    dtypes that the format lacks.
     """
-    arrays = {name: _value(variable) for name, variable in _named(variables).items()}
+    arrays = _values(_named(variables))
     metadata = {"format": _FORMAT}
     if step is not None:
         metadata["step"] = str(int(step))
@@ -52,7 +54,8 @@ def save(path: str | os.PathLike[str], variables: Variables, step: int | None = 
 def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
     """Assign the values in the file ``path`` to ``variables``; the step that was saved, if any.
 
-    NumPy arrays are filled in place. Names in the file that are not asked for are left alone.
+    Variables change all at one moment; NumPy arrays are filled in place. Names in the file that
+    are not asked for are left alone.
 
     Raises:
         FeedError: (W304) a variable is not in the file or has another dtype or shape there.
@@ -61,10 +64,12 @@ def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
     """
     targets = _named(variables)
     found, metadata = _read(Path(path), targets)
+    cells = _cells(targets)
+    assign(list(cells.values()), [np.array(found[name]) for name in cells])
     for name, variable in targets.items():
         if isinstance(variable, np.ndarray):
             variable[...] = found[name]
-        else:
+        elif name not in cells:
             variable.assign(found[name])
     step = metadata.get("step")
     return None if step is None else int(step)
@@ -74,57 +79,60 @@ def write_tensors(
     path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: Mapping[str, str]
 ) -> None:
     """Write a safetensors file; the old one stays until the new one is safely on disk."""
-    from safetensors.numpy import save_file
-
-    path = Path(path)
-    dense = {}
-    for name, array in arrays.items():
-        if _type(array).dtype.name not in _STORED.values():
+    codes = {dtype: code for code, dtype in _STORED.items()}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    dense: list[Array] = []
+    offset = 0
+    # The largest elements first, so that all are aligned.
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
+        dtype = _type(array).dtype.name
+        if dtype not in codes:
             raise error("W304", f"{name} has dtype {array.dtype}, which safetensors files lack",
                         hint="convert it before it is saved")
-        # Of other memory orders the library writes the wrong elements.
-        dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # The library makes files that only their owner can read; others are to read them, too.
-    mode = _make(temporary)
-    try:
-        save_file(dense, temporary, dict(metadata))
-        temporary.chmod(mode)
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync(path.parent)  # the rename itself
-
-
-def _make(path: Path) -> int:
-    """Make an empty file; the mode that new files have here."""
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        return stat.S_IMODE(os.fstat(handle).st_mode)
-    finally:
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        header[name] = {"dtype": codes[dtype], "shape": array.shape,
+                        "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+        dense.append(np.require(array, array.dtype.newbyteorder("="), ("C", "A")))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    with new_file(Path(path)) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in dense:
+            file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _named(variables: Variables) -> dict[str, Any]:
     """The variables by name."""
-    if isinstance(variables, Mapping):
-        return dict(variables)
     named: dict[str, Any] = {}
-    for variable in list[Any](variables):
-        if named.setdefault(variable.name, variable) is not variable:
-            raise error("W304", f"two variables are named '{variable.name}'",
+    if isinstance(variables, Mapping):
+        pairs = list(variables.items())
+    else:
+        alone = hasattr(variables, "name") or isinstance(variables, np.ndarray)
+        pairs = [(getattr(variable, "name", None), variable)
+                 for variable in ([variables] if alone else list[Any](variables))]
+    for name, variable in pairs:
+        if not isinstance(name, str) or name == "__metadata__":
+            raise error("W304", f"{type(variable).__name__} without a name" if name is None else
+                                f"{name!r} cannot be the name of a variable",
+                        hint="give names: {'w': first, 'b': second} in place of a list")
+        if named.setdefault(name, variable) is not variable:
+            raise error("W304", f"two variables are named '{name}'",
                         hint="give them names: save(path, {'first': v, 'second': w})")
     return named
+
+
+def _cells(variables: Mapping[str, Any]) -> dict[str, Cell]:
+    """The cells of those that have one."""
+    found = {name: getattr(variable, "cell", None) for name, variable in variables.items()}
+    return {name: cell for name, cell in found.items() if isinstance(cell, Cell)}
+
+
+def _values(variables: Mapping[str, Any]) -> dict[str, Array]:
+    """The values by name; those of variables are of one moment."""
+    cells = _cells(variables)
+    known = dict(zip(cells, cut(list(cells.values())), strict=True))
+    return {name: known[name] if name in known else _value(variable)
+            for name, variable in variables.items()}
 
 
 def _value(variable: Any) -> Array:

@@ -1,18 +1,17 @@
 """Run a compiled plan: arguments in, results out, variables read before and committed after.
 
-A step that writes variables computes into spare buffers and swaps references once the program has
-succeeded: a failed step leaves every variable as it was, and a concurrent reader sees a whole old
-or a whole new value. Steps that write a variable take turns; all others run side by side.
+New values of variables are results like all others, in memory of their own, and committed once the
+program has succeeded: a failed step leaves every variable as it was. Steps that write a variable
+take turns from their reading on, or for the commit alone if they read none of those they write;
+all others run side by side. ``state`` has the rules.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from itertools import count
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -21,17 +20,9 @@ from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.interp import bind_dims
 from ..ir.plan import NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .native_call import Array, CtypesCall, NativeCall
+from .state import Cell, Writer, commit, cut
 
-
-class State(Protocol):
-    """A variable as the executor sees it."""
-
-    name: str
-    value: Array
-    lock: threading.RLock
-
-
-Source = int | Array | State
+Source = int | Array | Cell
 
 _MOST_BYTES = 1 << 60  # more than any machine has
 
@@ -40,7 +31,8 @@ class Program:
     """A plan, its native call and where each of the plan's parameters comes from.
 
     ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
-    a closed-over array, or a variable; ``kinds`` its form: array, float, int or bool.
+    a closed-over array, or a variable's cell; ``kinds`` its form: array, float, int or bool.
+    ``written`` has the cells of the variables that the plan writes, by name.
     """
 
     def __init__(
@@ -51,29 +43,30 @@ class Program:
         *,
         sources: Sequence[Source],
         kinds: Sequence[str],
-        written: Mapping[str, State],
+        written: Mapping[str, Cell],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches, self._each = 0, plan.launches
-        self._sources, self._kinds = list(sources), list(kinds)
-        self._count = sum(isinstance(source, int) for source in self._sources)
-        self._written = [(written[slot.var], slot) for slot in plan.results if slot.var]
-        # Always in one order, so that steps that write several variables cannot deadlock.
-        states = sorted({id(state): state for state, _ in self._written}.items())
-        self._locks = [state.lock for _, state in states]
-        self._spare: dict[int, Array] = {}
+        self._kinds = list(kinds)
+        self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
+        self._read = tuple(source for source in sources if isinstance(source, Cell))
+        self._count = sum(isinstance(source, int) for source in sources)
+        self._order = _order(sources)
+        # Results for the caller come first.
+        self._written = [written[slot.var] for slot in plan.results if slot.var]
+        self._returned = len(plan.results) - len(self._written)
+        self._writer = Writer(self._written)
+        self._updates = not set(self._written).isdisjoint(self._read)
 
     @property
     def stateless(self) -> bool:
         """True if results depend on the arguments and closed-over arrays alone."""
-        return not self._written and all(isinstance(source, (int, np.ndarray))
-                                         for source in self._sources)
+        return not self._written and not self._read
 
     @property
     def direct(self) -> Callable[..., Any]:
         """Calls of a stateless program straight to native code: arguments to raw results."""
-        call = self._call
-        held = tuple(source for source in self._sources if isinstance(source, np.ndarray))
+        call, held = self._call, self._held
         if not held:
             return call
         # Closed-over arrays come after the arguments.
@@ -101,62 +94,50 @@ class Program:
         """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
         if len(leaves) != self._count:
             return NotImplemented
-        return self._run(leaves, lambda args, targets: NotImplemented)
+        return self._run(leaves, _no_retry)
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
-        """One step; ``otherwise(args, targets)`` gives the results where the call has none."""
+        """One step; ``otherwise(args)`` gives the results where the call has none."""
         if not self._written:
-            return self._step(leaves, (), otherwise)
-        with ExitStack() as stack:
-            for lock in self._locks:
-                stack.enter_context(lock)
-            targets = tuple(self._target(at) for at in range(len(self._written)))
-            results = self._step(leaves, targets, otherwise)
-            if results is NotImplemented:
-                return NotImplemented
-            for at, (state, _) in enumerate(self._written):
-                old, state.value = state.value, targets[at]
-                # Nobody else holds the old value: its memory serves the next step.
-                if sys.getrefcount(old) == 2 and old.base is None:
-                    old.flags.writeable = True
-                    self._spare[at] = old
-            return results
+            return self._step(leaves, otherwise)
+        if self._updates:
+            return self._writer.run(self._update, leaves, otherwise)
+        results = self._step(leaves, otherwise)
+        return results if results is NotImplemented else self._writer.run(self._commit, results)
 
-    def _target(self, at: int) -> Array:
-        spare = self._spare.pop(at, None)
-        if spare is not None:
-            return spare
-        state, slot = self._written[at]
-        return np.empty(state.value.shape, slot.type.dtype.numpy)
+    def _update(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        results = self._step(leaves, otherwise)
+        return results if results is NotImplemented else self._commit(results)
 
-    def _step(
-        self, leaves: Sequence[Any], targets: tuple[Array, ...], otherwise: Callable[..., Any]
-    ) -> Any:
-        args = [leaves[source] if isinstance(source, int) else
-                source if isinstance(source, np.ndarray) else source.value
-                for source in self._sources]
+    def _commit(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        commit(self._written, results[self._returned:])
+        return results[:self._returned]
+
+    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        args = [*leaves, *self._held, *cut(self._read)]
+        if self._order is not None:
+            args = [args[place] for place in self._order]
         self.launches += self._each
-        results = self._call(*args, *targets)
+        results = self._call(*args)
         if results is NotImplemented:
-            results = otherwise(args, targets)
+            results = otherwise(args)
         return (results,) if isinstance(results, np.ndarray) else results
 
-    def _retry(self, args: list[Any], targets: tuple[Array, ...]) -> Any:
+    def _retry(self, args: list[Any]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
         bound = plain_dims(self.plan.params, args)
         fitted = [fit(slot, kind, value, bound)
                   for slot, kind, value in zip(self.plan.params, self._kinds, args, strict=True)]
-        results = self._call(*fitted, *targets)
+        results = self._call(*fitted)
         if results is not NotImplemented:
             return results
         ask_sizes(self.plan, fitted)
         try:
-            ran = self._checked.attempt(*fitted, *targets)
+            ran = self._checked.attempt(*fitted)
         except MemoryError:
             raise no_memory(self.plan, fitted) from None
         if ran is not None and ran[0] == 0:
-            return tuple(array for array, slot in zip(ran[1], self.plan.results, strict=True)
-                         if not slot.var)
+            return tuple(ran[1])
         if ran is not None and ran[0] == NO_MEMORY:
             raise no_memory(self.plan, fitted)
         if ran is None or ran[0] < 0:
@@ -164,6 +145,22 @@ class Program:
                         types=[slot.type for slot in self.plan.params],
                         hint="their sizes must make one solution for the symbolic dims")
         raise check_failed(self.plan.checks[ran[0] - 1])
+
+
+def _no_retry(args: list[Any]) -> Any:
+    return NotImplemented
+
+
+def _order(sources: Sequence[Source]) -> list[int] | None:
+    """Where each parameter is among all arguments, then all arrays, then all cells; None if they
+    are in that order already."""
+    arguments = sum(isinstance(source, int) for source in sources)
+    arrays = count(arguments)
+    cells = count(arguments + sum(isinstance(source, np.ndarray) for source in sources))
+    order = [source if isinstance(source, int) else
+             next(arrays) if isinstance(source, np.ndarray) else next(cells)
+             for source in sources]
+    return None if order == list(range(len(order))) else order
 
 
 def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:

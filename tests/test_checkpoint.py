@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -58,7 +60,7 @@ def test_part_of_a_file(tmp_path: Path) -> None:
     assert b.all()
 
 
-@pytest.mark.parametrize("failing", ["save_file", "fsync", "replace"])
+@pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
 def test_failed_save_leaves_the_old_file(
     failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,14 +68,18 @@ def test_failed_save_leaves_the_old_file(
     save(path, {"a": np.ones(2)}, step=1)
 
     def fail(*args: Any, **options: Any) -> None:
-        if failing == "save_file":  # half a file is there by now
-            Path(args[1]).write_bytes(b"\x10\0\0\0")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(*{"save_file": (safetensors.numpy, "save_file"), "fsync": (os, "fsync"),
-                          "replace": (os, "replace")}[failing], fail)
-    with pytest.raises(OSError, match="no space"):
-        save(path, {"a": np.zeros(2)}, step=2)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if failing == "write":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    else:
+        monkeypatch.setattr(os, failing, fail)
+    try:
+        with pytest.raises(OSError, match=r"no space|too large"):
+            save(path, {"a": np.zeros(2), "large": np.zeros(100_000)}, step=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     monkeypatch.undo()
     a = np.zeros(2)
     assert restore(path, {"a": a}) == 1
@@ -118,7 +124,33 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
 
     with pytest.raises(Error, match="two variables are named 'same'"):
         save(tmp_path / "c", [Named(), Named()])
+    for nameless in ([np.ones(2)], np.ones(2), np.array(1.0), [1.0], {3: np.ones(1)},
+                     {"__metadata__": np.ones(1)}):
+        for use in (save, restore):
+            with pytest.raises(Error, match="name") as caught:
+                use(tmp_path / "c", nameless)
+            assert caught.value.code == "W304" and "{'w': first" in caught.value.hint
     assert os.listdir(tmp_path) == []
+
+
+def test_one_variable_alone(tmp_path: Path) -> None:
+    v = Variable(np.arange(3.0), name="ck_alone")
+    save(tmp_path / "c", v)
+    v.assign(np.zeros(3))
+    restore(tmp_path / "c", v)
+    np.testing.assert_array_equal(v.numpy(), [0, 1, 2])
+
+
+def test_the_largest_elements_come_first(tmp_path: Path) -> None:
+    """So that all are aligned in a file that is mapped, and none between them is left out."""
+    values = {"b": np.ones(3, np.int8), "x": np.ones(2, np.float64), "é": np.ones(5, np.float32)}
+    save(tmp_path / "c", values)
+    data = (tmp_path / "c").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    places = {name: header[name]["data_offsets"] for name in values}
+    assert size % 8 == 0 and places == {"x": [0, 16], "é": [16, 36], "b": [36, 39]}
+    assert len(data) == 8 + size + 39
 
 
 def test_broken_and_missing_files(tmp_path: Path) -> None:

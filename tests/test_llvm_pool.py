@@ -53,13 +53,13 @@ def test_large_results_are_recycled(engine: Engine) -> None:
 def test_pool_is_bounded(engine: Engine) -> None:
     pool, call = engine.support, engine.native(VECTOR, NOTHING).call
     pool.trim_pool()
-    results = [call(np.zeros(MIB // 4 + 20_000 * i, np.float32)) for i in range(12)]
-    latest = [address_of(result) for result in results[-8:]]
+    results = [call(np.zeros(MIB // 4 + 1_000 * i, np.float32)) for i in range(68)]
+    latest = [address_of(result) for result in results[-64:]]
     while results:
         del results[0]
     state = pool.pool_state()
-    assert state.blocks == 8 and state.bytes >= 8 * MIB
-    sizes = [MIB // 4 + 20_000 * i for i in range(4, 12)]
+    assert state.blocks == 64 and state.bytes >= 64 * MIB
+    sizes = [MIB // 4 + 1_000 * i for i in range(4, 68)]
     again = [call(np.zeros(size, np.float32)) for size in sizes]
     assert sorted(map(address_of, again)) == sorted(latest)
     del again

@@ -74,6 +74,29 @@ def _who() -> FunctionText:
     return f
 
 
+def _lame() -> FunctionText:
+    """``count``, slow in workers; the caller waits until ``context[8]`` says that one has begun."""
+    f = FunctionText("void", "lame", BODY)
+    waste = f.alloca("i64", align=8)
+    begun = f("getelementptr i32, ptr %context, i64 8")
+    first = f(f"icmp eq i32 {f.call('i32', 'gettid')}, {f.call('i32', 'getpid')}")
+    f.branch(first, "wait", "work")
+    f.place("wait")
+    f.branch(f(f"icmp eq i32 {f(f'load atomic i32, ptr {begun} acquire, align 4')}, 0"),
+             "wait", "count")
+    f.place("work")
+    f.do(f"store atomic i32 1, ptr {begun} release, align 4")
+    with f.loop("0", str(40_000 * PAUSE)) as k:
+        f.do(f"store volatile i64 {k}, ptr {waste}")
+    f.jump("count")
+    f.place("count")
+    with f.loop("%begin", "%end") as i:
+        p = f(f"getelementptr i32, ptr %context, i64 {i}")
+        f(f"atomicrmw add ptr {p}, i32 1 monotonic")
+    f.ret()
+    return f
+
+
 def _halve() -> FunctionText:
     """``context[i] /= 2`` in float32: zero for a subnormal result where results are flushed."""
     f = FunctionText("void", "halve", BODY)
@@ -151,6 +174,7 @@ class Pool:
             _count("late", 1, 200 * PAUSE),
             _nested(),
             _who(),
+            _lame(),
             _halve(),
             _repeat(),
             _alternate(),
@@ -415,6 +439,23 @@ def scenario_signals(pool: Pool) -> None:
 
 def test_workers_block_signals() -> None:
     _fresh("signals")
+
+
+def scenario_interrupted(pool: Pool) -> None:
+    """Signals end the caller's sleep, but not its waiting."""
+    caught = []
+    signal.signal(signal.SIGALRM, lambda *_: caught.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 2e-4, 2e-4)
+    for _ in range(5):
+        counts = np.zeros(9, np.int32)
+        pool.launch("lame", counts, 2, 2)
+        assert_array_equal(counts[:2], [1, 1])
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert len(caught) >= 5  # Python's part of a handler runs after each launch
+
+
+def test_signals_do_not_end_the_waiting() -> None:
+    _fresh("interrupted")
 
 
 def scenario_no_more_threads(pool: Pool) -> None:

@@ -1,0 +1,164 @@
+"""Files and folders that are written whole or not at all, whenever the machine stops.
+
+What is new is written beside its destination, under a name that ends in ``.weft-partial``, forced
+to disk, and renamed over it; then the folder is forced to disk, too, which is what remembers names.
+
+A writer holds a lock on what it writes, and the system drops the locks of the dead: so the next
+writer can tell what a killed one has left behind from what others are writing now.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_SUFFIX = "weft-partial"
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
+_CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to be written in the body, which takes the place of ``path`` when that ends well."""
+    def make(temporary: Path) -> int:
+        return os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+
+    temporary, handle = _claim(path, make)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)
+            os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path, own: Collection[str], seal: str) -> Iterator[Path]:
+    """A folder to be filled in the body, which takes the place of ``path`` when that ends well.
+
+    ``own`` names the files that it may have; others of an old folder are kept. The two change
+    places in one step of the system. Where that cannot be (some file systems lack it, and this
+    process may work in the folder), ``seal`` is taken away first, the other files are replaced
+    one by one, and the new seal comes last: a folder without one is not whole.
+    """
+    path = path.resolve()  # a link to a folder stays
+
+    def make(temporary: Path) -> int:
+        temporary.mkdir()
+        return os.open(temporary, os.O_RDONLY)
+
+    temporary, handle = _claim(path, make)
+    try:
+        yield temporary
+        for name in os.listdir(temporary):
+            sync(temporary / name)
+        if not path.exists():
+            sync(temporary)
+            os.rename(temporary, path)
+        elif _works_in(path) or not _swapped(temporary, path, own):
+            _replace_files(temporary, path, own, seal)
+        sync(path.parent)
+    finally:
+        os.close(handle)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Force a file or the names in a folder to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _claim(path: Path, make: Callable[[Path], int]) -> tuple[Path, int]:
+    """A new file or folder beside ``path``, and the handle that holds its lock."""
+    _sweep(path)
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.{_SUFFIX}")
+        handle = make(temporary)
+        with suppress(OSError):  # a file system without locks, on which nothing is swept either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if temporary.exists():
+            return temporary, handle
+        os.close(handle)  # another writer found it before it was locked
+
+
+def _sweep(path: Path) -> None:
+    """Remove what writers of ``path`` that are dead have left."""
+    wanted = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{_SUFFIX}")
+    for name in filter(wanted.fullmatch, os.listdir(path.parent)):
+        left = path.with_name(name)
+        with suppress(OSError):  # it is gone already, or its writer lives
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if left.is_dir():
+                    shutil.rmtree(left)
+                else:
+                    left.unlink()
+            finally:
+                os.close(handle)
+
+
+def _works_in(folder: Path) -> bool:
+    with suppress(FileNotFoundError):  # where it works is gone
+        return Path.cwd().is_relative_to(folder)
+    return False
+
+
+def _swapped(new: Path, old: Path, own: Collection[str]) -> bool:
+    """Let two folders change places, the new one with the old one's other files; False if the
+    file system cannot."""
+    others = [name for name in os.listdir(old) if name not in own]
+    for name in others:
+        source, target = old / name, new / name
+        if source.is_dir() and not source.is_symlink():
+            shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+        else:
+            os.link(source, target, follow_symlinks=False)
+    shutil.copystat(old, new)
+    sync(new)
+    return exchange(new, old)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths change places at one moment; False if the system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
+
+
+def _replace_files(new: Path, old: Path, own: Collection[str], seal: str) -> None:
+    (old / seal).unlink(missing_ok=True)
+    sync(old)
+    for name in own:
+        if name == seal:
+            continue
+        if (new / name).exists():
+            os.replace(new / name, old / name)
+        else:
+            (old / name).unlink(missing_ok=True)
+    sync(old)
+    os.replace(new / seal, old / seal)
+    sync(old)

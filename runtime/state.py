@@ -1,0 +1,127 @@
+"""The values of variables, and the one rule by which all code reads and replaces them.
+
+A cell holds one value: an array that nobody writes to once it is in a cell. So whoever got hold
+of a value keeps it unchanged, for as long as he likes; its memory is free when the last holder
+lets go of it, which is Python's to know, and nobody else's.
+
+    cut     the values of several cells at one moment
+    commit  new values for several cells, seen all or not at all
+    Writer  runs an update, from its reading to its commit, while no one else writes its cells
+
+One lock of the process, held for some nanoseconds, makes cuts and commits whole. Each cell has a
+lock of its own for updates, which may take as long as a step: a Writer takes those of all its
+cells before it reads, in the order in which the cells were made. All writers take them in that
+one order, so none waits for another in a circle; readers never take them. The order of all locks:
+compilation, cells by age, the commit lock.
+
+Updates are serial to each other where they write a common cell. A cell that an update only reads
+may be written meanwhile: the update then belongs to the moment of its cut.
+
+Locks are re-entrant, since a signal handler or a finalizer may run a step in the middle of
+another one of the same thread; what it writes to that step's own cells, the step then replaces.
+Neither they nor a KeyboardInterrupt can split a cut or a commit, or leave a lock taken: what must
+not be split is a single call of C code, and Python runs handlers between those only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_COMMITS = threading.RLock()
+_SERIALS = itertools.count()
+_LIVING: WeakSet[Cell] = WeakSet()
+
+_value = operator.attrgetter("value")
+_lock = operator.attrgetter("lock")
+_serial = operator.attrgetter("serial")
+_acquire = operator.methodcaller("acquire")
+_release = operator.methodcaller("release")
+_exhaust = deque[Any](maxlen=0).extend  # runs an iterator to its end
+
+
+class Cell:
+    """The place of one variable's value; see the module docstring. To read it alone, ask for
+    ``value``; to replace it, ``commit``."""
+
+    __slots__ = ("__weakref__", "lock", "serial", "value")
+
+    def __init__(self, value: Array) -> None:
+        self.serial = next(_SERIALS)
+        self.lock = threading.RLock()
+        value.flags.writeable = False
+        self.value = value
+        _LIVING.add(self)
+
+
+def cut(cells: Sequence[Cell]) -> list[Array]:
+    """The values that the cells have at one moment."""
+    if len(cells) < 2:
+        return [cell.value for cell in cells]
+    with _COMMITS:
+        return list(map(_value, cells))
+
+
+def moment() -> AbstractContextManager[Any]:
+    """While the body runs, nothing is committed: what it reads is of one moment."""
+    return _COMMITS
+
+
+def commit(cells: Sequence[Cell], values: Sequence[Array]) -> None:
+    """Give the cells these values, which nobody writes to from now on, all at one moment.
+
+    The caller is a Writer of the cells.
+    """
+    for array in values:
+        array.flags.writeable = False
+    with _COMMITS:
+        old = list(map(_value, cells))
+        _exhaust(map(setattr, cells, itertools.repeat("value"), values))
+    del old  # which frees their memory; under the lock, all others would wait for that
+
+
+class Writer:
+    """Updates of some cells: calls in which no one else writes them."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self.cells = tuple(sorted(set(cells), key=_serial))
+
+    def run(self, update: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """``update(*args, **named)``, with these cells written by nobody else."""
+        taken: list[Any] = []
+        give_back = map(_release, taken)
+        try:
+            # A lock that is acquired is in the list, whatever ends the waiting for the next one.
+            taken.extend(filter(_acquire, map(_lock, self.cells)))
+            return update(*args, **named)
+        finally:
+            _exhaust(give_back)
+
+
+def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
+    """``commit``, for who is no Writer of the cells yet."""
+    Writer(cells).run(commit, cells, values)
+
+
+def _forked() -> None:
+    """In a forked child, no other thread is left to release the locks of its updates."""
+    _COMMITS.release()
+    for cell in list(_LIVING):
+        cell.lock = threading.RLock()
+
+
+os.register_at_fork(before=_COMMITS.acquire, after_in_parent=_COMMITS.release,
+                    after_in_child=_forked)

@@ -1,0 +1,317 @@
+"""Files and folders that are whole at any time, and what writers that were killed leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.runtime import files
+from weft.runtime.checkpoint import restore, save
+from weft.runtime.files import exchange, new_file, new_folder
+
+
+def killed(program: str, where: Path) -> None:
+    """Run a program that kills itself."""
+    run = subprocess.run([sys.executable, "-c", program], cwd=where, capture_output=True,
+                         text=True, timeout=100)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+
+
+SAVE = """
+import os, signal, numpy as np
+from weft.runtime.checkpoint import save
+os.{function} = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+save("c", {{"a": np.zeros(2)}})
+"""
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_what_a_killed_save_leaves_goes_with_the_next(function: str, tmp_path: Path) -> None:
+    save(tmp_path / "c", {"a": np.ones(2)})
+    killed(SAVE.format(function=function), tmp_path)
+    killed(SAVE.format(function=function), tmp_path)
+    assert len(os.listdir(tmp_path)) == 2, "the next save removes what the one before has left"
+    a = np.zeros(2)
+    restore(tmp_path / "c", {"a": a})
+    assert a.all()
+    save(tmp_path / "c", {"a": a})
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    partial = files._SUFFIX
+    others = {".c.20240101", f".d.0badcafe.{partial}", f".c.x.{partial}", f"c.0badcafe.{partial}"}
+    for name in (*others, f".c.0badcafe.{partial}"):
+        (tmp_path / name).touch()
+    save(tmp_path / "c", {"a": np.ones(2)})
+    assert set(os.listdir(tmp_path)) == {*others, "c"}
+
+
+def test_a_living_writer_keeps_its_file(tmp_path: Path) -> None:
+    with new_file(tmp_path / "c") as file:
+        file.write(b"first")
+        save(tmp_path / "c", {"a": np.ones(2)})
+        assert len(os.listdir(tmp_path)) == 2
+    assert (tmp_path / "c").read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["c"]
+
+
+def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, seen = files.fcntl.flock, []
+
+    def late(handle: int, how: int) -> None:
+        if not seen:
+            seen.append(handle)
+            for name in os.listdir(tmp_path):
+                (tmp_path / name).unlink()
+        lock(handle, how)
+
+    monkeypatch.setattr(files.fcntl, "flock", late)
+    save(tmp_path / "c", {"a": np.ones(2)})
+    assert seen and os.listdir(tmp_path) == ["c"]
+
+
+def test_many_writers_of_one_file(tmp_path: Path) -> None:
+    problems: list[BaseException] = []
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(20):
+                save(tmp_path / "c", {"a": np.full(100, float(number))})
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=write, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[0]
+    a = np.zeros(100)
+    restore(tmp_path / "c", {"a": a})
+    assert (a == a[0]).all() and os.listdir(tmp_path) == ["c"]
+
+
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """What is forced to disk, by inode, and what is renamed, in order."""
+    said: list[tuple[str, Any]] = []
+    fsync, replace, rename = os.fsync, os.replace, os.rename
+
+    def synced(handle: int) -> None:
+        found = os.fstat(handle)
+        said.append(("folder" if stat.S_ISDIR(found.st_mode) else "file", found.st_ino))
+        fsync(handle)
+
+    def renamed(function: Any) -> Any:
+        def call(source: Any, target: Any) -> None:
+            function(source, target)
+            said.append(("rename", Path(target)))
+
+        return call
+
+    def exchanged(one: Path, other: Path) -> bool:
+        said.append(("rename", other))
+        return exchange(one, other)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed(replace))
+    monkeypatch.setattr(os, "rename", renamed(rename))
+    monkeypatch.setattr(files, "exchange", exchanged)
+    return said
+
+
+def test_a_save_is_on_disk_before_its_name_and_then_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = watch(monkeypatch)
+    save(tmp_path / "c", {"a": np.ones(2)})
+    inode = (tmp_path / "c").stat().st_ino
+    assert said == [("file", inode), ("rename", tmp_path / "c"),
+                    ("folder", tmp_path.stat().st_ino)]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_is_on_disk_before_its_name_and_then_the_name(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if there:
+        (tmp_path / "m").mkdir()
+    said = watch(monkeypatch)
+    with new_folder(tmp_path / "m", ["x", "seal"], "seal") as made:
+        (made / "x").touch()
+        (made / "seal").touch()
+    at = said.index(("rename", tmp_path / "m"))
+    inodes = {name: (tmp_path / "m" / name).stat().st_ino for name in ("x", "seal")}
+    assert {("file", inodes["x"]), ("file", inodes["seal"])} <= set(said[:at])
+    assert said[at - 1] == ("folder", (tmp_path / "m").stat().st_ino)
+    assert said[at + 1] == ("folder", tmp_path.stat().st_ino)
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+KILLED = """
+import json, os, signal, sys, numpy as np, weft
+from weft.frontend import export
+from weft.runtime import files
+
+def kill(*args, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+w = np.full(3, 2.0)
+function = weft.compile(lambda x: x * w - 1.0)
+for place, name in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        setattr(eval(place), name, kill)
+        weft.export(function, "f64[3]", path="m")
+        os._exit(0)
+    died = os.waitpid(child, 0)[1] == signal.SIGKILL
+    found = sorted(os.listdir("m")) if os.path.exists("m") else []
+    print(json.dumps([name, died, {x: open(f"m/{x}", "rb").read().hex() for x in found}]))
+"""
+WRITING = [("export", "compile_object"), ("export", "header_text"), ("export", "print_plan"),
+           ("export", "link_shared"), ("export.json", "dumps"), ("os", "fsync")]
+
+
+def export_killed(where: Path, places: list[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    """Kill exports at these places; the files of the artifact after each of them."""
+    run = subprocess.run([sys.executable, "-c", KILLED, json.dumps(places)], cwd=where,
+                         capture_output=True, text=True, timeout=100)
+    assert run.returncode == 0, run.stderr
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [(name, died) for name, died, _ in lines] == [(name, True) for _, name in places]
+    return {name: found for name, _, found in lines}
+
+
+def export(path: Path, factor: float) -> None:
+    w = np.full(3, factor)
+    weft.export(weft.compile(lambda x: x * w), "f64[3]", path=path)
+
+
+def test_a_killed_export_leaves_nothing_half_done(tmp_path: Path) -> None:
+    for name, found in export_killed(tmp_path, WRITING).items():
+        assert found == {}, f"killed in {name}"
+    export(tmp_path / "m", 10.0)
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_killed_export_leaves_the_old_artifact_or_the_new_one(tmp_path: Path) -> None:
+    export(tmp_path / "m", 10.0)
+    old = {file.name: file.read_bytes().hex() for file in (tmp_path / "m").iterdir()}
+    for name, found in export_killed(tmp_path, [*WRITING, ("files", "exchange")]).items():
+        assert found == old, f"killed in {name}"
+    assert list(weft.load(tmp_path / "m")(np.ones(3))) == [10, 10, 10]
+    export(tmp_path / "m", 10.0)  # which removes what was left
+    (after,) = export_killed(tmp_path, [("files.shutil", "rmtree")]).values()
+    assert set(after) == set(old) and after["m.o"] != old["m.o"]
+    assert list(weft.load(tmp_path / "m")(np.ones(3))) == [1, 1, 1]
+    export(tmp_path / "m", 5.0)
+    assert os.listdir(tmp_path) == ["m"]
+    assert list(weft.load(tmp_path / "m")(np.ones(3))) == [5, 5, 5]
+
+
+def fill(path: Path, text: str, own: tuple[str, ...] = ("x", "y", "seal")) -> None:
+    with new_folder(path, ["x", "y", "seal"], "seal") as made:
+        for name in own:
+            (made / name).write_text(text)
+
+
+def contents(path: Path) -> dict[str, str]:
+    return {str(file.relative_to(path)): file.read_text()
+            for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("swaps", [True, False])
+def test_a_new_folder_keeps_the_files_of_others(
+    swaps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not swaps:
+        monkeypatch.setattr(files, "exchange", lambda one, other: False)
+    path = tmp_path / "m"
+    fill(path, "old")
+    (path / "main.c").write_text("mine")
+    (path / "deep").mkdir()
+    (path / "deep" / "note").write_text("too")
+    (path / "link").symlink_to("main.c")
+    (path / "gone").symlink_to("nowhere")
+    path.chmod(0o750)
+    fill(path, "new", ("x", "seal"))
+    assert contents(path) == {"x": "new", "seal": "new", "main.c": "mine", "deep/note": "too",
+                              "link": "mine"}
+    assert os.readlink(path / "gone") == "nowhere"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o750
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_link_to_a_folder_stays(tmp_path: Path) -> None:
+    fill(tmp_path / "m", "old")
+    (tmp_path / "latest").symlink_to("m")
+    fill(tmp_path / "latest", "new")
+    assert (tmp_path / "latest").is_symlink()
+    assert contents(tmp_path / "m")["x"] == "new"
+
+
+def test_the_folder_that_a_process_works_in_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "m", "old")
+    monkeypatch.chdir(tmp_path / "m")
+    fill(Path("."), "new")
+    assert contents(Path(".")) == contents(tmp_path / "m") == dict.fromkeys(("x", "y", "seal"),
+                                                                             "new")
+
+
+def test_where_folders_cannot_be_swapped_an_interruption_takes_the_seal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "m", "old")
+    monkeypatch.setattr(files, "exchange", lambda one, other: False)
+    replace, calls = os.replace, []
+
+    def fail(*args: Any) -> None:
+        calls.append(args)
+        if len(calls) == 2:
+            raise OSError("no space")
+        replace(*args)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no space"):
+        fill(tmp_path / "m", "new")
+    assert "seal" not in contents(tmp_path / "m")
+    fill(tmp_path / "m", "newer")
+    assert set(contents(tmp_path / "m").values()) == {"newer"}
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_failures_leave_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "m", "old")
+
+    def fail(*args: Any) -> None:
+        raise OSError("no space")
+
+    for name in ("listdir", "fsync"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(os, name, fail)
+            fill(tmp_path / "m", "new")
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "m", ["x"], "seal") as made:
+        (made / "x").write_text(str(1 // 0))
+    assert set(contents(tmp_path / "m").values()) == {"old"}
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_paths_that_cannot_change_places_say_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        exchange(tmp_path / "none", tmp_path / "neither")
