@@ -28,6 +28,7 @@ from ..ir.types import Device, DType, Loc, TensorType, as_dtype
 from .scope import ACTIVE, SCOPE, Scope
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
+from .views import Layout, track
 
 Array = np.ndarray[Any, Any]
 
@@ -42,7 +43,7 @@ class Api(Protocol):
     def function(self, function: Callable[..., Any], args: tuple[Any, ...],
                  options: dict[str, Any]) -> Any: ...
     def getitem(self, x: Tracer, index: Any) -> Tracer: ...
-    def update(self, x: Tracer, index: Any, value: Any, mode: str) -> Tracer: ...
+    def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer: ...
     def astype(self, x: Any, dtype: Any) -> Tracer: ...
     def assign(self, variable: Any, value: Any, op: str) -> Operation: ...
 
@@ -170,14 +171,20 @@ class TraceContext:
         """Append a node; its (first) result as a tracer."""
         row = OPS[op]
         inputs = [self.value_of(operand) for operand in operands]
-        if row.expand is not None:
-            return Tracer(self, row.expand(self.builder, *inputs, **attrs))
-        return Tracer(self, self.builder.emit(row, inputs, attrs).results[0])
+        result = (row.expand(self.builder, *inputs, **attrs) if row.expand is not None
+                  else self.builder.emit(row, inputs, attrs).results[0])
+        return track(self, Tracer(self, result), row, operands, attrs)
+
+    def tracer(self, value: Value) -> Tracer:
+        """A tracer of a value of this graph."""
+        return Tracer(self, value)
 
     def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
-        return Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        made.layout = Layout(ordered=True, dense=True)
+        return made
 
     def dim(self, dim: Dim) -> Value:
         """The size of a dim as an i64 scalar of this graph."""
@@ -382,7 +389,8 @@ def nodes_of(item: Any) -> tuple[Node, ...]:
     if isinstance(item, Operation):
         return item.nodes
     if isinstance(item, Tracer):
-        return (item.value.node,) if item.value.node is not None else ()
+        node = item.operand().node
+        return (node,) if node is not None else ()
     raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from . import contract, reducing, shaping, ufuncs
+from . import contract, reducing, shaping, ufuncs, views
 from .context import TraceContext
 from .indexing import getitem
 from .operand import (
@@ -99,7 +99,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     for _ in range(n):
         later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = later != earlier if x.dtype == _BOOL else later - earlier
-    return ufuncs.fresh(x)
+    return x
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
@@ -120,7 +120,7 @@ _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType
     np.nan_to_num: nan_to_num, np.round: round_, np.around: round_, np.diff: diff,
     np.select: select, np.result_type: result_type,
     **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
-    np.real: lambda val: ufuncs.fresh(strong(val)),
+    np.real: lambda val: strong(val),
     np.iscomplexobj: lambda x: False, np.isrealobj: lambda x: True,
 })
 
@@ -172,20 +172,23 @@ class NumpyApi:
                    if value is not np._NoValue and not (key == "out" and value is None)
                    and not (key == "where" and value is True)}
         _check_options(name, found, args, options)
-        result = found(*args, **options)
-        if function in shaping.VIEWS and isinstance(result, Tracer) and isinstance(args[0], Tracer):
-            mark_view(result, args[0])
-        return result
+        return found(*args, **options)
 
     def getitem(self, x: Any, index: Any) -> Tracer:
         result = getitem(x, index)
         if not isinstance(x, Tracer):
             return result
-        if result is x or result.value is x.value:
-            result = Tracer(current(), result.value)
-        if isinstance(index, (int, slice, tuple, type(None), type(...))) and result.ndim:
-            mark_view(result, x)
-            result._index = index
+        items = index if isinstance(index, tuple) else (index,)
+        if not all(map(_is_basic, items)) or (
+                result.ndim == 0 and not any(item is Ellipsis for item in items)):
+            return ufuncs.fresh(result)  # a copy; a number, not an array without dims
+        if result is x:  # all of it
+            result = Tracer(current(), current().value_of(x))
+            views.link_whole(result, x)
+        elif views.owner(result) is not views.owner(x):
+            views.link(result, views.Link(x, lambda base: getitem(base, index),
+                                          lambda base, new: update(base, index, new, "set")))
+        result.taken = (x, index)
         return result
 
     def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer:
@@ -202,10 +205,11 @@ class NumpyApi:
         return ctx.write(op, variable, strong(to_tracer(value, dtype)))
 
 
-def mark_view(result: Tracer, base: Tracer) -> None:
-    """Record that NumPy would let ``result`` share the memory of ``base``."""
-    root = base if base._root is None else base._root
-    result._root, result._seen = root, root._version
+def _is_basic(item: Any) -> bool:
+    """True for what makes a view when an array is indexed with it."""
+    if isinstance(item, Tracer):
+        return item.ndim == 0
+    return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
 
 
 def _full_name(function: Callable[..., Any]) -> str:

@@ -1,6 +1,6 @@
 """NumPy's functions that rearrange elements: reshape, transpose, join, split, repeat, pad.
 
-``VIEWS`` are those whose result shares memory with its argument in NumPy.
+A result that NumPy would copy, though it is made of views only, ends in ``fresh``.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .operand import (
 from .scope import current
 from .tracer import Tracer
 from .ufuncs import fresh
+from .views import link_whole
 
 _I64 = np.dtype(np.int64)
 
@@ -48,7 +49,7 @@ def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tr
         raise error("W113", f"order={order!r} is not supported", hint="transpose first")
     x = strong(a)
     wanted = fill_shape(as_shape(shape), x.type.size)
-    return fresh(x) if wanted == x.type.shape else current().emit("reshape", x, shape=wanted)
+    return reshape(x, wanted)
 
 
 def ravel(a: Any, order: str = "C") -> Tracer:
@@ -63,7 +64,7 @@ def transpose(a: Any, axes: Any = None) -> Tracer:
         perm = axes_of(tuple(axes), x.ndim)
         if len(perm) != x.ndim:
             raise error("W121", f"axes {tuple(axes)} do not match an array of {x.ndim} dims")
-    return fresh(x) if x.ndim < 2 else current().emit("transpose", x, perm=perm)
+    return x if x.ndim < 2 else current().emit("transpose", x, perm=perm)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tracer:
@@ -90,13 +91,8 @@ def expand_dims(a: Any, axis: Any) -> Tracer:
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = axes_of(axis, x.ndim + count)
     rest = iter(x.type.shape)
-    return reshape_dims(x, tuple(1 if at in places else next(rest)
+    return reshape(x, tuple(1 if at in places else next(rest)
                                  for at in range(x.ndim + count)))
-
-
-def reshape_dims(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
-    """The array in a shape of index expressions, as another tracer."""
-    return fresh(x) if shape == x.type.shape else reshape(x, shape)
 
 
 def squeeze(a: Any, axis: Any = None) -> Tracer:
@@ -108,19 +104,23 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
     if wide:
         raise error("W102", f"axis {wide[0]} has size {shape[wide[0]]} and cannot be squeezed",
                     types=[x.type], hint="only axes of size 1 can go")
-    return reshape_dims(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
+    return reshape(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
 
 
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
     x, wanted = strong(array), as_shape(shape)
     if len(wanted) < x.ndim:
         raise error("W101", f"{x.type} does not broadcast to fewer dims", types=[x.type])
-    return fresh(broadcast(x, wanted))
+    made = broadcast(x, wanted)
+    if made is x:
+        made = fresh(x)
+        link_whole(made, x, frozen=True)
+    return made
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tracer, ...]:
     shape = common_shape(args)
-    return tuple(fresh(broadcast(strong(x), shape)) for x in args)
+    return tuple(broadcast(strong(x), shape) for x in args)
 
 
 def atleast(rank: int) -> Callable[..., Any]:
@@ -134,7 +134,7 @@ def atleast(rank: int) -> Callable[..., Any]:
                 shape = (1,) * (missing - 1) + shape + (1,) if x.ndim else (1, 1, 1)
             else:
                 shape = (1,) * missing + shape
-            made.append(reshape_dims(x, shape))
+            made.append(reshape(x, shape))
         return made[0] if len(made) == 1 else tuple(made)
 
     return run
@@ -212,16 +212,16 @@ def array_split(
         inner = [as_dim(at) for at in indices_or_sections]
     edges = [None, *map(as_number, inner), None]
     before = (slice(None),) * axis
-    return [fresh(getitem(x, (*before, slice(first, last))))
+    return [getitem(x, (*before, slice(first, last)))
             for first, last in itertools.pairwise(edges)]
 
 
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
     axes = axes_of(axis, x.ndim)
-    return fresh(take_spans(x, [
+    return take_spans(x, [
         Span(dim - 1, -1, dim) if at in axes and dim != 0 else Span(0, 1, dim)
-        for at, dim in enumerate(x.type.shape)]))
+        for at, dim in enumerate(x.type.shape)])
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
@@ -261,7 +261,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     wide = (*shape[:axis + 1], int(repeats), *shape[axis + 1:])
     kept = tuple(at for at in range(len(wide)) if at != axis + 1)
     x = current().emit("broadcast", x, shape=wide, axes=kept)
-    return reshape(x, (*shape[:axis], shape[axis] * int(repeats), *shape[axis + 1:]))
+    return fresh(reshape(x, (*shape[:axis], shape[axis] * int(repeats), *shape[axis + 1:])))
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tracer:
@@ -374,9 +374,18 @@ def _dtype(kind: np.dtype[Any]) -> Any:
 
 
 def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
-          subok: bool = False, ndmin: int = 0, device: Any = None) -> Tracer:
-    made = strong(object)
-    return fresh(made if dtype is None else cast(made, np.dtype(dtype)))
+          subok: bool = False, ndmin: int = 0) -> Tracer:
+    made = asarray(object, dtype, order)
+    made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
+    return fresh(made) if copy else made
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
+            copy: Any = None) -> Tracer:
+    """The array itself if it has the dtype."""
+    made = strong(a)
+    made = made if dtype is None else cast(made, np.dtype(dtype))
+    return fresh(made) if copy else made
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
@@ -398,10 +407,6 @@ def triangle(op: str) -> Callable[..., Any]:
     return run
 
 
-VIEWS = frozenset((np.reshape, np.ravel, np.transpose, np.permute_dims, np.matrix_transpose,
-                   np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.broadcast_to,
-                   np.atleast_1d, np.atleast_2d, np.atleast_3d, np.flip))
-
 TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.reshape: reshape_, np.ravel: ravel, np.transpose: transpose, np.swapaxes: swapaxes,
     np.matrix_transpose: lambda x: swapaxes(x, -1, -2), np.moveaxis: moveaxis,
@@ -414,8 +419,8 @@ TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.take_along_axis: take_along_axis, np.zeros_like: _like(0), np.ones_like: _like(1),
     np.empty_like: _like(0), np.full_like: full_like, np.zeros: _filled(0), np.ones: _filled(1),
     np.empty: _filled(0), np.full: full, np.eye: eye, np.identity: lambda n, dtype=float: eye(
-        n, dtype=dtype), np.arange: arange, np.array: array, np.asarray: array,
-    np.asanyarray: array, np.copy: copy, np.tril: triangle("le"), np.triu: triangle("ge"),
+        n, dtype=dtype), np.arange: arange, np.array: array, np.asarray: asarray,
+    np.asanyarray: asarray, np.copy: copy, np.tril: triangle("le"), np.triu: triangle("ge"),
     np.permute_dims: transpose, np.shape: lambda a: strong(a).shape,
     np.ndim: lambda a: len(shape_of(a)),
     np.size: lambda a, axis=None: strong(a).size if axis is None else strong(a).shape[axis],

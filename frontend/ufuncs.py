@@ -35,6 +35,7 @@ from .operand import (
 )
 from .scope import current
 from .tracer import Tracer
+from .views import Layout
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
@@ -50,7 +51,9 @@ _LN2 = 0.6931471805599453
 
 def fresh(x: Tracer) -> Tracer:
     """Another tracer of the same value: NumPy would have made a new array here."""
-    return Tracer(current(), current().value_of(x))
+    made = Tracer(current(), current().value_of(x))
+    made.layout = Layout(x.layout.ordered, x.layout.ordered)
+    return made
 
 
 def _positive(x: Any) -> Any:

@@ -34,6 +34,7 @@ from .operand import (
 )
 from .scope import current
 from .tracer import Tracer
+from .ufuncs import fresh
 from .variable import Variable
 
 Shape = tuple[Dim, ...]
@@ -112,12 +113,12 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
     ctx = current()
     counts, shape = patch.type.shape, x.type.shape
     if any(count == 0 for count in counts):
-        return Tracer(ctx, ctx.value_of(x))
+        return fresh(x)
     padded = _padded(patch, spans, shape)
     if mode == "add":
         return ctx.emit("add", x, padded)
     if counts == shape:
-        return Tracer(ctx, ctx.value_of(padded))
+        return fresh(padded)
     mask = _padded(ctx.full(True, BOOL, counts), spans, shape)
     return ctx.emit("select", mask, padded, x)
 

@@ -72,6 +72,7 @@ class OpDef:
     ref: Callable[..., Any] | None = None
     body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
     view: Callable[..., Any] | None = None              # VIEW: see ops_view
+    alias: str = ""                                     # VIEW: how NumPy's result shares memory
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
     differentiable: bool = True                         # False: piecewise constant or integer
