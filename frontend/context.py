@@ -45,7 +45,7 @@ class Api(Protocol):
     def getitem(self, x: Tracer, index: Any) -> Tracer: ...
     def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer: ...
     def astype(self, x: Any, dtype: Any) -> Tracer: ...
-    def assign(self, variable: Any, value: Any, op: str) -> Operation: ...
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation: ...
 
 
 class Resource(Protocol):
@@ -157,15 +157,34 @@ class TraceContext:
                 self._busy = False
                 ACTIVE.reset(token)
             name = (place.name if place is not None else "") or stem
-            if name and isinstance(result, Tracer) and len(self.graph.nodes) > first:
-                self._name(result.value.node, name, first)
+            if name:
+                self._name(result, name, first)
             return result
 
-    def _name(self, node: Node | None, name: str, first: int) -> None:
-        newest = self.graph.nodes[-1]
-        if node is not None and node.op.name != name and (
-                node is newest or any(node is other for other in self.graph.nodes[first:])):
-            self.graph.rename(node, self.builder.prefix + name)
+    def scoped(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
+        name: str,
+    ) -> Any:
+        """Run a part of the operation that is recorded: its result is called ``name``, the nodes
+        on the way ``name/add`` and so on."""
+        builder, first = self.builder, len(self.graph.nodes)
+        outer = builder.prefix
+        builder.prefix = f"{outer}{name}/"
+        try:
+            result = function(*args, **options)
+        finally:
+            builder.prefix = outer
+        self._name(result, name, first)
+        return result
+
+    def _name(self, result: Any, name: str, first: int) -> None:
+        """Name the nodes of a result, or of several, if they are as new as node number ``first``."""
+        for tracer in result if isinstance(result, tuple) else (result,):
+            node = tracer.value.node if isinstance(tracer, Tracer) else None
+            wanted = self.builder.prefix + name
+            if node is not None and not _is_numbered(node.name, wanted) and any(
+                    node is other for other in reversed(self.graph.nodes[first:])):
+                self.graph.rename(node, wanted)
 
     def emit(self, op: str, *operands: Tracer, **attrs: Any) -> Tracer:
         """Append a node; its (first) result as a tracer."""
@@ -298,6 +317,11 @@ class TraceContext:
                         self._reads[name] = before
 
 
+def _is_numbered(name: str, stem: str) -> bool:
+    """True for the stem, and for it with a number that makes it unique."""
+    return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
+
+
 def _checksum(array: Array) -> int:
     """A fingerprint of the contents; of evenly spaced samples where the array is large."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
@@ -350,13 +374,14 @@ def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iter
 
 def composite(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of several operations count as one in traced code: its nodes share the line
-    of the call, and its result is named after the variable it is assigned to, or the function."""
+    of the call, and its result is named after the variable it is assigned to, or the function;
+    so is the scope of the names of the other nodes."""
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         ctx = context_for((*args, *options.values()))
         if ctx is None:
             return function(*args, **options)
-        return ctx.apply(function, args, options, stem=function.__name__)
+        return ctx.apply(ctx.scoped, (function, args, options, function.__name__))
 
     return call
 

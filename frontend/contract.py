@@ -169,18 +169,20 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return contract(x, y, "".join(left), "".join(right), "".join(out))
 
 
-def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = None) -> Any:
-    """Operands are contracted from left to right; diagonals (``"ii"``) are refused."""
+def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
+    """The subscripts, then operands, which are contracted from left to right; diagonals (``"ii"``)
+    are refused."""
+    subscripts, *operands_only = operands
     if not isinstance(subscripts, str):
         raise error("W113", "einsum with lists of axis numbers is not supported",
                     hint="use a string such as 'ij,jk->ik'")
-    terms, out = _parse(subscripts, [len(shape_of(x)) for x in operands])
+    terms, out = _parse(subscripts, [len(shape_of(x)) for x in operands_only])
     for term in terms:
         if len(set(term)) != len(term):
             raise error("W113", f"a repeated letter in '{term}' (a diagonal) is not supported",
                         hint="index the diagonal with np.arange first")
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands)
-    arrays = [to_tracer(x, kind) for x in operands]
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands_only)
+    arrays = [to_tracer(x, kind) for x in operands_only]
     result, letters = arrays[0], terms[0]
     for at in range(1, len(arrays)):
         needed = out + "".join(terms[at + 1:])

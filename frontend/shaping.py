@@ -6,7 +6,6 @@ A result that NumPy would copy, though it is made of views only, ends in ``fresh
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +19,7 @@ from .operand import (
     Kind,
     array_dtype,
     as_dim,
+    as_int,
     as_shape,
     axes_of,
     axis_of,
@@ -37,19 +37,20 @@ from .operand import (
     to_tracer,
 )
 from .scope import current
-from .tracer import Tracer
+from .tracer import SymbolicDim, Tracer
 from .ufuncs import fresh
 from .views import link_whole
 
 _I64 = np.dtype(np.int64)
 
 
-def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     if order not in ("C", "A", "K"):
         raise error("W113", f"order={order!r} is not supported", hint="transpose first")
     x = strong(a)
     wanted = fill_shape(as_shape(shape), x.type.size)
-    return reshape(x, wanted)
+    made = reshape(x, wanted)
+    return fresh(made) if copy else made
 
 
 def ravel(a: Any, order: str = "C") -> Tracer:
@@ -124,9 +125,9 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tracer, ...]:
 
 
 def atleast(rank: int) -> Callable[..., Any]:
-    def run(*arrays: Any) -> Any:
+    def run(*arys: Any) -> Any:
         made = []
-        for array in arrays:
+        for array in arys:
             x = strong(array)
             missing = max(rank - x.ndim, 0)
             shape = x.type.shape
@@ -141,7 +142,7 @@ def atleast(rank: int) -> Callable[..., Any]:
 
 
 def concatenate(
-    arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, casting: Any = None
+    arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
     arrays = list(arrays)
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
@@ -187,17 +188,21 @@ def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tra
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
-    return array_split(ary, indices_or_sections, axis, even=True)
+    return _parts(ary, indices_or_sections, axis, even=True)
 
 
-def array_split(
-    ary: Any, indices_or_sections: Any, axis: int = 0, even: bool = False
-) -> list[Tracer]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
+    return _parts(ary, indices_or_sections, axis, even=False)
+
+
+def _parts(ary: Any, indices_or_sections: Any, axis: int, even: bool) -> list[Tracer]:
     x = strong(ary)
     axis = axis_of(axis, x.ndim)
     size = x.type.shape[axis]
-    if isinstance(indices_or_sections, (int, np.integer)):
-        count = int(indices_or_sections)
+    if np.ndim(indices_or_sections) == 0:
+        count = as_int(indices_or_sections, "number of sections")
+        if count < 1:
+            raise error("W102", f"{size} elements do not split into {count} parts", types=[x.type])
         whole, extra = divmod(size, count) if isinstance(size, int) else (size // count,
                                                                           size % count)
         if extra != 0 and (even or not isinstance(size, int)):
@@ -252,16 +257,19 @@ def tile(A: Any, reps: Any) -> Tracer:
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    if not isinstance(repeats, (int, np.integer)):
+    if isinstance(repeats, Tracer) or np.size(repeats) != 1:
         raise error("W113", "np.repeat with several counts is not supported",
                     hint="index with np.repeat(np.arange(n), counts) made outside")
+    count = as_int(np.reshape(repeats, ()), "number of repeats")
+    if count < 0:
+        raise error("W112", f"np.repeat with {count} repeats: a count must not be negative")
     x = strong(a)
     x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
     shape = x.type.shape
-    wide = (*shape[:axis + 1], int(repeats), *shape[axis + 1:])
+    wide = (*shape[:axis + 1], count, *shape[axis + 1:])
     kept = tuple(at for at in range(len(wide)) if at != axis + 1)
     x = current().emit("broadcast", x, shape=wide, axes=kept)
-    return fresh(reshape(x, (*shape[:axis], shape[axis] * int(repeats), *shape[axis + 1:])))
+    return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tracer:
@@ -318,6 +326,11 @@ def _like(value: Any) -> Callable[..., Any]:
     return run
 
 
+def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
+               shape: Any = None, *, device: Any = None) -> Tracer:
+    return full_like(prototype, 0, dtype, shape=shape)
+
+
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
     shape: Any = None, *, device: Any = None,
@@ -345,7 +358,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C",
         *, device: Any = None) -> Tracer:
     shape = (as_dim(N), as_dim(N if M is None else M))
-    return cast(band(shape, k, "eq"), np.dtype(dtype))
+    return cast(band(shape, as_int(k, "offset"), "eq"), np.dtype(dtype))
 
 
 def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
@@ -357,16 +370,23 @@ def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
     return ctx.emit(op, offset, ctx.full(k, _I64, shape))
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tracer:
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-    if step == 1 and not any(isinstance(x, float) for x in (start, stop)):
+def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
+           device: Any = None) -> Tracer:
+    start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
+    if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
         first, size = as_dim(start), as_dim(stop) - as_dim(start)
-        kind = np.dtype(dtype or np.int64)
-        counted = current().emit("iota", axis=0, dtype=_dtype(kind), shape=(size,))
+        kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
+                                          if isinstance(x, np.generic)))
+        counted = current().emit("iota", axis=0, dtype=_dtype(np.dtype(dtype or kind)),
+                                 shape=(max(size, 0) if isinstance(size, int) else size,))
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]
-    return fresh(to_tracer(np.arange(*args, dtype=dtype)))
+    return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (int, np.integer, SymbolicDim)) and not isinstance(x, bool)
 
 
 def _dtype(kind: np.dtype[Any]) -> Any:
@@ -400,7 +420,7 @@ def triangle(op: str) -> Callable[..., Any]:
             x = broadcast(x, (x.type.shape[0], x.type.shape[0]))
         if x.ndim < 2:
             raise error("W102", "a triangle needs a matrix", types=[x.type])
-        mask = band(x.type.shape[-2:], operator.index(k), op)
+        mask = band(x.type.shape[-2:], as_int(k, "offset"), op)
         return current().emit("select", broadcast(mask, x.type.shape), x,
                               current().full(0, x.dtype, x.type.shape))
 
@@ -417,7 +437,7 @@ TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.fliplr: lambda m: flip(m, 1), np.flipud: lambda m: flip(m, 0), np.roll: roll,
     np.tile: tile, np.repeat: repeat, np.pad: pad, np.take: take,
     np.take_along_axis: take_along_axis, np.zeros_like: _like(0), np.ones_like: _like(1),
-    np.empty_like: _like(0), np.full_like: full_like, np.zeros: _filled(0), np.ones: _filled(1),
+    np.empty_like: empty_like, np.full_like: full_like, np.zeros: _filled(0), np.ones: _filled(1),
     np.empty: _filled(0), np.full: full, np.eye: eye, np.identity: lambda n, dtype=float: eye(
         n, dtype=dtype), np.arange: arange, np.array: array, np.asarray: asarray,
     np.asanyarray: asarray, np.copy: copy, np.tril: triangle("le"), np.triu: triangle("ge"),

@@ -11,6 +11,7 @@ what shares its memory in NumPy follows: see ``views``. Arguments are the caller
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -234,7 +235,13 @@ class Tracer(ArrayMethods):
         return self._refused(error(
             "W201", f"{self.name} is traced: {what} is not known before the function runs",
             locs=user_loc(), types=[self.type],
-            hint=hint or "compute with NumPy functions, or name the argument in static_argnames"))
+            hint=hint or self._or_static("compute with NumPy functions")))
+
+    def _or_static(self, hint: str) -> str:
+        """The hint, and what else helps where an argument is a number: arrays cannot be static."""
+        if self.argument and self.weak:
+            return f"name the argument in static_argnames, or {hint}"
+        return hint
 
     def _refused(self, problem: Error) -> Error:
         """The error, kept with the trace: NumPy may raise a less telling one in its place."""
@@ -242,12 +249,10 @@ class Tracer(ArrayMethods):
         return problem
 
     def __bool__(self) -> bool:
-        raise self._no_number("its truth value", "choose with np.where(c, a, b), or name the "
-                              "argument in static_argnames")
+        raise self._no_number("its truth value", self._or_static(_truth_hint()))
 
     def __int__(self) -> int:
-        raise self._no_number("its int value", "convert with x.astype(np.int64), or name the "
-                              "argument in static_argnames")
+        raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
 
     def __float__(self) -> float:
         if assigns_item():
@@ -259,7 +264,8 @@ class Tracer(ArrayMethods):
         raise self._no_number("its complex value")
 
     def __index__(self) -> int:
-        raise self._no_number("an index or a size", "name the argument in static_argnames")
+        raise self._no_number("an index or a size", self._or_static(
+            "take sizes from the shapes of arrays, or pass the number as a static argument"))
 
     def __contains__(self, item: Any) -> bool:
         raise self._no_number("whether it contains something", "use np.any(x == item)")
@@ -312,6 +318,22 @@ class Tracer(ArrayMethods):
             self.changed = root.changed = result
             return result
         return self.context().apply(self.overwrite, (result,))
+
+
+# What to write instead of asking for the truth of a traced value, by how the line asks.
+_QUESTIONS: tuple[tuple[str, str], ...] = (
+    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put the "
+                    "loop outside of the traced function"),
+    (r"\s*assert\b", "check it outside of the traced function"),
+    (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
+    (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
+)
+
+
+def _truth_hint() -> str:
+    line = next((loc.source for loc in user_loc()), "")
+    found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
+    return next(found, "choose with np.where(c, a, b)")
 
 
 def _same_index(a: Any, b: Any) -> bool:
