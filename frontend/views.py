@@ -143,7 +143,7 @@ def refresh(x: Tracer) -> None:
     """Follow the links of x again if its memory was written since. Raises TracerError (W203) where
     NumPy might show the write or not, or where the caller's array was changed."""
     root = owner(x)
-    changed = x.changed or root.changed
+    changed = root.changed if x.changed is None else x.changed
     if changed is not None:
         raise _changed(x, changed)
     if x.seen == root.version:
@@ -204,7 +204,7 @@ def _writable(x: Tracer, ctx: TraceContext) -> None:
 
 def _changed(x: Tracer, changed: Tracer) -> Error:
     culprit = changed.value.node
-    if x.changed is not None or owner(x).argument:
+    if owner(x).argument:
         message = f"{x.name} was changed in place through another name"
         hint = "copy the argument first: x = x.copy()"
     else:
