@@ -8,7 +8,6 @@ summed. A batch dim of size 1 that broadcasts loses its letter, so nothing is ev
 
 from __future__ import annotations
 
-import operator
 import string
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from ..ir.diagnose import error
 from ..ir.index import Dim
 from .operand import (
     array_dtype,
+    as_int,
     axes_of,
     cast,
     reshape,
@@ -149,12 +149,12 @@ def vdot(a: Any, b: Any) -> Any:
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     x, y = _pair(a, b)
-    if isinstance(axes, (int, np.integer)):
-        count = operator.index(axes)
+    if not isinstance(axes, (tuple, list)) and np.ndim(axes) == 0:
+        count = as_int(axes, "number of axes")
         if not 0 <= count <= min(x.ndim, y.ndim):
             raise error("W121", f"cannot contract {count} axes", types=[x.type, y.type])
         axes = (range(x.ndim - count, x.ndim), range(count))
-    first, second = (axes_of(tuple(part) if not isinstance(part, (int, np.integer)) else part, rank)
+    first, second = (axes_of(tuple(part) if np.ndim(part) else part, rank)
                      for part, rank in zip(axes, (x.ndim, y.ndim), strict=True))
     if len(first) != len(second):
         raise error("W102", "tensordot needs as many axes of the one operand as of the other")

@@ -290,7 +290,8 @@ def _bound(
     unknown = [key for key in named if known and key not in known and key != "out"]
     if unknown:
         raise error("W113", f"option {unknown[0]}= of {name} is not supported",
-                    hint="leave it out" if unknown[0] != "where" else "choose with np.where first")
+                    hint="leave it out, and write what it does with other NumPy functions"
+                         if unknown[0] != "where" else "choose with np.where first")
     return positional, named
 
 

@@ -55,7 +55,7 @@ def _reduced(
                     types=[x.type], hint="give initial=, which counts as one element more")
     if initial is not None:
         initial = cast(to_tracer(initial), x.dtype)
-        x = _chosen(x, where, initial)
+        x = x if op in _NEUTRAL else _chosen(x, where, initial)
     nothing = any(x.type.shape[at] == 0 for at in axes)
     kept = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
     result: Any

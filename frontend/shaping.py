@@ -289,7 +289,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 
-def take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -> Tracer:
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     if mode != "raise":
         raise error("W113", f"np.take with mode={mode!r} is not supported",
                     hint="clip or wrap the indices first")

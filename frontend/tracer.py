@@ -237,11 +237,13 @@ class Tracer(ArrayMethods):
             locs=user_loc(), types=[self.type],
             hint=hint or self._or_static("compute with NumPy functions")))
 
+    @property
+    def _is_parameter(self) -> bool:
+        """True for a number among the arguments, which can be a static one; arrays cannot."""
+        return self.argument and self.weak
+
     def _or_static(self, hint: str) -> str:
-        """The hint, and what else helps where an argument is a number: arrays cannot be static."""
-        if self.argument and self.weak:
-            return f"name the argument in static_argnames, or {hint}"
-        return hint
+        return f"name the argument in static_argnames, or {hint}" if self._is_parameter else hint
 
     def _refused(self, problem: Error) -> Error:
         """The error, kept with the trace: NumPy may raise a less telling one in its place."""
@@ -264,8 +266,9 @@ class Tracer(ArrayMethods):
         raise self._no_number("its complex value")
 
     def __index__(self) -> int:
-        raise self._no_number("an index or a size", self._or_static(
-            "take sizes from the shapes of arrays, or pass the number as a static argument"))
+        raise self._no_number(
+            "an index or a size", "name the argument in static_argnames" if self._is_parameter else
+            "take sizes from the shapes of arrays, or pass the number as a static argument")
 
     def __contains__(self, item: Any) -> bool:
         raise self._no_number("whether it contains something", "use np.any(x == item)")
