@@ -110,7 +110,8 @@ def read_arguments(function: Function[..., Any], texts: Sequence[str]) -> list[A
         parameters.bind(*args)
     except TypeError:
         name = getattr(function.py_func, "__name__", "the function")
-        raise UsageError(f"--args: {name}{parameters} does not take {len(args)} arguments") from None
+        raise UsageError(
+            f"--args: {name}{parameters} does not take {len(args)} arguments") from None
     return args
 
 

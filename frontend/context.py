@@ -178,7 +178,7 @@ class TraceContext:
         return result
 
     def _name(self, result: Any, name: str, first: int) -> None:
-        """Name the nodes of a result, or of several, if they are as new as node number ``first``."""
+        """Name the nodes of one result or several, if they are as new as node number ``first``."""
         for tracer in result if isinstance(result, tuple) else (result,):
             node = tracer.value.node if isinstance(tracer, Tracer) else None
             wanted = self.builder.prefix + name

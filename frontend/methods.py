@@ -105,7 +105,7 @@ class ArrayMethods:
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same elements in another shape; one dim may be -1."""
-        return np.reshape(self, _dims(shape), **options)
+        return np.reshape(self, _dims(shape), **options)  # type: ignore[call-overload]
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed without arguments."""

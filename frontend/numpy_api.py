@@ -244,7 +244,7 @@ def _full_name(function: Callable[..., Any]) -> str:
     return f"{module}.{function.__name__}"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     """The parameters of a function; None for a built-in one that does not tell."""
     try:

@@ -78,7 +78,7 @@ _MERGES: Mapping[str, np.ufunc] = MappingProxyType({
 
 def _chosen(x: Tracer, where: Any, other: Any) -> Any:
     """x where the mask holds, else ``other``."""
-    return x if where is True else np.where(where, x, other)  # type: ignore[call-overload]
+    return x if where is True else np.where(where, x, other)
 
 
 def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:

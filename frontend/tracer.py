@@ -125,7 +125,7 @@ class Tracer(ArrayMethods):
         return self.__copy__()
 
     def __copy__(self) -> Tracer:
-        return self if self.ndim == 0 and self.link is None else self.copy()  # type: ignore[no-any-return]
+        return self if self.ndim == 0 and self.link is None else self.copy()
 
     # -- where operations go --------------------------------------------------------------------
 
@@ -325,8 +325,8 @@ class Tracer(ArrayMethods):
 
 # What to write instead of asking for the truth of a traced value, by how the line asks.
 _QUESTIONS: tuple[tuple[str, str], ...] = (
-    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put the "
-                    "loop outside of the traced function"),
+    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put "
+                    "the loop outside of the traced function"),
     (r"\s*assert\b", "check it outside of the traced function"),
     (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
     (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),

@@ -234,7 +234,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
     if method == "at" and ufunc is np.add and isinstance(inputs[0], Tracer):
-        inputs[0].overwrite(current().api.update(*inputs, "add"))
+        array, index, value = inputs
+        array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
     raise error("W113", f"{what} is not supported",
@@ -264,7 +265,7 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
                     hint="write y = y + x instead of y += x or out=y, or make y from a traced "
                          "array: y = np.zeros_like(x)")
     if where is not True:
-        part = np.where(where, part, array)  # type: ignore[call-overload]
+        part = np.where(where, part, array)
     if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:
         raise error("W101", f"the result of {name} does not fit into out=",
                     types=[type_of(part), array.type], hint="leave out= away")

@@ -168,10 +168,10 @@ def write(x: Tracer, new: Tracer) -> None:
     steps: list[tuple[Tracer, Tracer]] = []
     here, value = x, new
     while here.link is not None and here.link.certain:
-        base = here.link.base
-        refresh(base)
+        way = here.link
+        refresh(way.base)
         steps.append((here, value))
-        here, value = base, here.link.undo(base, value)
+        here, value = way.base, way.undo(way.base, value)
     if here.link is not None:
         # Perhaps a copy: it goes on by itself, and who has used the other array may not.
         owner(here).changed, here.link = value, None
@@ -208,8 +208,8 @@ def _changed(x: Tracer, changed: Tracer) -> Error:
         message = f"{x.name} was changed in place through another name"
         hint = "copy the argument first: x = x.copy()"
     else:
-        message = (f"whether {x.name} has changed with the array it was reshaped from, or that with "
-                   "it, depends on how NumPy lays them out")
+        message = (f"whether {x.name} has changed with the array it was reshaped from, or that "
+                   "with it, depends on how NumPy lays them out")
         hint = "let reshape or ravel copy: y = np.reshape(x, shape).copy()"
     return error("W203", message, locs=((culprit.locs if culprit else ()) + user_loc())[:2],
                  types=[x.type], hint=hint)

@@ -274,7 +274,7 @@ def test_what_is_assigned_may_be_a_list_and_what_is_added_broadcasts() -> None:
 def test_what_does_not_fit_a_variable_is_refused_alike(value: Any) -> None:
     v = Variable(np.zeros((2, 3), np.int64))
     for run in (lambda f: f(), lambda f: weft.compile(f)()):
-        with pytest.raises(Error, match="W304|W111"):
+        with pytest.raises(Error, match=r"W304|W111"):
             run(lambda: v.assign_add(value) and None)
     np.testing.assert_array_equal(v.numpy(), 0)
 
