@@ -89,6 +89,16 @@ def nan_to_num(
     return np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, a)
 
 
+def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``copy=False`` asks for the result in the argument's own memory."""
+    @functools.wraps(function)
+    def call(x: Any, copy: Any = True, **options: Any) -> Any:
+        result = function(x, **options)
+        return result if copy else ufuncs.store(f"np.{function.__name__}", x, result)
+
+    return call
+
+
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype.kind != "f":
@@ -135,7 +145,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.where: where, np.clip: clip, np.isclose: isclose, np.allclose: allclose,
-    np.nan_to_num: nan_to_num, np.round: round_, np.around: round_, np.diff: diff,
+    np.nan_to_num: _in_place_unless_copied(nan_to_num), np.round: round_, np.around: round_,
+    np.diff: diff,
     np.select: select, np.result_type: result_type, np.copyto: copyto,
     **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
     np.real: lambda val: strong(val),

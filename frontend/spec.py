@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..ir.diagnose import error
-from ..ir.index import Dim, symbol
+from ..ir.index import Dim, Expr, symbol
 from ..ir.types import TensorType, as_dtype, parse_dim, parse_type
 from .source import user_loc
 
@@ -64,6 +67,13 @@ class Spec:
 
 
 def _dim(dim: Any) -> Dim | None:
-    if dim is None or not isinstance(dim, (int, str)):
-        return None if dim is None or dim == -1 else dim
-    return parse_dim(dim) if isinstance(dim, str) else dim
+    if dim is None or isinstance(dim, Expr):
+        return dim
+    if isinstance(dim, str):
+        return parse_dim(dim)
+    if isinstance(dim, (bool, np.bool_)):
+        raise TypeError(f"{dim} is not a size")
+    size = operator.index(dim)
+    if size < -1:
+        raise ValueError(f"{size} is not a size")
+    return None if size == -1 else size

@@ -54,10 +54,10 @@ class Tracer(ArrayMethods):
         self._value: Any = value
         self.link: views.Link | None = None       # to the array that this one is a view of, if any,
         self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
-        self.layout = views.Layout()
+        self.layout = views.UNKNOWN
         self.changed: Tracer | None = None  # what in-place code made of the memory instead
-        self.version = 0  # the last write to memory that is the array's own, and
-        self.seen = 0     # the one that the value is of
+        self.version: object = None  # the last write to memory that is the array's own, and
+        self.seen: object = None     # the one that the value is of
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Tracer(ArrayMethods):
             views.refresh(self)
         return self.value
 
-    def renew(self, source: Tracer, version: int) -> None:
+    def renew(self, source: Tracer, version: object) -> None:
         """Take the value that a write to the memory has left here."""
         self._value, self.seen = source._value, version
 

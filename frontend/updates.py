@@ -178,7 +178,7 @@ def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     if dims and len(shape_of(value)) > len(kept) - before:
         raise error("W123", "setting several values at index arrays, which may name an element "
                             "twice", types=[x.type],
-                    hint="add with x.at[i].add(v), or choose with np.where")
+                    hint="set one after the other: for k in range(len(i)): y[i[k]] = v[k]")
     axes = tuple(sorted(arrays))
     touched = ctx.emit("scatter_add", ctx.full(0, I32, tuple(x.type.shape[a] for a in axes)),
                        ctx.full(1, I32, dims), *(arrays[a] for a in axes),

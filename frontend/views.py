@@ -17,7 +17,6 @@ are allowed until one array is written and the other one is read: that is an err
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,6 @@ from .source import user_loc
 if TYPE_CHECKING:
     from .context import TraceContext
     from .tracer import Tracer
-
-_STAMPS = itertools.count(1)  # a new one for each write
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +51,9 @@ class Layout:
 
     ordered: bool = False
     dense: bool = False
+
+
+UNKNOWN = Layout()
 
 
 def link_whole(result: Tracer, base: Tracer, *, frozen: bool = False) -> None:
@@ -146,10 +146,10 @@ def refresh(x: Tracer) -> None:
     changed = root.changed if x.changed is None else x.changed
     if changed is not None:
         raise _changed(x, changed)
-    if x.seen == root.version:
+    if x.seen is root.version:
         return
     chain = [x]
-    while chain[-1].link is not None and chain[-1].seen != root.version:
+    while chain[-1].link is not None and chain[-1].seen is not root.version:
         chain.append(chain[-1].link.base)
     for view in reversed(chain[:-1]):
         assert view.link is not None
@@ -164,7 +164,7 @@ def write(x: Tracer, new: Tracer) -> None:
     refresh(x)
     ctx = x.context()
     _writable(x, ctx)
-    stamp = next(_STAMPS)
+    stamp = object()
     steps: list[tuple[Tracer, Tracer]] = []
     here, value = x, new
     while here.link is not None and here.link.certain:

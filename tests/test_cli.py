@@ -229,7 +229,8 @@ def test_a_file_may_have_the_name_of_any_module(
     before = sys.modules.get(name)
     path = list(sys.path)
     try:
-        assert main(["dump", f"{tmp_path}/{name}.py:f", "--args", "f32[3]", "--stage", "trace"]) == 0
+        command = ["dump", f"{tmp_path}/{name}.py:f", "--stage", "trace", "--args", "f32[3]"]
+        assert main(command) == 0
     finally:
         sys.path[:] = path
         sys.modules.pop("helper_of_this_test", None)

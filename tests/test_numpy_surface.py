@@ -341,6 +341,49 @@ def test_the_suggested_fix_gives_what_was_wanted(name: str) -> None:
     np.testing.assert_allclose(run_eagerly(right, (N,)), wrong(N), rtol=1e-5)
 
 
+def test_several_values_at_index_arrays_are_set_one_after_the_other() -> None:
+    def wrong(x: Any, i: Any, v: Any) -> Any:
+        y = x + 0
+        y[i] = v
+        return y
+
+    def right(x: Any, i: Any, v: Any) -> Any:
+        y = x + 0
+        for k in range(len(i)):
+            y[i[k]] = v[k]
+        return y
+
+    i, v = np.array([2, 0, 2]), N[[1, 1, 0]] * 7  # the last of equal indices wins
+    with pytest.raises(Error, match=r"W123(.|\n)*for k in range\(len\(i\)\): y\[i\[k\]\] = v\[k\]"):
+        run_eagerly(wrong, (N, i, v))
+    np.testing.assert_array_equal(weft.compile(right)(N, i, v), wrong(N, i, v))
+
+
+def test_the_arguments_of_a_gradient_are_counted_by_any_integer() -> None:
+    def loss(a: Any, b: Any) -> Any:
+        return np.sum(a * b * b)
+
+    for one in (1, np.int64(1), np.array(1)):
+        np.testing.assert_allclose(weft.grad(loss, argnums=one)(X, N), 2 * X * N, rtol=1e-6)
+        first, second = weft.grad(loss, argnums=(np.int64(0), one))(X, N)
+        np.testing.assert_allclose(first, N * N, rtol=1e-6)
+        np.testing.assert_allclose(second, 2 * X * N, rtol=1e-6)
+
+
+def test_sizes_of_specs_and_placeholders() -> None:
+    for size in (3, np.int64(3), np.uint8(3), np.array(3)):
+        spec = weft.Spec("f32", (size, np.int64(-1)))
+        assert spec == weft.Spec("f32", (3, None)) and hash(spec) == hash(weft.Spec("f32", (3, -1)))
+        g = weft.Graph()
+        with g.as_default():
+            x = weft.placeholder("f32", (size, 4), name="x")
+            y = x.reshape(np.int64(12))
+        np.testing.assert_array_equal(weft.Session(g).run(y, {x: X}), X.ravel())
+    for wrong in (True, 2.0, -2, np.array([3])):
+        with pytest.raises(Error, match="W112"):
+            weft.Spec("f32", (wrong, 4))
+
+
 def test_a_loop_of_fixed_length_does_what_while_did() -> None:
     def halve(x: Any) -> Any:
         while np.max(x) > 1:

@@ -150,6 +150,7 @@ def through_out(x: Any) -> Any:
     np.divide(x, x - 5, out=y, where=x != 5)
     np.concatenate([x[0, :2], x[1, :2]], out=s)
     np.copyto(y[2], x[0])
+    np.nan_to_num(y[:, 1], copy=False, posinf=8)
     np.copyto(y, -1, where=x > 10)
     y[0].fill(3)
     return y, s
