@@ -1,14 +1,21 @@
 """The command line: ``weft dump``, ``weft run``, ``weft export``, ``weft demo``.
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
+    weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
     weft run graph.ir
+
+Exit status 1: the program that is compiled has an error. 2: the command has one.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import importlib.util
+import inspect
+import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,29 +28,41 @@ from ..ir.graph import Graph
 from ..ir.interp import run_graph
 from ..ir.parser import parse
 from ..ir.printer import print_graph
+from ..ir.types import parse_type
+from ..passes.inline import inline_regions
 from ..passes.manager import PassManager, parse_passes
 from . import demo
 from .compile import Function, compile, export
 from .oracle import example_array
 from .pipeline import STAGES, Options, Stages
 from .program import make_program
+from .variable import Variable
+
+
+class UsageError(Exception):
+    """A command that cannot be carried out as it is written; the message is one line."""
 
 
 def load_function(spec: str) -> Function[..., Any]:
     """The function that ``FILE.py:FUNCTION`` names; a plain one is compiled with defaults.
 
-    Raises W301 when there is no such file or function.
+    The file becomes a module of a name of its own, whatever the file is called, and its folder
+    comes last in the path: json.py takes nothing from who imports json. Raises W301 when there is
+    no such file or function.
     """
     file, _, name = spec.rpartition(":")
     path = Path(file)
     if not name or not path.is_file():
         raise error("W301", f"no file for {spec!r}", hint="write FILE.py:FUNCTION")
-    module_spec = importlib.util.spec_from_file_location(path.stem, path)
+    module_name = f"weft_file_{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None or module_spec.loader is None:
-        raise error("W301", f"{file} is no Python file")
+        raise error("W301", f"{file} is no Python file", hint="write FILE.py:FUNCTION")
     module = importlib.util.module_from_spec(module_spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[module_name] = module  # where dataclasses and pickle look for it
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
     module_spec.loader.exec_module(module)
     found = getattr(module, name, None)
     if not callable(found):
@@ -54,44 +73,128 @@ def load_function(spec: str) -> Function[..., Any]:
     return found if isinstance(found, Function) else compile(found)
 
 
+def read_argument(text: str) -> Any:
+    """One of ``--args``: a type, a nest of types as a Python or JSON literal, or a number.
+
+    >>> read_argument('{"w": "f32[1,64]", "parts": ["f32[2]", null]}')
+    {'w': 'f32[1,64]', 'parts': ['f32[2]', None]}
+    >>> read_argument("f32[b,784]"), read_argument("0.5")
+    ('f32[b,784]', 0.5)
+    """
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        pass
+    try:
+        return json.loads(text)
+    except ValueError:
+        if text.lstrip()[:1] in ("{", "(", "["):
+            raise UsageError(f"--args: {text} is no nest of types; write such as "
+                             """'{"w": "f32[1,64]", "b": "f32[64]"}'""") from None
+    if "[" in text:
+        try:
+            parse_type(text)
+        except ValueError as problem:
+            raise UsageError(f"--args: {problem}") from None
+    return text
+
+
+def read_arguments(function: Function[..., Any], texts: Sequence[str]) -> list[Any]:
+    """``--args`` for a function. Raises UsageError where they are too few or too many."""
+    args = [read_argument(text) for text in texts]
+    try:
+        parameters = inspect.signature(function.py_func)
+    except (TypeError, ValueError):  # a built-in function does not tell
+        return args
+    try:
+        parameters.bind(*args)
+    except TypeError:
+        name = getattr(function.py_func, "__name__", "the function")
+        raise UsageError(
+            f"--args: {name}{parameters} does not take {len(args)} arguments") from None
+    return args
+
+
 def dump(options: argparse.Namespace) -> None:
     """Print one stage of a function; with ``--diff``, how it differs from the stage before."""
-    stages = load_function(options.function).lower(*options.args).stages
+    passes = None
     if options.passes is not None:
-        text = print_graph(PassManager(parse_passes(options.passes)).run(stages.traced))
+        try:
+            passes = parse_passes(options.passes)
+        except Error as problem:
+            raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
+    function = load_function(options.function)
+    stages = function.lower(*read_arguments(function, options.args)).stages
+    if passes is not None:
+        text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")
     else:
-        text = stages.text(options.stage)
+        text = _stage(stages, options.stage)
         position = STAGES.index(options.stage)
-        before = stages.text(STAGES[max(0, position - 1)]) if options.diff else ""
+        before = _stage(stages, STAGES[max(0, position - 1)]) if options.diff else ""
     if options.diff:
         text = "\n".join(difflib.unified_diff(
             before.splitlines(), text.splitlines(), "before", "after", lineterm=""))
     print(text)
 
 
+def _stage(stages: Stages, name: str) -> str:
+    try:
+        return stages.text(name)
+    except ModuleNotFoundError as problem:
+        raise UsageError(f"--stage {name} needs the package {problem.name}: "
+                         "pip install 'weft[gpu]'") from None
+
+
 def run(options: argparse.Namespace) -> None:
     """Compile and run every graph of a text file on seeded random arguments."""
-    text = Path(options.file).read_text(encoding="utf-8")
-    graphs = [item for item in parse(text) if isinstance(item, Graph)]
+    try:
+        text = Path(options.file).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"cannot read {options.file}: {problem.strerror}") from None
+    graphs = [item for item in _items(text, options.file) if isinstance(item, Graph)]
     if not graphs:
-        raise error("W501", f"{options.file} holds no graph")
-    sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in options.dim)}
+        raise UsageError(f"{options.file} {_NO_GRAPH}")
+    sizes = dict(options.dim)
     rng = np.random.default_rng(options.seed)
-    for graph in graphs:
-        arrays = [example_array(param.type, sizes, rng) for param in graph.params]
+    for graph in map(inline_regions, graphs):
+        bound = set(graph.var_params.values())  # of variables, where the state is resolved
+        arrays = [example_array(param.type, sizes, rng) for param in graph.params
+                  if param not in bound]
+        state = {name: example_array(type_, sizes, rng) for name, type_ in graph.variables.items()}
         if options.interpret:
-            results: Sequence[Any] = run_graph(graph, arrays)
+            results: Sequence[Any] = run_graph(graph, arrays, state)
         else:
-            results = make_program(Stages(graph, Options())).run(arrays)
+            variables = {name: Variable(value, name) for name, value in state.items()}
+            results = make_program(Stages(graph, Options()), variables=variables).run(arrays)
         print(f"graph @{graph.name}")
-        for value, result in zip(graph.results, results, strict=True):
+        shown = [value for at, value in enumerate(graph.results)
+                 if at not in graph.var_results.values()]
+        for value, result in zip(shown, results, strict=True):
             print(f"{value.name}: {value.type} =\n{result}")
+
+
+_NO_GRAPH = "holds no graph; what weft dump prints for --stage trace, opt, placed or fused can run"
+
+
+def _items(text: str, file: str) -> list[Any]:
+    """What a file holds. LLVM, assembly and Triton are no texts of Weft's own."""
+    if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
+        raise UsageError(f"{file} {_NO_GRAPH}")
+    return parse(text)
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not name or not size.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE")
+    return name, int(size)
 
 
 def write(options: argparse.Namespace) -> None:
     """Export a function ahead of time."""
-    folder = export(load_function(options.function), *options.args, path=options.output,
+    function = load_function(options.function)
+    folder = export(function, *read_arguments(function, options.args), path=options.output,
                     target=options.target)
     print(f"wrote {folder}")
 
@@ -110,7 +213,8 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("dump", help="print a stage of a function")
     command.add_argument("function", metavar="FILE.py:FUNCTION")
     command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
-                         help="argument types, such as 'f32[b,784]'")
+                         help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
+                              """such as '{"w": "f32[784,10]"}'""")
     command.add_argument("--stage", choices=STAGES, default="opt")
     command.add_argument("--diff", action="store_true", help="against the stage before")
     command.add_argument("--passes", metavar="PASSES",
@@ -119,14 +223,15 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("run", help="compile and run a text file of graphs")
     command.add_argument("file", metavar="FILE.ir")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE")
+    command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--interpret", action="store_true", help="use the reference interpreter")
     command.set_defaults(action=run)
 
     command = commands.add_parser("export", help="write a function as object file and C header")
     command.add_argument("function", metavar="FILE.py:FUNCTION")
-    command.add_argument("--args", nargs="*", default=[], metavar="TYPE")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
+                         help="as for dump")
     command.add_argument("-o", "--output", required=True, metavar="FOLDER")
     command.add_argument("--target", metavar="CPU")
     command.set_defaults(action=write)
@@ -144,6 +249,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         options.action(options)
+    except UsageError as problem:
+        print(f"weft: {problem}", file=sys.stderr)
+        return 2
     except Error as problem:
         print(problem, file=sys.stderr)
         return 1

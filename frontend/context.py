@@ -29,6 +29,7 @@ from ..ir.types import Device, DType, Loc, TensorType, as_dtype
 from .scope import ACTIVE, SCOPE, Scope
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
+from .views import Layout, track
 
 Array = np.ndarray[Any, Any]
 
@@ -43,9 +44,9 @@ class Api(Protocol):
     def function(self, function: Callable[..., Any], args: tuple[Any, ...],
                  options: dict[str, Any]) -> Any: ...
     def getitem(self, x: Tracer, index: Any) -> Tracer: ...
-    def update(self, x: Tracer, index: Any, value: Any, mode: str) -> Tracer: ...
+    def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer: ...
     def astype(self, x: Any, dtype: Any) -> Tracer: ...
-    def assign(self, variable: Any, value: Any, op: str) -> Operation: ...
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation: ...
 
 
 class Resource(Protocol):
@@ -172,8 +173,8 @@ class TraceContext:
                 self._busy = False
                 ACTIVE.reset(token)
             name = (place.name if place is not None else "") or stem
-            if name and isinstance(result, Tracer) and len(self.graph.nodes) > first:
-                self._name(result.value.node, name, first)
+            if name:
+                self._name(result, name, first)
             return result
 
     def _own_nodes(
@@ -199,24 +200,49 @@ class TraceContext:
             self.groups[label] = Operation(nodes, label, self)
             return self.groups[label]
 
-    def _name(self, node: Node | None, name: str, first: int) -> None:
-        newest = self.graph.nodes[-1]
-        if node is not None and node.op.name != name and (
-                node is newest or any(node is other for other in self.graph.nodes[first:])):
-            self.graph.rename(node, self.builder.prefix + name)
+    def scoped(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
+        name: str,
+    ) -> Any:
+        """Run a part of the operation that is recorded: its result is called ``name``, the nodes
+        on the way ``name/add`` and so on."""
+        builder, first = self.builder, len(self.graph.nodes)
+        outer = builder.prefix
+        builder.prefix = f"{outer}{name}/"
+        try:
+            result = function(*args, **options)
+        finally:
+            builder.prefix = outer
+        self._name(result, name, first)
+        return result
+
+    def _name(self, result: Any, name: str, first: int) -> None:
+        """Name the nodes of one result or several, if they are as new as node number ``first``."""
+        for tracer in result if isinstance(result, tuple) else (result,):
+            node = tracer.value.node if isinstance(tracer, Tracer) else None
+            wanted = self.builder.prefix + name
+            if node is not None and not _is_numbered(node.name, wanted) and any(
+                    node is other for other in reversed(self.graph.nodes[first:])):
+                self.graph.rename(node, wanted)
 
     def emit(self, op: str, *operands: Tracer, **attrs: Any) -> Tracer:
         """Append a node; its (first) result as a tracer."""
         row = OPS[op]
         inputs = [self.value_of(operand) for operand in operands]
-        if row.expand is not None:
-            return Tracer(self, row.expand(self.builder, *inputs, **attrs))
-        return Tracer(self, self.builder.emit(row, inputs, attrs).results[0])
+        result = (row.expand(self.builder, *inputs, **attrs) if row.expand is not None
+                  else self.builder.emit(row, inputs, attrs).results[0])
+        return track(self, Tracer(self, result), row, operands, attrs)
+
+    def tracer(self, value: Value) -> Tracer:
+        """A tracer of a value of this graph."""
+        return Tracer(self, value)
 
     def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
-        return Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        made.layout = Layout(ordered=True, dense=True)
+        return made
 
     def dim(self, dim: Dim) -> Value:
         """The size of a dim as an i64 scalar of this graph."""
@@ -340,6 +366,11 @@ class TraceContext:
                         self._reads[name] = before
 
 
+def _is_numbered(name: str, stem: str) -> bool:
+    """True for the stem, and for it with a number that makes it unique."""
+    return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
+
+
 def _checksum(array: Array) -> int:
     """A fingerprint of the contents; of evenly spaced samples where the array is large."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
@@ -398,7 +429,8 @@ def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iter
 
 def composite(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of several operations count as one in traced code: its nodes share the line
-    of the call, and its result is named after the variable it is assigned to, or the function."""
+    of the call, and its result is named after the variable it is assigned to, or the function;
+    so is the scope of the names of the other nodes."""
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         ctx = context_for((*args, *options.values()))
@@ -409,7 +441,7 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*map(ctx.captured, args),
                             **{name: ctx.captured(x) for name, x in options.items()})
 
-        return ctx.apply(record, args, options, stem=function.__name__)
+        return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
 
     return call
 
@@ -442,7 +474,8 @@ def nodes_of(item: Any) -> list[tuple[TraceContext, Node]]:
     if isinstance(item, Operation):
         return [(item.ctx, node) for node in item.nodes if item.ctx is not None]
     if isinstance(item, Tracer):
-        return [(item.ctx, item.value.node)] if item.value.node is not None else []
+        node = item.operand().node
+        return [(item.ctx, node)] if node is not None else []
     raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value",
                 locs=user_loc())
 

@@ -8,7 +8,6 @@ summed. A batch dim of size 1 that broadcasts loses its letter, so nothing is ev
 
 from __future__ import annotations
 
-import operator
 import string
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from ..ir.index import Dim, Expr
 from ..ir.sizes import differ
 from .operand import (
     array_dtype,
+    as_int,
     axes_of,
     cast,
     matched,
@@ -160,12 +160,12 @@ def vdot(a: Any, b: Any) -> Any:
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     x, y = _pair(a, b)
-    if isinstance(axes, (int, np.integer)):
-        count = operator.index(axes)
+    if not isinstance(axes, (tuple, list)) and np.ndim(axes) == 0:
+        count = as_int(axes, "number of axes")
         if not 0 <= count <= min(x.ndim, y.ndim):
             raise error("W121", f"cannot contract {count} axes", types=[x.type, y.type])
         axes = (range(x.ndim - count, x.ndim), range(count))
-    first, second = (axes_of(tuple(part) if not isinstance(part, (int, np.integer)) else part, rank)
+    first, second = (axes_of(tuple(part) if np.ndim(part) else part, rank)
                      for part, rank in zip(axes, (x.ndim, y.ndim), strict=True))
     if len(first) != len(second):
         raise error("W102", "tensordot needs as many axes of the one operand as of the other")
@@ -179,18 +179,20 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return contract(x, y, "".join(left), "".join(right), "".join(out))
 
 
-def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = None) -> Any:
-    """Operands are contracted from left to right; diagonals (``"ii"``) are refused."""
+def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
+    """The subscripts, then operands, which are contracted from left to right; diagonals (``"ii"``)
+    are refused."""
+    subscripts, *operands_only = operands
     if not isinstance(subscripts, str):
         raise error("W113", "einsum with lists of axis numbers is not supported",
                     hint="use a string such as 'ij,jk->ik'")
-    terms, out = _parse(subscripts, [len(shape_of(x)) for x in operands])
+    terms, out = _parse(subscripts, [len(shape_of(x)) for x in operands_only])
     for term in terms:
         if len(set(term)) != len(term):
             raise error("W113", f"a repeated letter in '{term}' (a diagonal) is not supported",
                         hint="index the diagonal with np.arange first")
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands)
-    arrays = [to_tracer(x, kind) for x in operands]
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands_only)
+    arrays = [to_tracer(x, kind) for x in operands_only]
     result, letters = arrays[0], terms[0]
     for at in range(1, len(arrays)):
         needed = out + "".join(terms[at + 1:])

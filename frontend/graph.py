@@ -100,7 +100,7 @@ class Graph(TraceContext):
             if item.ctx is not self:
                 raise error("W301", f"{item.name} is not in graph '{self.graph.name}'",
                             locs=user_loc(), hint="feed and fetch values of the session's graph")
-            return item.value
+            return item.value if item.argument else item.operand()
         if isinstance(item, Operation):
             if item.nodes and item.ctx is not self:
                 raise error("W301", f"{item.name} is not in graph '{self.graph.name}'",

@@ -50,7 +50,7 @@ def _function(function: Any) -> Callable[..., Any]:
 
 def _dims(args: tuple[Any, ...]) -> Any:
     """``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same."""
-    return args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+    return args[0] if len(args) == 1 and np.ndim(args[0]) else args
 
 
 class ArrayMethods:
@@ -95,17 +95,17 @@ class ArrayMethods:
     squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
     repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
 
-    def clip(self, min: Any = None, max: Any = None) -> Any:
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """The elements kept between ``min`` and ``max``."""
-        return np.clip(self, min, max)  # type: ignore[call-overload]
+        return np.clip(self, min, max, out)  # type: ignore[call-overload]
 
-    def flatten(self) -> Any:
+    def flatten(self, order: Any = "C") -> Any:
         """A one-dimensional copy."""
-        return np.copy(np.ravel(self))  # type: ignore[call-overload]
+        return np.copy(np.ravel(self, order))  # type: ignore[call-overload]
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same elements in another shape; one dim may be -1."""
-        return np.reshape(self, _dims(shape))  # type: ignore[call-overload]
+        return np.reshape(self, _dims(shape), **options)  # type: ignore[call-overload]
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed without arguments."""

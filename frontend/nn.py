@@ -14,6 +14,7 @@ import numpy as np
 from ..ir.diagnose import error
 from . import special
 from .context import after, composite
+from .operand import axis_of
 from .source import user_loc
 from .special import logsumexp
 from .transforms import stop_gradient
@@ -106,7 +107,7 @@ def batch_norm(
     In training, statistics that are Variables are updated and the result is y; statistics that are
     arrays are returned, updated, as ``(y, mean, var)``.
     """
-    axis = axis % x.ndim
+    axis = axis_of(axis, x.ndim)
     shape = tuple(x.shape[at] if at == axis else 1 for at in range(x.ndim))
     others = tuple(at for at in range(x.ndim) if at != axis)
 

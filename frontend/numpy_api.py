@@ -6,6 +6,8 @@ something else by chance.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from . import contract, reducing, shaping, ufuncs
+from . import contract, reducing, shaping, ufuncs, views
 from .context import TraceContext
 from .indexing import getitem
 from .operand import (
+    as_int,
+    axis_of,
+    broadcast,
     cast,
     common_shape,
     is_number,
@@ -32,21 +37,25 @@ from .operand import (
 from .scope import current
 from .tracer import Operation, Tracer
 from .updates import update
+from .variable import broadcasts
 
 _BOOL = np.dtype(bool)
 
 
-def where(condition: Any, *branches: Any) -> Tracer:
-    if len(branches) != 2:
+_MISSING: Any = object()
+
+
+def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
+    if x is _MISSING or y is _MISSING:
         raise error("W113", "np.where with a condition alone is not supported: the size of its "
                             "result is not known before the function runs",
                     hint="use np.where(condition, a, b)")
-    shape = common_shape((condition, *branches))
-    dtype = result_dtype(*branches)
+    shape = common_shape((condition, x, y))
+    dtype = result_dtype(x, y)
     mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
     # Here NumPy converts Python integers as it converts arrays: they wrap around.
     arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and _is_int64(x) else x
-              for x in branches]
+              for x in (x, y)]
     return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
 
 
@@ -94,6 +103,16 @@ def nan_to_num(
     return np.where(np.isnan(a), nan, finite)
 
 
+def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``copy=False`` asks for the result in the argument's own memory."""
+    @functools.wraps(function)
+    def call(x: Any, copy: Any = True, **options: Any) -> Any:
+        result = function(x, **options)
+        return result if copy else ufuncs.store(f"np.{function.__name__}", x, result)
+
+    return call
+
+
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
@@ -110,12 +129,14 @@ def round_(a: Any, decimals: int = 0) -> Any:
 
 def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
     x: Any = strong(a)
-    axis = axis % x.ndim
-    before = (slice(None),) * axis
-    for _ in range(n):
+    before = (slice(None),) * axis_of(axis, x.ndim)
+    count = as_int(n, "order of differences")
+    if count < 0:
+        raise error("W112", f"np.diff with n={count}: the order must not be negative")
+    for _ in range(count):
         later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
         x = later != earlier if x.dtype == _BOOL else later - earlier
-    return ufuncs.fresh(x)
+    return x
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
@@ -126,17 +147,25 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-def result_type(*operands: Any) -> np.dtype[Any]:
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return result_dtype(*(current().full(0, np.dtype(x)) if isinstance(x, (type, np.dtype, str))
-                          else x for x in operands))
+                          else x for x in arrays_and_dtypes))
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if casting != "same_kind":
+        raise error("W113", f"np.copyto with casting={casting!r} is not supported",
+                    hint="convert the values with .astype first")
+    ufuncs.store("np.copyto", dst, src, where)
 
 
 _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.where: where, np.clip: clip, np.isclose: isclose, np.allclose: allclose,
-    np.nan_to_num: nan_to_num, np.round: round_, np.around: round_, np.diff: diff,
-    np.select: select, np.result_type: result_type,
+    np.nan_to_num: _in_place_unless_copied(nan_to_num), np.round: round_, np.around: round_,
+    np.diff: diff,
+    np.select: select, np.result_type: result_type, np.copyto: copyto,
     **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
-    np.real: lambda val: ufuncs.fresh(strong(val)),
+    np.real: lambda val: strong(val),
     np.iscomplexobj: lambda x: False, np.isrealobj: lambda x: True,
 })
 
@@ -153,7 +182,7 @@ _INSTEAD: Mapping[str, str] = MappingProxyType({
     "column_stack": "np.stack(arrays, axis=1)", "dstack": "np.stack(arrays, axis=2)",
     "nanmean": "np.where(np.isnan(x), 0, x) and a count",
     "nansum": "np.sum(np.where(np.isnan(x), 0, x))", "diagonal": "x[np.arange(n), np.arange(n)]",
-    "diag": "x[np.arange(n), np.arange(n)], or np.eye(n) * x", "copyto": "np.where(mask, a, b)",
+    "diag": "x[np.arange(n), np.arange(n)], or np.eye(n) * x",
     "linspace": "np.arange(n) * step + start", "median": "call it outside of the function",
 })
 
@@ -176,32 +205,37 @@ class NumpyApi:
     def function(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """A function that NumPy dispatches. Raises DTypeError (W113) if it is not supported."""
+        """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
         found = FUNCTIONS.get(function)
         name = _full_name(function)
         if found is None:
             instead = _INSTEAD.get(function.__name__)
-            raise error("W113", f"{name} is not supported in traced code",
+            raise error("W113", f"{name} is not supported yet in traced code",
                         hint=f"use {instead}" if instead else "write it with other functions, or "
                              "call it outside of the traced function")
-        options = {key: value for key, value in options.items()
-                   if value is not np._NoValue and not (key == "out" and value is None)
-                   and not (key == "where" and value is True)}
-        _check_options(name, found, args, options)
-        result = found(*args, **options)
-        if function in shaping.VIEWS and isinstance(result, Tracer) and isinstance(args[0], Tracer):
-            mark_view(result, args[0])
-        return result
+        positional, named = _bound(name, function, found, args, options)
+        out = named.pop("out", None)
+        if out is None:
+            return found(*positional, **named)
+        if "dtype" in _parameters(found) and isinstance(out, Tracer):
+            named.setdefault("dtype", out.dtype)
+        return ufuncs.store(name, out, found(*positional, **named))
 
     def getitem(self, x: Any, index: Any) -> Tracer:
         result = getitem(x, index)
         if not isinstance(x, Tracer):
             return result
-        if result is x or result.value is x.value:
-            result = Tracer(current(), result.value)
-        if isinstance(index, (int, slice, tuple, type(None), type(...))) and result.ndim:
-            mark_view(result, x)
-            result._index = index
+        items = index if isinstance(index, tuple) else (index,)
+        if not all(map(_is_basic, items)) or (
+                result.ndim == 0 and not any(item is Ellipsis for item in items)):
+            return ufuncs.fresh(result)  # a copy; a number, not an array without dims
+        if result is x:  # all of it
+            result = Tracer(current(), current().value_of(x))
+            views.link_whole(result, x)
+        elif views.owner(result) is not views.owner(x):
+            views.link(result, views.Link(x, lambda base: getitem(base, index),
+                                          lambda base, new: update(base, index, new, "set")))
+        result.taken = (x, index)
         return result
 
     def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer:
@@ -210,18 +244,26 @@ class NumpyApi:
     def astype(self, x: Any, dtype: Any) -> Tracer:
         return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
 
-    def assign(self, variable: Any, value: Any, op: str) -> Operation:
-        """Assign to a variable in the current trace. Raises FeedError (W304)."""
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
+        """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
+        (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
         ctx: TraceContext = current()
-        dtype = variable.dtype if is_weak(value) or (
-            is_number(value) and not isinstance(value, np.generic)) else None
-        return ctx.write(op, variable, strong(to_tracer(value, dtype)))
+        numbers = is_weak(value) or (is_number(value) and not isinstance(value, np.generic))
+        if isinstance(value, (list, tuple)):
+            numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
+        new = strong(to_tracer(value, variable.dtype if numbers else None))
+        if change is not np.positive:
+            new = ufuncs.apply(change, (new,))
+        if op == "update_var" and broadcasts(new.type.shape, variable.shape):
+            new = broadcast(new, variable.shape)
+        return ctx.write(op, variable, new)
 
 
-def mark_view(result: Tracer, base: Tracer) -> None:
-    """Record that NumPy would let ``result`` share the memory of ``base``."""
-    root = base if base._root is None else base._root
-    result._root, result._seen = root, root._version
+def _is_basic(item: Any) -> bool:
+    """True for what makes a view when an array is indexed with it."""
+    if isinstance(item, Tracer):
+        return item.ndim == 0
+    return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
 
 
 def _full_name(function: Callable[..., Any]) -> str:
@@ -229,18 +271,58 @@ def _full_name(function: Callable[..., Any]) -> str:
     return f"{module}.{function.__name__}"
 
 
-def _check_options(
-    name: str, found: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
-) -> None:
-    """Refuse options by name before Python does with a TypeError from inside."""
-    code = getattr(found, "__code__", None)
-    if code is None or code.co_flags & 0x08:  # a ufunc, or takes any keyword
-        return
-    known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    unknown = [key for key in options if key not in known]
+@functools.cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    """The parameters of a function; None for a built-in one that does not tell."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    signature = _signature(function)
+    return signature.parameters if signature is not None else {}
+
+
+def _bound(
+    name: str, function: Callable[..., Any], found: Callable[..., Any], args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call of NumPy's ``function``, by the names it gives them, for ``found``.
+
+    Options that say what holds anyhow are dropped. Raises UnsupportedError (W113) for those that
+    ``found`` does not have."""
+    signature = _signature(function) or _signature(found)
+    if signature is None:
+        return list(args), options
+    try:
+        bound = signature.bind(*args, **options)
+    except TypeError as problem:
+        raise error("W113", f"{name}: {problem}", hint=f"its arguments are {signature}") from None
+    known = _parameters(found)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for key, value in bound.arguments.items():
+        parameter = signature.parameters[key]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named.update(value)
+        elif not known:  # a ufunc
+            positional.append(value)
+        elif not (value is np._NoValue or value is parameter.default
+                  or (key not in known and _is_default(key, value, parameter.default))):
+            named[key] = value
+    unknown = [key for key in named if known and key not in known and key != "out"]
     if unknown:
         raise error("W113", f"option {unknown[0]}= of {name} is not supported",
-                    hint="leave it out" if unknown[0] != "where" else "choose with np.where first")
-    if len(args) > code.co_argcount and not code.co_flags & 0x04:
-        raise error("W113", f"{name} with {len(args)} positional arguments is not supported",
-                    hint="name the options")
+                    hint="leave it out, and write what it does with other NumPy functions"
+                         if unknown[0] != "where" else "choose with np.where first")
+    return positional, named
+
+
+def _is_default(key: str, value: Any, default: Any) -> bool:
+    """True for an option that says what NumPy does without it."""
+    return (key == "where" and value is True) or (
+        isinstance(value, (str, int)) and type(value) is type(default) and value == default)

@@ -266,19 +266,26 @@ def as_dim(x: Any) -> Dim:
         return x.expr
     if isinstance(x, Expr):
         return x
+    return as_int(x, "size")
+
+
+def as_int(x: Any, what: str) -> int:
+    """An integer the user gave: a Python or NumPy one, or an array of one without dims. Raises
+    DTypeError (W112) for others, bools among them, and TracerError (W201) for a traced one."""
     try:
-        return operator.index(x)
+        if not isinstance(x, (bool, np.bool_)):
+            return operator.index(x)
     except TypeError:
         if isinstance(x, Tracer):
             raise
-        raise error("W112", f"{x!r} is not a size", locs=user_loc()) from None
+    article = "an" if what[0] in "aeiou" else "a"
+    raise error("W112", f"{x!r} is not {article} {what}", locs=user_loc(), hint="give an integer")
 
 
 def as_shape(shape: Any) -> tuple[Dim, ...]:
     """A shape the user gave: one size or a sequence of them."""
-    if isinstance(shape, np.ndarray) and shape.ndim:
-        shape = shape.tolist()
-    found = tuple(as_dim(dim) for dim in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    many = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim)
+    found = tuple(map(as_dim, shape)) if many else (as_dim(shape),)
     for dim in found:
         if isinstance(dim, int) and dim < -1:
             raise error("W103", f"the size {dim} is negative")
@@ -302,8 +309,8 @@ def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """An axis counted from the front. Raises OutOfRangeError (W121)."""
-    number = operator.index(axis)
+    """An axis counted from the front. Raises OutOfRangeError (W121), DTypeError (W112)."""
+    number = as_int(axis, "axis")
     if not -rank <= number < rank:
         raise error("W121", f"axis {number} is out of range for an array of {rank} dims",
                     hint=f"axes run from {-rank} to {rank - 1}" if rank else "it is a scalar")

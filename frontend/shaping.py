@@ -1,12 +1,11 @@
 """NumPy's functions that rearrange elements: reshape, transpose, join, split, repeat, pad.
 
-``VIEWS`` are those whose result shares memory with its argument in NumPy.
+A result that NumPy would copy, though it is made of views only, ends in ``fresh``.
 """
 
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from .operand import (
     Kind,
     array_dtype,
     as_dim,
+    as_int,
     as_shape,
     axes_of,
     axis_of,
@@ -40,18 +40,20 @@ from .operand import (
     to_tracer,
 )
 from .scope import current
-from .tracer import Tracer
+from .tracer import SymbolicDim, Tracer
 from .ufuncs import fresh
+from .views import link_whole
 
 _I64 = np.dtype(np.int64)
 
 
-def reshape_(a: Any, /, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     if order not in ("C", "A", "K"):
         raise error("W113", f"order={order!r} is not supported", hint="transpose first")
     x = strong(a)
     wanted = fill_shape(as_shape(shape), x.type.size)
-    return fresh(x) if wanted == x.type.shape else current().emit("reshape", x, shape=wanted)
+    made = reshape(x, wanted)
+    return fresh(made) if copy else made
 
 
 def ravel(a: Any, order: str = "C") -> Tracer:
@@ -66,7 +68,7 @@ def transpose(a: Any, axes: Any = None) -> Tracer:
         perm = axes_of(tuple(axes), x.ndim)
         if len(perm) != x.ndim:
             raise error("W121", f"axes {tuple(axes)} do not match an array of {x.ndim} dims")
-    return fresh(x) if x.ndim < 2 else current().emit("transpose", x, perm=perm)
+    return x if x.ndim < 2 else current().emit("transpose", x, perm=perm)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tracer:
@@ -93,13 +95,8 @@ def expand_dims(a: Any, axis: Any) -> Tracer:
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = axes_of(axis, x.ndim + count)
     rest = iter(x.type.shape)
-    return reshape_dims(x, tuple(1 if at in places else next(rest)
+    return reshape(x, tuple(1 if at in places else next(rest)
                                  for at in range(x.ndim + count)))
-
-
-def reshape_dims(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
-    """The array in a shape of index expressions, as another tracer."""
-    return fresh(x) if shape == x.type.shape else reshape(x, shape)
 
 
 def squeeze(a: Any, axis: Any = None) -> Tracer:
@@ -111,25 +108,29 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
     if wide:
         raise error("W102", f"axis {wide[0]} has size {shape[wide[0]]} and cannot be squeezed",
                     types=[x.type], hint="only axes of size 1 can go")
-    return reshape_dims(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
+    return reshape(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
 
 
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
     x, wanted = strong(array), as_shape(shape)
     if len(wanted) < x.ndim:
         raise error("W101", f"{x.type} does not broadcast to fewer dims", types=[x.type])
-    return fresh(broadcast(x, wanted))
+    made = broadcast(x, wanted)
+    if made is x:
+        made = fresh(x)
+        link_whole(made, x, frozen=True)
+    return made
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tracer, ...]:
     shape = common_shape(args)
-    return tuple(fresh(broadcast(strong(x), shape)) for x in args)
+    return tuple(broadcast(strong(x), shape) for x in args)
 
 
 def atleast(rank: int) -> Callable[..., Any]:
-    def run(*arrays: Any) -> Any:
+    def run(*arys: Any) -> Any:
         made = []
-        for array in arrays:
+        for array in arys:
             x = strong(array)
             missing = max(rank - x.ndim, 0)
             shape = x.type.shape
@@ -137,14 +138,14 @@ def atleast(rank: int) -> Callable[..., Any]:
                 shape = (1,) * (missing - 1) + shape + (1,) if x.ndim else (1, 1, 1)
             else:
                 shape = (1,) * missing + shape
-            made.append(reshape_dims(x, shape))
+            made.append(reshape(x, shape))
         return made[0] if len(made) == 1 else tuple(made)
 
     return run
 
 
 def concatenate(
-    arrays: Sequence[Any], /, axis: Any = 0, *, dtype: Any = None, casting: Any = None
+    arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
     arrays = list(arrays)
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
@@ -199,17 +200,19 @@ def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tra
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
-    return array_split(ary, indices_or_sections, axis, even=True)
+    return _parts(ary, indices_or_sections, axis, even=True)
 
 
-def array_split(
-    ary: Any, indices_or_sections: Any, axis: int = 0, even: bool = False
-) -> list[Tracer]:
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
+    return _parts(ary, indices_or_sections, axis, even=False)
+
+
+def _parts(ary: Any, indices_or_sections: Any, axis: int, even: bool) -> list[Tracer]:
     x = strong(ary)
     axis = axis_of(axis, x.ndim)
     size = x.type.shape[axis]
-    if isinstance(indices_or_sections, (int, np.integer)):
-        count = int(indices_or_sections)
+    if np.ndim(indices_or_sections) == 0:
+        count = as_int(indices_or_sections, "number of sections")
         if count < 1:
             raise error("W102", f"an array does not split into {count} parts", types=[x.type])
         whole, extra = size // count, size % count
@@ -225,16 +228,16 @@ def array_split(
         inner = [as_dim(at) for at in indices_or_sections]
     edges = [None, *map(as_number, inner), None]
     before = (slice(None),) * axis
-    return [fresh(getitem(x, (*before, slice(first, last))))
+    return [getitem(x, (*before, slice(first, last)))
             for first, last in itertools.pairwise(edges)]
 
 
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
     axes = axes_of(axis, x.ndim)
-    return fresh(take_spans(x, [
+    return take_spans(x, [
         Span(dim - 1, -1, dim) if at in axes and dim != 0 else Span(0, 1, dim)
-        for at, dim in enumerate(x.type.shape)]))
+        for at, dim in enumerate(x.type.shape)])
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
@@ -268,16 +271,19 @@ def tile(A: Any, reps: Any) -> Tracer:
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    if not isinstance(repeats, (int, np.integer)):
+    if isinstance(repeats, Tracer) or np.size(repeats) != 1:
         raise error("W113", "np.repeat with several counts is not supported",
                     hint="index with np.repeat(np.arange(n), counts) made outside")
+    count = as_int(np.reshape(repeats, ()), "number of repeats")
+    if count < 0:
+        raise error("W112", f"np.repeat with {count} repeats: a count must not be negative")
     x = strong(a)
     x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
     shape = x.type.shape
-    wide = (*shape[:axis + 1], int(repeats), *shape[axis + 1:])
+    wide = (*shape[:axis + 1], count, *shape[axis + 1:])
     kept = tuple(at for at in range(len(wide)) if at != axis + 1)
     x = current().emit("broadcast", x, shape=wide, axes=kept)
-    return reshape(x, (*shape[:axis], shape[axis] * int(repeats), *shape[axis + 1:]))
+    return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
 
 
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tracer:
@@ -297,7 +303,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 
-def take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise") -> Tracer:
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     if mode != "raise":
         raise error("W113", f"np.take with mode={mode!r} is not supported",
                     hint="clip or wrap the indices first")
@@ -334,6 +340,11 @@ def _like(value: Any) -> Callable[..., Any]:
     return run
 
 
+def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
+               shape: Any = None, *, device: Any = None) -> Tracer:
+    return full_like(prototype, 0, dtype, shape=shape)
+
+
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
     shape: Any = None, *, device: Any = None,
@@ -361,7 +372,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C",
         *, device: Any = None) -> Tracer:
     shape = (as_dim(N), as_dim(N if M is None else M))
-    return cast(band(shape, k, "eq"), np.dtype(dtype))
+    return cast(band(shape, as_int(k, "offset"), "eq"), np.dtype(dtype))
 
 
 def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
@@ -373,16 +384,23 @@ def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
     return ctx.emit(op, offset, ctx.full(k, _I64, shape))
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tracer:
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-    if step == 1 and not any(isinstance(x, float) for x in (start, stop)):
+def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
+           device: Any = None) -> Tracer:
+    start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
+    if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
         first, size = as_dim(start), as_dim(stop) - as_dim(start)
-        kind = np.dtype(dtype or np.int64)
-        counted = current().emit("iota", axis=0, dtype=_dtype(kind), shape=(size,))
+        kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
+                                          if isinstance(x, np.generic)))
+        counted = current().emit("iota", axis=0, dtype=_dtype(np.dtype(dtype or kind)),
+                                 shape=(max(size, 0) if isinstance(size, int) else size,))
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]
-    return fresh(to_tracer(np.arange(*args, dtype=dtype)))
+    return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (int, np.integer, SymbolicDim)) and not isinstance(x, bool)
 
 
 def _dtype(kind: np.dtype[Any]) -> Any:
@@ -390,9 +408,18 @@ def _dtype(kind: np.dtype[Any]) -> Any:
 
 
 def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
-          subok: bool = False, ndmin: int = 0, device: Any = None) -> Tracer:
-    made = strong(object)
-    return fresh(made if dtype is None else cast(made, np.dtype(dtype)))
+          subok: bool = False, ndmin: int = 0) -> Tracer:
+    made = asarray(object, dtype, order)
+    made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
+    return fresh(made) if copy else made
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
+            copy: Any = None) -> Tracer:
+    """The array itself if it has the dtype."""
+    made = strong(a)
+    made = made if dtype is None else cast(made, np.dtype(dtype))
+    return fresh(made) if copy else made
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
@@ -407,16 +434,12 @@ def triangle(op: str) -> Callable[..., Any]:
             x = broadcast(x, (x.type.shape[0], x.type.shape[0]))
         if x.ndim < 2:
             raise error("W102", "a triangle needs a matrix", types=[x.type])
-        mask = band(x.type.shape[-2:], operator.index(k), op)
+        mask = band(x.type.shape[-2:], as_int(k, "offset"), op)
         return current().emit("select", broadcast(mask, x.type.shape), x,
                               current().full(0, x.dtype, x.type.shape))
 
     return run
 
-
-VIEWS = frozenset((np.reshape, np.ravel, np.transpose, np.permute_dims, np.matrix_transpose,
-                   np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.broadcast_to,
-                   np.atleast_1d, np.atleast_2d, np.atleast_3d, np.flip))
 
 TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.reshape: reshape_, np.ravel: ravel, np.transpose: transpose, np.swapaxes: swapaxes,
@@ -428,10 +451,10 @@ TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.fliplr: lambda m: flip(m, 1), np.flipud: lambda m: flip(m, 0), np.roll: roll,
     np.tile: tile, np.repeat: repeat, np.pad: pad, np.take: take,
     np.take_along_axis: take_along_axis, np.zeros_like: _like(0), np.ones_like: _like(1),
-    np.empty_like: _like(0), np.full_like: full_like, np.zeros: _filled(0), np.ones: _filled(1),
+    np.empty_like: empty_like, np.full_like: full_like, np.zeros: _filled(0), np.ones: _filled(1),
     np.empty: _filled(0), np.full: full, np.eye: eye, np.identity: lambda n, dtype=float: eye(
-        n, dtype=dtype), np.arange: arange, np.array: array, np.asarray: array,
-    np.asanyarray: array, np.copy: copy, np.tril: triangle("le"), np.triu: triangle("ge"),
+        n, dtype=dtype), np.arange: arange, np.array: array, np.asarray: asarray,
+    np.asanyarray: asarray, np.copy: copy, np.tril: triangle("le"), np.triu: triangle("ge"),
     np.permute_dims: transpose, np.shape: lambda a: strong(a).shape,
     np.ndim: lambda a: len(shape_of(a)),
     np.size: lambda a, axis=None: strong(a).size if axis is None else strong(a).shape[axis],

@@ -11,6 +11,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..ir.diagnose import Error, error
 from ..ir.index import Dim, Expr, symbol, symbols_of
 from ..ir.types import DTYPES, TensorType, as_dtype, parse_dim, parse_type
@@ -81,6 +83,8 @@ def _dim(dim: Any) -> Dim | None:
         if hidden:
             raise ValueError(f"{hidden[0]} is no name for a size")
         return found
+    if isinstance(found, (bool, np.bool_)):
+        raise TypeError(f"{found} is not a size")
     size = operator.index(found)
     if size < -1:
         raise ValueError(f"the size {size} is negative")

@@ -451,7 +451,7 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Tracer], in_tr
     outer = current()
     ctx = TraceContext(name, outer.api, parent=outer)
     inputs = [Tracer(ctx, ctx.graph.add_param(x.type, x.name.removesuffix(":0").replace(":", "_")),
-                     weak=x.weak) for x in operands]
+                     weak=x.weak, argument=True) for x in operands]
     try:
         with ctx.activate():
             args = tree.unflatten(in_tree, inputs)

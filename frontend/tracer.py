@@ -4,14 +4,14 @@ NumPy's functions reach it through ``__array_ufunc__`` and ``__array_function__`
 the NumPy functions of their names; both end in the ``api`` of its trace. What Python needs at once
 (``if x``, ``int(x)``) cannot be had while tracing and says so.
 
-Tracers are values, not memory. ``x += y`` makes a new one, and ``x[i] = v`` gives the tracer a new
-value; where NumPy would let another name see such a change (views, aliases), using that other name
-is an error instead of a silent difference.
+Values of a graph never change, but ``x += y`` and ``x[i] = v`` give the tracer another value, and
+what shares its memory in NumPy follows: see ``views``. Arguments are the caller's and keep theirs.
 """
 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -22,6 +22,7 @@ from ..ir.diagnose import Error, error
 from ..ir.graph import Node, Value
 from ..ir.index import Dim, Expr
 from ..ir.types import TensorType
+from . import views
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import assigns_item, user_loc
@@ -43,20 +44,21 @@ class Operation:
 class Tracer(ArrayMethods):
     """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
 
-    __slots__ = ("__weakref__", "_argument", "_changed", "_ctx", "_index", "_root", "_seen",
-                 "_value", "_version", "weak")
+    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "changed", "layout", "link", "seen",
+                 "taken", "version", "weak")
 
     def __init__(
         self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
         argument: bool = False,
     ) -> None:
-        self._ctx, self.weak, self._argument = ctx, weak, argument
+        self._ctx, self.weak, self.argument = ctx, weak, argument
         self._value: Any = value
-        self._changed: Tracer | None = None  # what an in-place operation made of this array
-        self._root: Tracer | None = None     # the array that this one is a view of, if any,
-        self._index: Any = None              # the index it was taken with,
-        self._seen = 0                       # and the root's version at that time
-        self._version = 0
+        self.link: views.Link | None = None       # to the array that this one is a view of, if any,
+        self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
+        self.layout = views.UNKNOWN
+        self.changed: Tracer | None = None  # what in-place code made of the memory instead
+        self.version: object = None  # the last write to memory that is the array's own, and
+        self.seen: object = None     # the one that the value is of
         if ctx.made is not None:
             ctx.made.append(ref(self))
 
@@ -123,10 +125,10 @@ class Tracer(ArrayMethods):
         return repr(self)
 
     def __deepcopy__(self, memo: Any) -> Tracer:
-        return self
+        return self.__copy__()
 
     def __copy__(self) -> Tracer:
-        return self
+        return self if self.ndim == 0 and self.link is None else self.copy()
 
     # -- where operations go --------------------------------------------------------------------
 
@@ -154,17 +156,15 @@ class Tracer(ArrayMethods):
                      hint="return the value from the traced function instead of storing it")
 
     def operand(self) -> Value:
-        """The value, to compute with. Raises TracerError (W203) when in-place code has changed
-        the memory that NumPy would have it share."""
-        root = self._root
-        if self._changed is not None or (root is not None and root._version != self._seen):
-            changed = next(x for x in (self._changed, root, self) if x is not None)
-            culprit = changed.value.node
-            raise error("W203", f"{self.name} was changed in place through another name",
-                        locs=((culprit.locs if culprit else ()) + user_loc())[:2],
-                        types=[self.type],
-                        hint="traced arrays do not share memory: write y = y + x, or copy first")
+        """The value, to compute with. Raises TracerError (W203) when it is not certain what NumPy
+        would have here after in-place code."""
+        if self.link is not None or self.changed is not None:
+            views.refresh(self)
         return self.value
+
+    def renew(self, source: Tracer, version: object) -> None:
+        """Take the value that a write to the memory has left here."""
+        self._value, self.seen = source._value, version
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         ctx = self.context()
@@ -182,8 +182,11 @@ class Tracer(ArrayMethods):
         ctx = self.context()
         return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
 
-    def astype(self, dtype: Any, **_: Any) -> Tracer:
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Tracer:
         """The elements converted to another dtype."""
+        if not copy and self.dtype == np.dtype(dtype) and not self.weak:
+            return self
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
         return result
@@ -194,18 +197,25 @@ class Tracer(ArrayMethods):
         return result
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self._argument or self._root is not None or self.ndim == 0:
-            what = "an argument of the traced function" if self._argument else "a view"
-            raise error("W203", f"{self.name} is {what} and cannot be changed in place",
-                        locs=user_loc(), types=[self.type],
-                        hint="write y = x.copy(); y[i] = v, or y = x.at[i].set(v)")
-        if self._changed is not None and self._changed is value and _same_index(
-                value._index, index):
-            self._changed = None  # the end of x[i] += v
+        if isinstance(value, Tracer) and value.taken is not None and value.changed is None:
+            array, taken = value.taken
+            if array is self and _same_index(taken, index) and not self.argument:
+                return  # the end of x[i] += v, which has changed x already
         ctx = self.context()
-        updated: Tracer = ctx.apply(ctx.api.update, (self, index, value, "set"))
-        self._value = updated._value
-        self._version += 1
+        ctx.apply(self._put, (index, value))
+
+    def _put(self, index: Any, value: Any) -> Tracer:
+        return self.overwrite(self.context().api.update(self, index, value, "set"))
+
+    def overwrite(self, new: Tracer) -> Tracer:
+        """Let the memory of this array hold ``new``, of the same type; raises TracerError (W203)
+        where that is not possible. Gives the array itself."""
+        views.write(self, new)
+        return self
+
+    def fill(self, value: Any) -> None:
+        """Set every element to one value."""
+        self[...] = value
 
     @property
     def at(self) -> At:
@@ -228,7 +238,15 @@ class Tracer(ArrayMethods):
         return self._refused(error(
             "W201", f"{self.name} is traced: {what} is not known before the function runs",
             locs=user_loc(), types=[self.type],
-            hint=hint or "compute with NumPy functions, or name the argument in static_argnames"))
+            hint=hint or self._or_static("compute with NumPy functions")))
+
+    @property
+    def _is_parameter(self) -> bool:
+        """True for a number among the arguments, which can be a static one; arrays cannot."""
+        return self.argument and self.weak
+
+    def _or_static(self, hint: str) -> str:
+        return f"name the argument in static_argnames, or {hint}" if self._is_parameter else hint
 
     def _refused(self, problem: Error) -> Error:
         """The error, kept with the trace: NumPy may raise a less telling one in its place."""
@@ -236,12 +254,10 @@ class Tracer(ArrayMethods):
         return problem
 
     def __bool__(self) -> bool:
-        raise self._no_number("its truth value", "choose with np.where(c, a, b), or name the "
-                              "argument in static_argnames")
+        raise self._no_number("its truth value", self._or_static(_truth_hint()))
 
     def __int__(self) -> int:
-        raise self._no_number("its int value", "convert with x.astype(np.int64), or name the "
-                              "argument in static_argnames")
+        raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
 
     def __float__(self) -> float:
         if assigns_item():
@@ -253,7 +269,9 @@ class Tracer(ArrayMethods):
         raise self._no_number("its complex value")
 
     def __index__(self) -> int:
-        raise self._no_number("an index or a size", "name the argument in static_argnames")
+        raise self._no_number(
+            "an index or a size", "name the argument in static_argnames" if self._is_parameter else
+            "take sizes from the shapes of arrays, or pass the number as a static argument")
 
     def __contains__(self, item: Any) -> bool:
         raise self._no_number("whether it contains something", "use np.any(x == item)")
@@ -288,8 +306,9 @@ class Tracer(ArrayMethods):
     # -- in place -------------------------------------------------------------------------------
 
     def _in_place(self, result: Any) -> Any:
-        """The outcome of ``x += y``: a new value of x's dtype and shape; x itself is used up."""
-        if not isinstance(result, Tracer) or self.ndim == 0:
+        """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
+        argument, which the caller keeps as it is, a new array; the argument is then used up."""
+        if not isinstance(result, Tracer) or (self.ndim == 0 and self.link is None):
             return result  # numbers are rebound, as NumPy's scalars are
         if result.type.shape != self.type.shape:
             raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),
@@ -300,12 +319,27 @@ class Tracer(ArrayMethods):
                             locs=user_loc(), types=[result.type, self.type],
                             hint="write x = x + y, or convert y with .astype")
             result = result.astype(self.dtype)
-        self._changed = result
-        result._index = self._index
-        if self._root is not None:
-            self._root._changed = result
-            self._root._version += 1
-        return result
+        root = views.owner(self)
+        if root.argument:
+            self.changed = root.changed = result
+            return result
+        return self.context().apply(self.overwrite, (result,))
+
+
+# What to write instead of asking for the truth of a traced value, by how the line asks.
+_QUESTIONS: tuple[tuple[str, str], ...] = (
+    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put "
+                    "the loop outside of the traced function"),
+    (r"\s*assert\b", "check it outside of the traced function"),
+    (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
+    (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
+)
+
+
+def _truth_hint() -> str:
+    line = next((loc.source for loc in user_loc()), "")
+    found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
+    return next(found, "choose with np.where(c, a, b)")
 
 
 def _same_index(a: Any, b: Any) -> bool:
@@ -316,7 +350,8 @@ def _same_index(a: Any, b: Any) -> bool:
         a, b = (a.start, a.stop, a.step), (b.start, b.stop, b.step)
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_same_index, a, b))
-    return isinstance(a, int) and isinstance(b, int) and a == b
+    ints = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in (a, b))
+    return bool(ints and a == b)
 
 
 def _augmented(plain: str) -> Callable[..., Any]:

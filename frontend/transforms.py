@@ -76,7 +76,7 @@ def value_and_grad(
 
         value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
         found = tree.unflatten(structure, gradients)
-        return (value, aux) if has_aux else value, found[0] if isinstance(argnums, int) else found
+        return (value, aux) if has_aux else value, found[0] if np.ndim(argnums) == 0 else found
 
     return both
 
@@ -175,7 +175,7 @@ def _differentiated(structure: tree.TreeDef) -> list[str]:
 
 
 def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = tuple(int(at) for at in np.atleast_1d(argnums))
     for at in numbers:
         if not -count <= at < count:
             raise error("W114", f"argnums names argument {at}, but {count} are given by position",

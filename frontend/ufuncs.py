@@ -37,6 +37,7 @@ from .operand import (
 )
 from .scope import current
 from .tracer import Tracer
+from .views import Layout
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
@@ -56,7 +57,9 @@ _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 
 def fresh(x: Tracer) -> Tracer:
     """Another tracer of the same value: NumPy would have made a new array here."""
-    return Tracer(current(), current().value_of(x))
+    made = Tracer(current(), current().value_of(x))
+    made.layout = Layout(x.layout.ordered, x.layout.ordered)
+    return made
 
 
 def _positive(x: Any) -> Any:
@@ -139,18 +142,14 @@ def _as_int(x: Any) -> Any:
 
 
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """``ufunc(*inputs)`` or one of its methods. Raises DTypeError (W113) for what is not
+    """``ufunc(*inputs)`` or one of its methods. Raises UnsupportedError (W113) for what is not
     supported, TracerError (W203) when the result should go into a plain array."""
     name = f"np.{ufunc.__name__}"
     options = {key: value for key, value in options.items() if key not in ("subok", "order")}
-    out = options.pop("out", None)
-    if any(isinstance(array, Tracer) for array in out or ()):
-        raise error("W113", f"{name} cannot write into a traced array (out=)",
-                    hint="use the result instead of out=")
-    if out is not None and any(array is not None for array in out):
-        raise error("W203", f"{name} cannot write a traced value into a plain array",
-                    types=[type_of(x) for x in inputs if isinstance(x, Tracer)][:1],
-                    hint="write y = y + x instead of y += x or out=y")
+    out = [array for array in options.pop("out", None) or () if array is not None]
+    if out:
+        return _into(name, out, lambda: call(ufunc, method, inputs, options),
+                     options.pop("where", True))
     dtype = options.pop("dtype", None)
     options = {key: value for key, value in options.items()
                if value is not np._NoValue and not (key == "where" and value is True)}
@@ -167,11 +166,43 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             if dtype is not None and function is np.sum:
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
-    if method == "at":
-        raise error("W203", f"{name}.at changes an array in place", hint="use x.at[i].add(v)")
+    if method == "at" and ufunc is np.add and isinstance(inputs[0], Tracer):
+        array, index, value = inputs
+        array.overwrite(current().api.update(array, index, value, "add"))
+        return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
     raise error("W113", f"{what} is not supported",
-                hint="choose with np.where" if "where" in options else "use other NumPy functions")
+                hint="choose with np.where, or give out=: without it, what is left out has no value"
+                     if "where" in options else "use other NumPy functions")
+
+
+def _into(
+    name: str, out: list[Any], compute: Callable[[], Any], where: Any = True
+) -> Any:
+    """Put what ``compute`` gives into the arrays of ``out=``, where the mask holds.
+
+    Raises TracerError (W203) for plain arrays, and ShapeError (W101) or DTypeError (W111) for what
+    does not fit."""
+    results = compute()
+    parts = results if isinstance(results, tuple) else (results,)
+    for array, part in zip(out, parts, strict=True):
+        store(name, array, part, where)
+    return tuple(out) if isinstance(results, tuple) else out[0]
+
+
+def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
+    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+    if not isinstance(array, Tracer):
+        raise error("W203", f"{name} cannot write a traced value into a plain array",
+                    types=[type_of(part)],
+                    hint="write y = y + x instead of y += x or out=y, or make y from a traced "
+                         "array: y = np.zeros_like(x)")
+    if where is not True:
+        part = np.where(where, part, array)
+    if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:
+        raise error("W101", f"the result of {name} does not fit into out=",
+                    types=[type_of(part), array.type], hint="leave out= away")
+    return array.overwrite(current().api.update(array, ..., part, "set"))
 
 
 _REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
@@ -191,7 +222,7 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
         else:
             body = special
     if row is None and body is None and ufunc not in GUFUNCS:
-        raise error("W113", f"np.{ufunc.__name__} is not supported",
+        raise error("W113", f"np.{ufunc.__name__} is not supported yet in traced code",
                     types=[type_of(x) for x in inputs],
                     hint="write it with other NumPy functions, or call it outside the function")
     *wanted, result = resolve(ufunc, inputs, dtype)

@@ -36,6 +36,7 @@ from .operand import (
 )
 from .scope import current
 from .tracer import Tracer
+from .ufuncs import fresh
 from .variable import Variable
 
 Shape = tuple[Dim, ...]
@@ -116,12 +117,12 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
     ctx = current()
     counts, shape = patch.type.shape, x.type.shape
     if any(count == 0 for count in counts):
-        return Tracer(ctx, ctx.value_of(x))
+        return fresh(x)
     padded = _padded(patch, spans, shape)
     if mode == "add":
         return ctx.emit("add", x, padded)
     if counts == shape:
-        return Tracer(ctx, ctx.value_of(padded))
+        return fresh(padded)
     mask = _padded(ctx.full(True, BOOL, counts), spans, shape)
     return ctx.emit("select", mask, padded, x)
 
@@ -181,7 +182,7 @@ def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     if dims and len(shape_of(value)) > len(kept) - before:
         raise error("W123", "setting several values at index arrays, which may name an element "
                             "twice", types=[x.type],
-                    hint="add with x.at[i].add(v), or choose with np.where")
+                    hint="set one after the other: for k in range(len(i)): y[i[k]] = v[k]")
     axes = tuple(sorted(arrays))
     touched = ctx.emit("scatter_add", ctx.full(0, I32, tuple(x.type.shape[a] for a in axes)),
                        ctx.full(1, I32, dims), *(arrays[a] for a in axes),

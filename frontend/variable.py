@@ -107,18 +107,20 @@ class Variable(ArrayMethods):
         return self._assign(value, "assign_var")
 
     def assign_add(self, value: Any) -> Any:
-        """Add to the value; see ``assign``."""
+        """Add to the value, to which what is added broadcasts; see ``assign``."""
         return self._assign(value, "update_var")
 
     def assign_sub(self, value: Any) -> Any:
-        """Subtract from the value; see ``assign``."""
-        return self._assign(-value, "update_var")
+        """Subtract from the value; see ``assign_add``."""
+        return self._assign(value, "update_var", np.negative)
 
-    def _assign(self, value: Any, op: str) -> Any:
-        ctx = self._context((value,))
+    def _assign(self, value: Any, op: str, change: np.ufunc = np.positive) -> Any:
+        ctx = self._context(value if isinstance(value, (list, tuple)) else (value,))
         if ctx is not None:
-            return ctx.apply(ctx.api.assign, (self, value, op))
-        array = self._fitting(value)
+            return ctx.apply(ctx.api.assign, (self, value, op, change))
+        array = self._fitting(value, op)
+        if change is np.negative:
+            array = np.negative(array)
 
         def commit_it() -> None:
             commit([self.cell], [np.asarray(self.value + array) if op == "update_var" else array])
@@ -126,9 +128,14 @@ class Variable(ArrayMethods):
         Writer([self.cell]).run(commit_it)
         return self
 
-    def _fitting(self, value: Any) -> Array:
+    def _fitting(self, value: Any, op: str) -> Array:
         number = isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
         array = np.array(value, self.dtype if number else None)
+        if isinstance(value, (list, tuple)) and np.can_cast(array.dtype, self.dtype, "same_kind"):
+            array = array.astype(self.dtype)
+        if op == "update_var" and array.dtype == self.dtype and broadcasts(array.shape,
+                                                                           self.shape):
+            array = np.broadcast_to(array, self.shape)
         if array.dtype != self.dtype or array.shape != self.shape:
             found = f"{array.dtype}{list(array.shape)}"
             raise error("W304", f"variable {self.name} is {self.type}, the value is {found}",
@@ -215,6 +222,12 @@ class Variable(ArrayMethods):
 
     def __float__(self) -> float:
         return float(np.asarray(self))
+
+
+def broadcasts(shape: tuple[Any, ...], wide: tuple[Any, ...]) -> bool:
+    """True if an array of one shape broadcasts to the other."""
+    return len(shape) <= len(wide) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(wide), strict=False))
 
 
 def _values(x: Any) -> Any:

@@ -68,6 +68,10 @@ class DTypeError(Error, TypeError):
     """Operand dtypes do not fit the op, or a Python type cannot be traced."""
 
 
+class UnsupportedError(Error, NotImplementedError, TypeError):
+    """A NumPy function, method or option that traced code cannot use yet."""
+
+
 class OutOfRangeError(Error, IndexError):
     """An axis, index or slice outside its array."""
 
@@ -94,7 +98,9 @@ class VerifyError(Error, AssertionError):
     """An IR that breaks one of its own rules: a defect in Weft, not in the user's program."""
 
 
+# The class of a code, or of all codes that begin like it.
 _CLASSES = MappingProxyType({
+    "W113": UnsupportedError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -115,7 +121,7 @@ CODES = MappingProxyType({
     "W105": "a symbolic dim does not fit the argument it is bound to",
     "W111": "the op does not take operands of this dtype",
     "W112": "an argument has a type that cannot be traced",
-    "W113": "the NumPy function or option is not supported",
+    "W113": "the NumPy function or option is not supported yet",
     "W114": "the function that is differentiated must return one floating-point scalar",
     "W121": "axis out of range",
     "W122": "index out of range",
@@ -149,4 +155,5 @@ def error(
     hint: str = "",
 ) -> Error:
     """The error of class and code ``code``, to be raised by the caller."""
-    return _CLASSES[code[:3]](code, message, locs=locs, types=types, hint=hint)
+    found = _CLASSES.get(code) or _CLASSES[code[:3]]
+    return found(code, message, locs=locs, types=types, hint=hint)

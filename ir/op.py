@@ -84,6 +84,7 @@ class OpDef:
     body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
     check: RunCheck | None = None                       # MAP
     view: Callable[..., Any] | None = None              # VIEW: see ops_view
+    alias: str = ""                                     # VIEW: how NumPy's result shares memory
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
     requires: Callable[..., Any] | None = None          # of sizes: see below

@@ -5,6 +5,10 @@ result is the first piece whose conditions ``low <= expr < high`` all hold, else
 
     pad x {low = (2,), ...}:      piece(0, (i - 2,), conditions ((i - 2, 0, n),)), else value
     concatenate a, b {axis = 0}:  piece(0, (i,), ((i, 0, n),)), piece(1, (i - n,), ())
+
+``alias`` says how NumPy's result shares the operand's memory, which decides what in-place code
+changes: "part" of it in the same order, the axes "permuted", "repeated" (and so read-only), or
+"reshaped", which shares only where strides can say so. The others are copies.
 """
 
 from __future__ import annotations
@@ -312,9 +316,10 @@ def _pad_grad(
 
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
-          samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None) -> OpDef:
-    return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, grad=grad,
-                 requires=requires, differentiable=grad is not None, samples=samples)
+          samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
+          alias: str = "") -> OpDef:
+    return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, alias=alias,
+                 grad=grad, requires=requires, differentiable=grad is not None, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
@@ -334,28 +339,28 @@ ROWS: tuple[OpDef, ...] = (
           tuple(Sample((a,), {"shape": z}) for a, z in (
               ((4, 6), (24,)), ((24,), (2, 3, 4)), ((3, 1, 5), (3, 5)), ((6, 4), (8, 3)),
               ((), (1,)),
-              ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1))))),
+              ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1)))), alias="reshaped"),
     _view("transpose", _transpose_infer, _transpose_view,
           lambda x, *, perm: np.transpose(x, perm),
           lambda b, g, x, y, *, perm: (b.transpose(g, perm=_inverse(perm)),),
           "axes in another order", {"perm": tuple},
           tuple(Sample((a,), {"perm": p}) for a, p in (
               ((3, 5), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((33, 65), (1, 0)), ((0, 3), (1, 0)),
-              ((2, 3, 4), (0, 2, 1)), ((), ())))),
+              ((2, 3, 4), (0, 2, 1)), ((), ()))), alias="permuted"),
     _view("broadcast", _broadcast_infer, _broadcast_view, _broadcast_ref,
           _broadcast_grad,
           "x repeated along new axes; operand axis k is result axis axes[k]",
           {"shape": tuple, "axes": tuple},
           tuple(Sample((a,), {"shape": z, "axes": axes}) for a, z, axes in (
               ((), (7,), ()), ((5,), (3, 5), (1,)), ((3,), (3, 5), (0,)), ((3,), (0, 3), (1,)),
-              ((2, 4), (2, 3, 4), (0, 2)), ((70,), (33, 70), (1,))))),
+              ((2, 4), (2, 3, 4), (0, 2)), ((70,), (33, 70), (1,)))), alias="repeated"),
     _view("slice", _slice_infer, _slice_view, _slice_ref, _slice_grad,
           "elements start + i * step of each axis, shape of them",
           {"start": tuple, "step": tuple, "shape": tuple},
           tuple(Sample((a,), {"start": s, "step": t, "shape": n}) for a, s, t, n in (
               ((9,), (2,), (1,), (5,)), ((9,), (8,), (-1,), (9,)), ((9, 4), (1, 0), (3, 1), (3, 4)),
               ((5, 7), (4, 6), (-2, -3), (3, 3)), ((4,), (0,), (1,), (0,)),
-              ((70, 40), (3, 5), (1, 1), (60, 33))))),
+              ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part"),
     _view("concatenate", _concatenate_infer, _concatenate_view,
           lambda *xs, axis: np.concatenate(xs, axis=axis), _concatenate_grad,
           "operands one after the other along an axis", {"axis": int},

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 
 from weft.frontend.cli import main
+from weft.frontend.oracle import example_array
 from weft.frontend.pipeline import STAGES
+from weft.ir.interp import run_graph
+from weft.ir.op import Kind
 from weft.ir.parser import parse, parse_graph
+from weft.ir.verify import verify_graph
+from weft.passes.inline import inline_regions
 
 MODEL = '''
 import numpy as np
@@ -86,6 +91,151 @@ def test_errors_are_short_and_go_to_stderr(
     captured = capsys.readouterr()
     assert expected in captured.err and captured.out == ""
     assert len(captured.err.splitlines()) <= 15
+
+
+# -- what is run -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", ["trace", "opt", "placed", "fused"])
+def test_run_takes_every_stage_that_is_a_graph(
+    model: str, stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"{stage}.ir"
+    outputs = []
+    for printed in ("opt", stage):
+        assert main(["dump", model, "--args", *TYPES, "--stage", printed]) == 0
+        file.write_text(capsys.readouterr().out)
+        for how in ([], ["--interpret"]):
+            assert main(["run", str(file), *how]) == 0
+            outputs.append(np.array([float(word) for word in capsys.readouterr().out.partition(
+                "=")[2].translate(str.maketrans("[]", "  ")).split()]))
+    for found in outputs:
+        assert found.shape == (80,)
+        np.testing.assert_allclose(found, outputs[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("stage", ["trace", "opt", "fused"])
+def test_run_gives_variables_values(
+    stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "count.py").write_text(
+        "import numpy as np, weft\nv = weft.Variable(np.ones(3), name='counted')\n"
+        "def f(x):\n    v.assign_add(x)\n    return v * 2\n")
+    assert main(["dump", f"{tmp_path}/count.py:f", "--args", "f64[3]", "--stage", stage]) == 0
+    file = tmp_path / "count.ir"
+    file.write_text(capsys.readouterr().out)
+    outputs = []
+    for how in ([], ["--interpret"]):
+        assert main(["run", str(file), *how]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] and outputs[0].count("=") == 1
+
+
+def test_regions_go_back_into_the_graph(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", model, "--args", *TYPES, "--stage", "fused"]) == 0
+    fused = parse_graph(capsys.readouterr().out)
+    plain = inline_regions(fused)
+    verify_graph(plain)
+    assert {node.op.kind for node in fused.nodes} == {Kind.REGION}
+    assert Kind.REGION not in {node.op.kind for node in plain.nodes}
+    args = [example_array(param.type, {}, np.random.default_rng(0)) for param in fused.params]
+    for got, want in zip(run_graph(plain, args), run_graph(fused, args), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+# -- arguments ---------------------------------------------------------------------------
+
+NEST = """
+import numpy as np
+
+def loss(params, batch, rate=0.5):
+    x, y = batch
+    return np.mean((x @ params["w"] + params["b"] - y) ** 2) * rate
+"""
+
+
+@pytest.mark.parametrize("arguments", [
+    ["{'w': 'f32[4,2]', 'b': 'f32[2]'}", "('f32[n,4]', 'f32[n,2]')"],
+    ['{"w": "f32[4,2]", "b": "f32[2]"}', '["f32[n,4]", "f32[n,2]"]', "0.25"],
+])
+def test_arguments_may_be_nests_and_numbers(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nest.py").write_text(NEST)
+    assert main(["dump", f"{tmp_path}/nest.py:loss", "--stage", "trace", "--args", *arguments]) == 0
+    graph = parse_graph(capsys.readouterr().out)
+    assert {str(param.type) for param in graph.params} >= {
+        "f32[4,2]", "f32[2]", "f32[n,4]", "f32[n,2]"}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (["dump", "{model}", "--args", "f32[8,20]"], "dense(x, w, b) does not take 1 arguments"),
+    (["dump", "{model}", "--args", *TYPES, "f32[1]"], "does not take 4 arguments"),
+    (["dump", "{model}", "--args", "f33[8,20]", *TYPES[1:]], "not a type: 'f33[8,20]'"),
+    (["dump", "{model}", "--args", "{{'w': f32}}", *TYPES[1:]], "is no nest of types"),
+    (["dump", "{model}", "--args", *TYPES, "--passes", "simplfy"], "no pass 'simplfy'; passes are"),
+    (["dump", "{model}", "--args", *TYPES, "--passes", "simplify{{depth=1}}"], "no option 'depth'"),
+    (["export", "{model}", "--args", "f32[8,20]", "-o", "out"], "does not take 1 arguments"),
+    (["run", "{folder}/missing.ir"], "cannot read"),
+    (["run", "{folder}/kernel.ir"], "--stage trace, opt, placed or fused can run"),
+    (["run", "{folder}/plan.ir"], "holds no graph"),
+    (["run", "{folder}/llvm.ir"], "holds no graph"),
+])
+def test_wrong_commands_are_one_line_and_status_2(
+    model: str, tmp_path: Path, arguments: list[str], expected: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stage = Path(arguments[1]).stem
+    if stage in STAGES:
+        assert main(["dump", model, "--args", *TYPES, "--stage", stage]) == 0
+        (tmp_path / f"{stage}.ir").write_text(capsys.readouterr().out)
+    assert main([word.format(model=model, folder=tmp_path) for word in arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and expected in captured.err
+    assert captured.err.startswith("weft: ") and captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--stage", "fussed"], ["--dim", "b"]])
+def test_options_that_mean_nothing_are_status_2(
+    model: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "x.ir"] if words[0] == "--dim" else ["dump", model]
+    with pytest.raises(SystemExit) as caught:
+        main([*command, *words])
+    assert caught.value.code == 2 and "Traceback" not in capsys.readouterr().err
+
+
+def test_a_stage_without_its_package_says_what_to_install(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    assert main(["dump", model, "--args", *TYPES, "--stage", "triton"]) == 0
+    capsys.readouterr()
+    assert main(["dump", model, "--args", *TYPES, "--stage", "ptx"]) == 2
+    assert "pip install 'weft[gpu]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["json", "numpy", "weft", "contextlib"])
+def test_a_file_may_have_the_name_of_any_module(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{name}.py").write_text(
+        "import json, contextlib\nimport numpy as np\nimport helper_of_this_test\n"
+        "TWO = json.loads('2')\n"
+        "def f(x):\n    y = np.tanh(x) * TWO\n    return y + helper_of_this_test.ONE\n")
+    (tmp_path / "helper_of_this_test.py").write_text("ONE = 1\n")
+    before = sys.modules.get(name)
+    path = list(sys.path)
+    try:
+        command = ["dump", f"{tmp_path}/{name}.py:f", "--stage", "trace", "--args", "f32[3]"]
+        assert main(command) == 0
+    finally:
+        sys.path[:] = path
+        sys.modules.pop("helper_of_this_test", None)
+    assert sys.modules.get(name) is before and sys.modules["json"] is json
+    assert f"{name}.py:6 in f" in capsys.readouterr().out  # lines are the user's
 
 
 def test_export_command(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

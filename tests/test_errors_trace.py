@@ -170,7 +170,7 @@ def a_ufunc_that_is_not_there(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def an_option_that_is_not_there(x: Any) -> Any:
-    return np.sum(x, where=x > 0)  # here
+    return np.diff(x, prepend=0)  # here
 
 
 @wrong("W113", TypeError)
@@ -183,9 +183,36 @@ def a_method_that_is_not_there(x: Any) -> Any:
     return x.cumsum()  # here
 
 
-@wrong("W113", TypeError)
-def writing_into_a_traced_array(x: Any) -> Any:
+@wrong("W113", NotImplementedError)
+def a_function_that_is_not_there_by_its_own_class(x: Any) -> Any:
+    return np.linalg.svd(x)  # here
+
+
+@wrong("W102", ValueError)
+def a_mask_that_may_choose_nothing(x: Any) -> Any:
+    return np.max(x, where=x > 0)  # here
+
+
+@wrong("W203", TypeError)
+def writing_into_an_argument(x: Any) -> Any:
     return np.add(x, x, out=x)  # here
+
+
+@wrong("W203", TypeError)
+def writing_into_a_plain_array(x: Any) -> Any:
+    return np.add(x, x, out=np.zeros((3, 4)))  # here
+
+
+@wrong("W101", ValueError)
+def writing_what_does_not_fit(x: Any) -> Any:
+    y = x[0] * 1
+    return np.add(x, x, out=y)  # here
+
+
+@wrong("W111", TypeError)
+def writing_fractions_into_integers(x: Any) -> Any:
+    n = np.zeros((3, 4), int, like=x)
+    return np.multiply(x, 0.5, out=n)  # here
 
 
 @wrong("W113", TypeError)
@@ -230,6 +257,36 @@ def a_gradient_of_an_array(x: Any) -> Any:
 @wrong("W121", IndexError)
 def an_axis_out_of_range(x: Any) -> Any:
     return x.sum(axis=2)  # here
+
+
+@wrong("W121", IndexError)
+def an_axis_of_a_layer_out_of_range(x: Any) -> Any:
+    return nn.softmax(x, axis=2)  # here
+
+
+@wrong("W121", IndexError)
+def an_axis_of_batch_norm_out_of_range(x: Any) -> Any:
+    return nn.batch_norm(x, V, V, axis=2)  # here
+
+
+@wrong("W121", IndexError)
+def an_axis_of_differences_out_of_range(x: Any) -> Any:
+    return np.diff(x, axis=-3)  # here
+
+
+@wrong("W112", TypeError)
+def an_axis_that_is_a_truth_value(x: Any) -> Any:
+    return np.sum(x, axis=True)  # here
+
+
+@wrong("W112", TypeError)
+def an_axis_that_is_a_fraction(x: Any) -> Any:
+    return np.sum(x, axis=1.0)  # here
+
+
+@wrong("W112", TypeError)
+def a_size_that_is_a_truth_value(x: Any) -> Any:
+    return x.reshape(True, 12)  # here
 
 
 @wrong("W121", IndexError)
@@ -278,6 +335,29 @@ def a_branch_on_a_traced_value(x: Any) -> Any:
     if x.sum() > 0:  # here
         return x
     return -x
+
+
+@wrong("W201", TypeError)
+def a_loop_on_a_traced_value(x: Any) -> Any:
+    while np.max(x) > 1:  # here
+        x = x / 2
+    return x
+
+
+@wrong("W201", TypeError)
+def the_larger_of_traced_values(x: Any) -> Any:
+    return max(x[0, 0], 0.0)  # here
+
+
+@wrong("W201", TypeError)
+def two_traced_conditions(x: Any) -> Any:
+    return np.where((x > 0) and (x < 1), x, 0)  # here
+
+
+@wrong("W201", TypeError)
+def an_assertion_on_a_traced_value(x: Any) -> Any:
+    assert np.all(x > 0)  # here
+    return x
 
 
 @wrong("W201", TypeError)
@@ -336,34 +416,46 @@ def changing_an_argument(x: Any) -> Any:
 
 
 @wrong("W203", TypeError)
-def changing_a_view(x: Any) -> Any:
-    y = x * 1
-    y[0][1] = 2  # here
+def changing_a_view_of_an_argument(x: Any) -> Any:
+    x[0][1] = 2  # here
+    return x
+
+
+@wrong("W203", TypeError)
+def changing_a_repeated_array(x: Any) -> Any:
+    y = np.broadcast_to(x * 2, (2, 3, 4))
+    y[0] = 1  # here
     return y
 
 
 @wrong("W203", TypeError)
-def using_an_array_changed_through_a_view(x: Any) -> Any:
-    y = x * 2
-    row = y[0]
+def using_an_argument_changed_through_a_view(x: Any) -> Any:
+    row = x[0]
     row += 1  # here
+    return x * 2
+
+
+@wrong("W203", TypeError)
+def using_an_array_changed_through_a_reshape(x: Any) -> Any:
+    y = x * 2
+    flat = y.ravel()
+    flat += 1  # here
     return y * 2
 
 
 @wrong("W203", TypeError)
-def using_a_view_of_an_array_that_changed(x: Any) -> Any:
+def using_a_reshape_of_an_array_that_changed(x: Any) -> Any:
     y = x * 2
-    row = y[0]
+    flat = y.ravel()
     y[0] = 1  # here
-    return row + 1
+    return flat + 1
 
 
 @wrong("W203", TypeError)
-def using_another_name_of_a_changed_array(x: Any) -> Any:
-    y = x * 2
-    z = y
+def using_another_name_of_a_changed_argument(x: Any) -> Any:
+    z = x
     z += 1  # here
-    return y * z
+    return x * z
 
 
 @wrong("W203", TypeError)

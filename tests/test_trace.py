@@ -151,6 +151,30 @@ def test_names_come_from_variables_scopes_and_functions() -> None:
     assert [value.name for value in traced.graph.params] == ["x:0", "w:0"]
 
 
+def test_a_composite_gives_its_name_to_its_result_and_to_its_parts() -> None:
+    def function(x: Any) -> Any:
+        with name_scope("layer1"):
+            kept = [nn.relu(x), nn.sigmoid(x), nn.gelu(x), nn.relu(nn.softmax(x))]
+            hidden = nn.silu(x)
+            with name_scope("inner"):
+                kept.append(nn.scaled_dot_product_attention(x, x, x))
+        kept.append(nn.lstm_cell(x, (x, x), np.ones((4, 16), x.dtype), np.ones((4, 16), x.dtype)))
+        return kept, hidden
+
+    traced = trace(function, X)
+    assert [value.name.removesuffix(":0") for value in traced.graph.results] == [
+        "layer1/relu", "layer1/sigmoid", "layer1/gelu", "layer1/relu_1",
+        "layer1/inner/scaled_dot_product_attention", "lstm_cell", "lstm_cell_1", "layer1/hidden"]
+    every = names(traced)
+    assert len(set(every)) == len(every)
+    assert {"layer1/relu/le", "layer1/softmax", "layer1/silu/sigmoid", "layer1/gelu/erf",
+            "layer1/inner/scaled_dot_product_attention/softmax",
+            "layer1/inner/scaled_dot_product_attention/softmax/exp"} <= set(every)
+    loose = [name for name in every if name.startswith("layer1/") and name.count("/") == 1]
+    assert sorted(loose) == ["layer1/gelu", "layer1/hidden", "layer1/relu", "layer1/relu_1",
+                             "layer1/sigmoid", "layer1/softmax"]
+
+
 def test_repeated_names_are_numbered() -> None:
     def function(x: Any) -> Any:
         y = x

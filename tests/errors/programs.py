@@ -195,7 +195,7 @@ def unsupported_function() -> None:
 
 @wrong("W113", TypeError)
 def unsupported_option() -> None:
-    weft.compile(lambda x: np.sum(x, where=x > 0))(X)  # here
+    weft.compile(lambda x: np.diff(x, prepend=0))(X)  # here
 
 
 @wrong("W113", TypeError)
@@ -215,6 +215,16 @@ def gradient_of_a_vector() -> None:
 @wrong("W121", IndexError)
 def axis_out_of_range() -> None:
     weft.compile(lambda x: x.sum(axis=2))(X)  # here
+
+
+@wrong("W121", IndexError)
+def axis_of_a_layer_out_of_range() -> None:
+    weft.compile(lambda x: weft.nn.softmax(x, axis=2))(X)  # here
+
+
+@wrong("W112", TypeError)
+def axis_is_a_truth_value() -> None:
+    weft.compile(lambda x: x.sum(axis=True))(X)  # here
 
 
 @wrong("W122", IndexError)
@@ -303,6 +313,16 @@ def tracer_in_range() -> None:
 
 
 @wrong("W201", TypeError)
+def maximum_by_python() -> None:
+    weft.compile(lambda x: max(x.sum(), 0.0))(X)  # here
+
+
+@wrong("W201", TypeError)
+def conditions_joined_by_python() -> None:
+    weft.compile(lambda x: np.where(x > 0 and x < 1, x, 0))(X)  # here
+
+
+@wrong("W201", TypeError)
 def math_of_a_tracer() -> None:
     weft.compile(lambda x: math.sqrt(x.sum()))(X)  # here
 
@@ -358,15 +378,37 @@ def argument_changed_in_place() -> None:
 
 
 @wrong("W203", TypeError)
-def view_changed_in_place() -> None:
+def view_of_an_argument_changed_in_place() -> None:
     @weft.compile
     def clear(x: Any) -> Any:
-        y = x * 1
-        row = y[0]
+        row = x[0]
         row[:] = 0  # here
-        return y
+        return x
 
     clear(X)
+
+
+@wrong("W203", TypeError)
+def repeated_array_changed_in_place() -> None:
+    @weft.compile
+    def fill(x: Any) -> Any:
+        y = np.broadcast_to(x, (2, 3, 4))
+        y[0] = 0  # here
+        return y
+
+    fill(X)
+
+
+@wrong("W203", TypeError)
+def reshaped_array_changed_in_place() -> None:
+    @weft.compile
+    def count(x: Any) -> Any:
+        y = x * 2
+        flat = y.reshape(-1)
+        flat += 1  # here
+        return y
+
+    count(X)
 
 
 @wrong("W203", TypeError)
