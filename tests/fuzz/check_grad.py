@@ -25,7 +25,7 @@ def check_grad(program: Program, mismatch: type[Exception]) -> None:
     if not floats:
         return
     oracle = Oracle(program)
-    scope: dict[str, Any] = {"np": np, "at_set": prelude.at_set, "at_add": prelude.at_add}
+    scope = prelude.scope()
     function, _ = load(program.source(), scope)(lambda f: f, prelude.Held)
     gradients = {settings: _gradient(program, function, floats, settings)
                  for settings in program.settings}

@@ -22,7 +22,7 @@ def check_session(program: Program, mismatch: type[Exception]) -> None:
     graph = weft.Graph()
     oracle = Oracle(program)
     expect = oracle.expect(program.arguments(program.argsets[0], laid))
-    scope: dict[str, Any] = {"np": np, "at_set": prelude.at_set, "at_add": prelude.at_add}
+    scope = prelude.scope()
     function, _ = load(program.source(), scope)(lambda f: f, weft.Variable)
     numbers = [at for at, leaf in enumerate(program.leaves) if leaf.kind != "array"]
     with graph.as_default():
@@ -61,7 +61,8 @@ def check_session(program: Program, mismatch: type[Exception]) -> None:
         given = {known[name]: alone[name] for name in fed}
         got = session.run(nest, {**feeds, **given})
         if list(got) != fetched:
-            raise mismatch(f"a dict of fetches comes back in another order\n{fetched}\n{list(got)}", argset)
+            raise mismatch("a dict of fetches comes back in another order\n"
+                           f"{fetched}\n{list(got)}", argset)
         for name in fetched:
             if not np.all(equal(np.asarray(got[name]), np.asarray(alone[name]))):
                 raise mismatch(f"{name} fetched with {fetched}, fed {fed}, is not what it is alone",

@@ -75,12 +75,11 @@ def check_stages(program: Program, traced: Any, settings: Settings,
         expect = oracle.expect(program.arguments(argset, laid))
         arrays = _arrays(program, traced, at)
         names = program.outputs()
-        for stage, run in (("trace", lambda: run_graph(traced.graph, arrays)),
-                           ("opt", lambda: run_graph(stages.optimised, arrays)),
-                           ("fused", lambda: run_graph(stages.fused, arrays)),
-                           ("plan", lambda: run_plan(stages.plan, arrays))):
+        for stage, run, thing in (("opt", run_graph, stages.optimised),
+                                  ("fused", run_graph, stages.fused),
+                                  ("plan", run_plan, stages.plan)):
             try:
-                results = run()
+                results = run(thing, arrays)
             except (weft.Error, ValueError):
                 if expect.base.error is None:
                     raise

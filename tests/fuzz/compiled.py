@@ -36,7 +36,7 @@ class Compiled:
         self.options: dict[str, Any] = {
             "opt": settings.opt, "target": settings.target, "threads": settings.threads,
             "on_recompile": "silent"}
-        scope: dict[str, Any] = {"np": np, "at_set": prelude.at_set, "at_add": prelude.at_add}
+        scope = prelude.scope()
         inner = weft.compile(**self.options)
         function, self.held = load(program.source(), scope)(inner, weft.Variable)
         self.function = weft.compile(dynamic=program.dynamic, **self.options)(function)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ def program(seed: int, number: int) -> Program:
     while True:
         rng = random.Random(f"weft {seed} {number} {attempt}")
         kind = rng.choices(("call", "grad", "session"), (76, 12, 12))[0]
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             made = _program(rng, f"{seed}:{number}", kind)
         if made is not None:
             return made

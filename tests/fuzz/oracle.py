@@ -2,9 +2,9 @@
 
 Arithmetic, comparisons and moves are exact: Weft must give the same bits. Where NumPy and Weft may
 differ (the order of a sum, the last bits of exp, the sign of a zero maximum, a cast out of range)
-the step says so by its ``close``, and NumPy computes the program several times more with those steps
-shaken by as much as they may differ. What the results spread by is the tolerance: an error bound
-that follows from the program itself, and is 0 where sums are of small whole numbers.
+the step says so by its ``close``, and NumPy computes the program several times more with those
+steps shaken by as much as they may differ. What the results spread by is the tolerance: an error
+bound that follows from the program itself, and is 0 where sums are of small whole numbers.
 
     close     shaken
     ulp       the result
@@ -12,6 +12,8 @@ that follows from the program itself, and is 0 where sums are of small whole num
     sum       operands and result, unless whole numbers make the sum exact; more for long sums
     mean      as sum, the result always
     var       as mix, more for long sums
+    factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
+              may be taken first
     zero      the signs of zeros in the result
     cast      the result where the operand is beyond the dtype
 """
@@ -56,9 +58,11 @@ class Jitter:
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
         result = function(*operands)
-        if kind in ("sum", "mean") and all(map(is_whole, operands)) and _sum_fits(
+        if kind in ("sum", "mean", "factored") and all(map(is_whole, operands)) and _sum_fits(
                 operands, result):
-            return result if kind == "sum" else self.shake(result, ulp)
+            return result if kind != "mean" else self.shake(result, ulp)
+        if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
+            return np.full_like(result, np.nan if self.mode else 0)
         if kind != "mix":  # sums of many: both sides may add them up in any order
             longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
             ulp += int(longest ** 0.5)
@@ -133,8 +137,7 @@ class Oracle:
         self.program, self.jitter = program, Jitter(casts)
         self.uncertain = any(step.close for step in program.steps) or any(
             step.close for inner in program.inners for step in inner.steps)
-        scope: dict[str, Any] = {"np": np, "at_set": prelude.at_set, "at_add": prelude.at_add,
-                                 "jitter": self.jitter}
+        scope = {**prelude.scope(), "jitter": self.jitter}
         self.function, self.held = load(program.source(True), scope)(_plain, prelude.Held)
 
     def run(self, args: Sequence[Any], mode: int | None) -> Answer:

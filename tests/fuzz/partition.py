@@ -1,4 +1,4 @@
-"""Fusion is a partition: each node that computes is in one region, and no region waits for itself."""
+"""Fusion is a partition: a node that computes is in one region, and no region waits for itself."""
 
 from __future__ import annotations
 

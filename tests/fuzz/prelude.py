@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 
 def at_set(x: Any, index: Any, value: Any) -> Any:
@@ -75,3 +76,8 @@ def laid(array: Any, layout: str) -> Any:
         array = array.copy()
         array.flags.writeable = False
     return array
+
+
+def scope() -> dict[str, Any]:
+    """The names that the text of a program may use."""
+    return {"np": np, "special": special, "at_set": at_set, "at_add": at_add}

@@ -142,12 +142,12 @@ class Program:
 
     def alive(self) -> Program:
         """Without the steps, functions and leaves that no result needs."""
-        steps, needed = _alive(self.steps, self.outputs())
+        steps = _alive(self.steps, self.outputs())
         inners = []
         for inner in reversed(self.inners):
             if any(_calls(step, inner.name) for step in steps):
-                kept, _ = _alive(inner.steps, [inner.result])
-                inners.append(replace(inner, steps=tuple(kept)))
+                kept = tuple(_alive(inner.steps, [inner.result]))
+                inners.append(replace(inner, steps=kept))
         assigned = " ".join(step.template for step in steps)
         variables = tuple((name, value) for name, value in self.variables if name in assigned)
         return replace(self, steps=tuple(steps), inners=tuple(reversed(inners)),
@@ -158,13 +158,13 @@ def _calls(step: Step, name: str) -> bool:
     return f"{name}(" in step.template
 
 
-def _alive(steps: Sequence[Step], outputs: Sequence[str]) -> tuple[list[Step], set[str]]:
+def _alive(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:
     needed, kept = set(outputs), []
     for step in reversed(steps):
         if not step.out or step.out in needed:
             kept.append(step)
             needed.update(step.operands)
-    return kept[::-1], needed
+    return kept[::-1]
 
 
 def _body(steps: Sequence[Step], uncertain: bool, indent: int) -> list[str]:

@@ -51,9 +51,12 @@ with graph.as_default():
 feeds = {{holder: arg for holder, arg in zip(holders, args) if isinstance(arg, np.ndarray)}}
 for options in ({settings}):
     session = weft.Session(graph, **options)
-    for value, want in zip(values, plain(*args)):
-        print(session.run(value, feeds), want, sep="\\n  NumPy:\\n")
-    print(session.run(dict(enumerate(values)), feeds))
+    traced = {{at: value for at, value in enumerate(values) if hasattr(value, "value")}}
+    for at, want in enumerate(plain(*args)):
+        print(at, "NumPy", want, sep="\\n  ")
+        if at in traced:
+            print(at, "alone", session.run(traced[at], feeds), sep="\\n  ")
+    print(session.run(traced, feeds))
 """
 
 
@@ -61,7 +64,7 @@ def script(program: Program, what: str) -> str:
     """The text; it prints what NumPy and Weft give."""
     first = what.split("\n")[0].replace('"', "'")
     helpers = inspect.getsource(prelude).split("from typing import Any\n", 1)[1]
-    helpers = helpers.replace("\nimport numpy as np\n", "").strip()
+    helpers = helpers[helpers.index("def at_set"):helpers.index("def scope")].strip()
     floats = tuple(at for at, param in enumerate(program.params) for leaf in program.leaves
                    if leaf.name == param and leaf.kind == "array" and leaf.dtype == "f8")
     settings = ", ".join(f"dict({way.text()})" for way in dict.fromkeys(program.settings))
@@ -73,7 +76,8 @@ def script(program: Program, what: str) -> str:
         names=", ".join(f"p{at}" for at in range(len(program.params))))
     return "\n".join((
         f'"""Program {program.name}: {first}"""', "import base64", "import zlib",
-        "from typing import Any", "", "import numpy as np", "from numpy import inf, nan", "",
+        "from typing import Any", "", "import numpy as np", "from numpy import inf, nan",
+        *(["from scipy import special"] if "special." in program.source() else []), "",
         "import weft", "", 'np.seterr(all="ignore")', "", "", helpers, "", "", program.source(),
         "", "", "def calls():", f"    return [{_calls(program)}]", tail))
 

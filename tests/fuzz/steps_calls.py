@@ -28,7 +28,7 @@ def call(w: Writer) -> Any:
     given = values[:len(inner.params)]
     # What is not certain inside is not certain outside.
     tag = "close" if any(made.close for made in inner.steps) else "exact"
-    texts = ["{%d}" % at for at in range(len(given))]
+    texts = [f"{{{at}}}" for at in range(len(given))]
     plain = given[0].static and given[0].rank > 0 and given[0].kind == "f" and w.yes(0.3)
     if plain:
         texts[0] = f"np.full({given[0].shape}, 0.5, {given[0].dtype.str[1:]!r})"

@@ -35,9 +35,11 @@ def shift(w: Writer) -> Any:
     if x is None:
         return None
     count = w.certain(lambda value: value.source == "count") if w.yes(0.6) else None
-    if count is None:
+    if count is None and w.yes():
         count = w.partner(x, lambda value: value.kind in "iu" and value.tag != "close",
-                          constants=False) if w.yes(0.5) else str(w.one((0, 1, 5, 31, 32, 33, 63, 64, 70)))
+                          constants=False)
+    elif count is None:
+        count = str(w.one((0, 1, 5, 31, 32, 33, 63, 64, 70)))
     sign = w.one(("<<", ">>"))
     if isinstance(count, str) and w.yes(0.15):
         return w.emit("shift", f"{count} {sign} {{0}}", x)

@@ -12,12 +12,14 @@ FUNCTIONS = {
     "np.exp": 6, "np.exp2": 6, "np.expm1": 6, "np.log": 6, "np.log2": 6, "np.log10": 6,
     "np.log1p": 6, "np.tanh": 6, "np.sinh": 8, "np.cosh": 8, "np.sin": 6, "np.cos": 6, "np.tan": 8,
     "np.arcsin": 6, "np.arccos": 6, "np.arctan": 6, "np.arcsinh": 16, "np.arccosh": 24,
-    "np.arctanh": 24, "np.cbrt": 8, "np.deg2rad": 6, "np.rad2deg": 6}
-SMOOTH = ("np.tanh({0})", "np.sin({0})", "np.cos({0})", "np.exp(np.tanh({0}))", "np.arctan({0})",
-          "np.exp(-{0} * {0})", "np.sqrt({0} * {0} + 1)", "np.log1p({0} * {0})",
-          "{0} / ({0} * {0} + 1)", "np.arcsinh({0})", "np.logaddexp({0}, 0.5)",
-          "np.arctan2({0}, {0} * {0} + 1)", "np.hypot({0}, 1.5)", "np.cosh(np.tanh({0}))",
-          "1 / (1 + np.exp(-{0}))", "np.power({0} * {0} + 1, 0.7)")
+    "np.arctanh": 24, "np.cbrt": 8, "np.deg2rad": 6, "np.rad2deg": 6, "special.erf": 6,
+    "special.expit": 6}
+SMOOTH = (
+    "np.tanh({0})", "np.sin({0})", "np.cos({0})", "np.exp(np.tanh({0}))", "np.arctan({0})",
+    "np.exp(-{0} * {0})", "np.sqrt({0} * {0} + 1)", "np.log1p({0} * {0})", "{0} / ({0} * {0} + 1)",
+    "np.arcsinh({0})", "special.erf({0})", "special.expit({0})", "np.logaddexp({0}, 0.5)",
+    "np.arctan2({0}, {0} * {0} + 1)", "np.hypot({0}, 1.5)", "np.cosh(np.tanh({0}))",
+    "1 / (1 + np.exp(-{0}))", "np.power({0} * {0} + 1, 0.7)")
 
 
 def is_float(value: Value) -> bool:
@@ -76,7 +78,7 @@ def rounding(w: Writer) -> Any:
     if x is None:
         return None
     if w.yes(0.2) and x.kind == "f":
-        return w.emit("rounding", "np.round({0}, %d)" % w.one((0, 1, 2)), x, close=("ulp", 8))
+        return w.emit("rounding", f"np.round({{0}}, {w.one((0, 1, 2))})", x, close=("ulp", 8))
     if w.yes(0.2) and x.kind == "f":
         y = w.partner(x, lambda value: value.tag != "close")
         return w.emit("rounding", w.one(("np.copysign({0}, {1})", "np.heaviside({0}, {1})")), x, y)
@@ -119,8 +121,8 @@ def power(w: Writer) -> Any:
     if x is None:
         return None
     if x.kind in "iu":
-        return w.emit("power", "{0} ** %d" % w.one((0, 1, 2, 3, 5)), x)
-    return w.emit("power", "{0} ** %s" % w.one((0, 1, 2, 3, 4, -1, -2, 0.5, 1.5, -0.5)), x,
+        return w.emit("power", f"{{0}} ** {w.one((0, 1, 2, 3, 5))}", x)
+    return w.emit("power", f"{{0}} ** {w.one((0, 1, 2, 3, 4, -1, -2, 0.5, 1.5, -0.5))}", x,
                   close=("mix", 8))
 
 
@@ -174,7 +176,8 @@ def where(w: Writer) -> Any:
     if w.yes(0.1):
         return w.emit("where", "np.select([{2}, {0} == 1], [{0}, {1}], 3)", x, y, mask) if (
             x.tag != "close") else None
-    return w.emit("where", w.one(("np.where({2}, {0}, {1})", "np.where({2}, {1}, {0})")), x, y, mask)
+    return w.emit("where", w.one(("np.where({2}, {0}, {1})", "np.where({2}, {1}, {0})")), x, y,
+                  mask)
 
 
 @step("nan_to_num", 1)

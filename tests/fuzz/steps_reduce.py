@@ -116,5 +116,8 @@ def einsum(w: Writer) -> Any:
         right += w.one(same) if same and w.yes(0.8) else free.pop(0)
     letters = [c for c in dict.fromkeys(left + right) if w.yes(0.6)]
     w.rng.shuffle(letters)
-    return w.emit("einsum", f"np.einsum('{left},{right}->{''.join(letters[:4])}', {{0}}, {{1}})",
-                  x, y, close=("sum", 4) if x.kind == "f" else None)
+    out = "".join(letters[:4])
+    alone = any(letter not in out for letter in set(left) ^ set(right))
+    close = ("factored" if alone else "sum", 4)
+    return w.emit("einsum", f"np.einsum('{left},{right}->{out}', {{0}}, {{1}})", x, y,
+                  close=close if x.kind == "f" else None)

@@ -126,7 +126,7 @@ def concatenate(w: Writer) -> Any:
 
     parts = [x, *(w.pick(fits) or x for _ in range(w.rng.randint(1, 2)))]
     w.rng.shuffle(parts)
-    texts = ", ".join("{%d}" % at for at in range(len(parts)))
+    texts = ", ".join(f"{{{at}}}" for at in range(len(parts)))
     if all(part.shapes == x.shapes for part in parts) and w.yes(0.3):
         name = w.one(("np.stack", "np.vstack", "np.hstack"))
         return w.emit("concatenate", f"{name}([{texts}])", *parts)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,9 @@ def run(seed: int, count: int, jobs: int, *, first: int = 0, seconds: float = 10
                     reports.append(report)
                     seen(report)
 
-    threads = [threading.Thread(target=work) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(jobs) as pool:
+        for worker in [pool.submit(work) for _ in range(jobs)]:
+            worker.result()
     return sorted(reports, key=lambda report: int(report["done"]))
 
 
@@ -63,8 +62,9 @@ def _batch(seed: int, first: int, last: int, seconds: float, command: Sequence[s
            patience: float) -> Iterator[Report]:
     """The reports of a range, by as many workers as it takes."""
     while first < last:
-        running, ended = None, None
+        running, ended, spoke = None, None, False
         for line in _lines([*command, str(seed), str(first), str(last), str(seconds)], patience):
+            spoke = spoke or "end" not in line
             if "start" in line:
                 running = int(line["start"])
             elif "done" in line:
@@ -72,6 +72,8 @@ def _batch(seed: int, first: int, last: int, seconds: float, command: Sequence[s
                 yield line
             else:
                 ended = line
+        if not spoke:
+            raise RuntimeError(f"a worker did not start: {(ended or {}).get('end')}")
         if first < last:
             number = first if running is None else running
             yield _crashed(seed, number, str((ended or {}).get("end", "the worker ended")),

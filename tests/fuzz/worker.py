@@ -23,7 +23,6 @@ from .draw import program
 from .minimise import minimise, signature
 from .script import script
 
-
 ENOUGH = 3  # findings of one kind that a worker makes smaller; the others are shown as drawn
 
 

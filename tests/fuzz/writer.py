@@ -104,8 +104,8 @@ class Writer:
         self.variables: dict[str, Any] = {}
         count = len(self.values[0].samples)
         self.spaces: list[dict[str, Any]] = [
-            {"np": np, "at_set": prelude.at_set, "at_add": prelude.at_add,
-             **{value.name: value.samples[at] for value in self.values}} for at in range(count)]
+            {**prelude.scope(), **{value.name: value.samples[at] for value in self.values}}
+            for at in range(count)]
         self.families = [family for family in FAMILIES if family.smooth or not smooth]
         self.weights = [family.weight for family in self.families]
 
@@ -172,13 +172,10 @@ class Writer:
     def write(self, feature: str, template: str, *operands: Any, close: Close | None = None,
               tag: str = "exact") -> Value | None:
         """Append a step, if NumPy computes it for all samples."""
-        template = template.replace("{out}", "{{out}}").format(*(
-            "{%d}" % at if isinstance(x, Value) else x for at, x in enumerate(operands)))
         used = [x for x in operands if isinstance(x, Value)]
-        places = [at for at, x in enumerate(operands) if isinstance(x, Value)]
-        for new, old in enumerate(places):
-            template = template.replace("{%d}" % old, "{@%d}" % new)
-        template = template.replace("{@", "{")
+        places = iter(range(len(used)))  # constants become text, so values are numbered anew
+        template = template.replace("{out}", "{{out}}").format(*(
+            f"{{{next(places)}}}" if isinstance(x, Value) else x for x in operands))
         out = f"{self.prefix}{len(self.steps)}" if "{out}" in template else ""
         made = Step(feature, template, out, tuple(str(x) for x in used), close)
         samples = self._run(made)
@@ -208,7 +205,8 @@ class Writer:
                 return None
             if np.size(result) > self.limit or np.ndim(result) > 4:
                 return None
-            if np.asarray(result).dtype.kind not in "biuf" or np.asarray(result).dtype == np.float16:
+            dtype = np.asarray(result).dtype
+            if dtype.kind not in "biuf" or dtype == np.float16:
                 return None
             samples.append(result)
         return tuple(samples)
