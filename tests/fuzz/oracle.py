@@ -32,6 +32,7 @@ from .program import Close, Program, flat
 Array = np.ndarray[Any, Any]
 # Past this, sums of whole numbers are rounded.
 WHOLE = {"f2": 2.0**10, "f4": 2.0**22, "f8": 2.0**50}
+# ZeroDivisionError is Python's, of its own numbers; those that are traced are divided as NumPy's.
 RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 
 
@@ -66,8 +67,7 @@ class Jitter:
         if kind != "mix":  # sums of many: both sides may add them up in any order
             longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
             ulp += int(longest ** 0.5)
-        precise = 1 if any(_kind(x) in "iub" for x in operands) else 2
-        return self.shake(function(*(self.shake(x, precise) for x in operands)), ulp)
+        return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
 
     def shake(self, x: Any, ulp: int) -> Any:
         """x, moved by up to so many units in the last place; by all of them in modes 0 and 1."""
@@ -95,8 +95,10 @@ class Jitter:
         return np.where(outside, np.array(other, result.dtype), result)[()]
 
 
-def _kind(x: Any) -> str:
-    return np.asarray(x).dtype.kind
+def _floating(x: Any) -> Any:
+    """Integers as NumPy takes them where the result is a float, so that they can be shaken."""
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind in "iu" and x.dtype.itemsize >= 4 else x
 
 
 def is_whole(x: Any) -> bool:
@@ -214,4 +216,5 @@ def _within(a: Array, z: Array, others: Sequence[Array]) -> Array:
         wide = z.astype(np.float64)
         spread = np.max([np.abs(x.astype(np.float64) - wide) for x in others], axis=0)
         near = np.abs(a.astype(np.float64) - wide) <= 4 * spread
+        unsure |= ~np.isfinite(a) & (spread > np.abs(wide) / 8)  # one step from 0 / 0
     return np.asarray(unsure | near)

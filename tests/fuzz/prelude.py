@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from typing import Any
 
 import numpy as np
@@ -80,4 +82,5 @@ def laid(array: Any, layout: str) -> Any:
 
 def scope() -> dict[str, Any]:
     """The names that the text of a program may use."""
-    return {"np": np, "special": special, "at_set": at_set, "at_add": at_add}
+    return {"np": np, "special": special, "at_set": at_set, "at_add": at_add, "zlib": zlib,
+            "base64": base64}

@@ -92,7 +92,7 @@ def transcendental(w: Writer) -> Any:
     if x is None:
         return None
     name = w.one(tuple(FUNCTIONS))
-    inside = w.one(("{0}", "{0}", "{0} * 0.25", "np.tanh({0})", "np.abs({0})", "np.abs({0}) + 1"))
+    inside = w.one(("{0}", "{0}", "{0} * 0.25", "{0} * 0.5", "np.abs({0})", "np.abs({0}) + 1"))
     return w.emit("transcendental", f"{name}({inside})", x, close=("mix", FUNCTIONS[name]))
 
 

@@ -78,9 +78,11 @@ def softmax(w: Writer) -> Any:
         w.emit("softmax", f"np.tanh({{0}} - {middle})", x, close=("var", 8)))
     if shifted is None:
         return None
-    below = w.one((f"np.sum({{0}}, axis={axis}, keepdims=True)",
-                   f"np.sqrt(np.mean({{0}} * {{0}}, axis={axis}, keepdims=True) + 0.1)"))
-    return w.emit("softmax", f"{{0}} / {below}", shifted, close=("var", 4))
+    below = w.emit("softmax", w.one((
+        f"np.sum({{0}}, axis={axis}, keepdims=True)",
+        f"np.sqrt(np.mean({{0}} * {{0}}, axis={axis}, keepdims=True) + 0.1)")), shifted,
+        close=("var", 4))
+    return below and w.emit("softmax", "{0} / {1}", shifted, below)
 
 
 @step("matmul", 5, smooth=True)
