@@ -71,11 +71,18 @@ def check_call(program: Program) -> None:
         for held, value in zip(oracle.held, first, strict=True):
             held.value = value
         answers.append(_compare(program, compiled, oracle, calls, settings))
+    if not comparable(program):
+        return
     for at, (one, other) in enumerate(zip(*answers, strict=True)):
         problem = same_bits(one, other)
         if problem:
             raise Mismatch(f"{program.settings[0].text()} and {program.settings[1].text()} "
                            f"differ: {problem}", program.argsets[at])
+
+
+def comparable(program: Program) -> bool:
+    """Whether both settings have to give the same bits: without fusion sums have other orders."""
+    return len({way.opt == 0 for way in program.settings}) == 1
 
 
 def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequence[list[Any]],
@@ -124,8 +131,8 @@ def _same_answer(program: Program, got: Answer, expect: Expected, at: int, setti
 
 def _problem(program: Program, got: Answer, expect: Expected) -> str:
     base = expect.base
-    if isinstance(base.error, ZeroDivisionError):
-        return ""
+    if isinstance(base.error, (ZeroDivisionError, OverflowError)):
+        return ""  # Python's, for the value of one of its own numbers: Weft's are traced
     if (got.error is None) != (base.error is None):
         if any(answer.error is not None for answer in expect.shaken):
             return ""

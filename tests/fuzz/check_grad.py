@@ -35,8 +35,9 @@ def check_grad(program: Program, mismatch: type[Exception]) -> None:
         if oracle.run(args, None).error is not None:
             continue
         results = [gradient(*args) for gradient in gradients.values()]
+        same = len({way.opt == 0 for way in gradients}) == 1  # else sums have other orders
         for one, other in zip(results[0][1], results[-1][1], strict=True):
-            if one.tobytes() != other.tobytes():
+            if same and one.tobytes() != other.tobytes():
                 raise mismatch("gradients differ between two settings", argset)
         value, grads = results[0]
         for at, grad in zip(floats, grads, strict=True):

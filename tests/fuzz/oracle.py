@@ -32,7 +32,6 @@ from .program import Close, Program, flat
 Array = np.ndarray[Any, Any]
 # Past this, sums of whole numbers are rounded.
 WHOLE = {"f2": 2.0**10, "f4": 2.0**22, "f8": 2.0**50}
-# ZeroDivisionError is Python's, of its own numbers; those that are traced are divided as NumPy's.
 RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 
 
