@@ -19,7 +19,7 @@ from .check_grad import check_grad
 from .check_session import check_session
 from .check_stages import check_interpreter, check_stages
 from .compiled import Compiled, Refused
-from .oracle import Answer, Expected, Oracle, differs, equal
+from .oracle import Answer, Expected, Oracle, differs, equal, out_of_scope
 from .prelude import laid
 from .program import ArgSet, Program, Settings
 
@@ -131,8 +131,8 @@ def _same_answer(program: Program, got: Answer, expect: Expected, at: int, setti
 
 def _problem(program: Program, got: Answer, expect: Expected) -> str:
     base = expect.base
-    if isinstance(base.error, (ZeroDivisionError, OverflowError)):
-        return ""  # Python's, for the value of one of its own numbers: Weft's are traced
+    if out_of_scope(base.error):
+        return ""
     if (got.error is None) != (base.error is None):
         if any(answer.error is not None for answer in expect.shaken):
             return ""

@@ -165,6 +165,13 @@ class Oracle:
         return Expected(base, shaken)
 
 
+def out_of_scope(problem: Exception | None) -> bool:
+    """Errors that Weft need not have: for the value of a Python number, which is traced; and for
+    the -1 of a shape without elements, which follows from symbolic sizes but not from numbers."""
+    return isinstance(problem, (ZeroDivisionError, OverflowError)) or (
+        "cannot reshape array of size 0" in str(problem))
+
+
 def _plain(function: Any) -> Any:
     return function
 
