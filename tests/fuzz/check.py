@@ -1,0 +1,198 @@
+"""What has to be equal: NumPy's results and Weft's, under any way to compile and to call.
+
+For each set of arguments: the same exception or not, the same nest with the same dtypes and shapes,
+the same values as far as they are certain, the same variables; the same bits under both settings,
+in a second call, and from several threads at once; and arguments that are as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from .check_grad import check_grad
+from .check_session import check_session
+from .check_stages import check_interpreter, check_stages
+from .compiled import Compiled, Refused
+from .oracle import Answer, Expected, Oracle, differs, equal, out_of_scope
+from .prelude import laid
+from .program import ArgSet, Program, Settings
+
+
+class Mismatch(Exception):  # noqa: N818
+    """What is wrong, and with which arguments and settings it shows."""
+
+    def __init__(self, what: str, argset: ArgSet | None = None,
+                 settings: Settings | None = None) -> None:
+        super().__init__(what)
+        self.what, self.argset, self.settings = what, argset, settings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """ok, refused or finding."""
+
+    verdict: str
+    what: str = ""
+
+
+KINDS: dict[str, Callable[[Program], None]] = {}
+
+
+def check(program: Program) -> Outcome:
+    """Run a program every way that it asks for."""
+    try:
+        with np.errstate(all="ignore"):
+            KINDS[program.kind](program)
+    except Refused as problem:
+        return Outcome("refused", str(problem))
+    except Mismatch as problem:
+        return Outcome("finding", problem.what)
+    except Exception as problem:  # whatever else leaves Weft is a defect, too
+        code = f"{problem.code} " if isinstance(problem, weft.Error) else ""
+        return Outcome("finding", f"{type(problem).__name__}: {code}{str(problem)[:300]}")
+    return Outcome("ok")
+
+
+def check_call(program: Program) -> None:
+    """A compiled function beside the Python function."""
+    oracle = Oracle(program)
+    calls = [program.arguments(argset, laid) for argset in program.argsets]
+    first = [held.value for held in oracle.held]
+    answers: list[list[Answer]] = []
+    for settings in program.settings:
+        compiled = Compiled(program, settings)
+        compiled.assign(first)
+        for held, value in zip(oracle.held, first, strict=True):
+            held.value = value
+        answers.append(_compare(program, compiled, oracle, calls, settings))
+    if not comparable(program):
+        return
+    for at, (one, other) in enumerate(zip(*answers, strict=True)):
+        problem = same_bits(one, other)
+        if problem:
+            raise Mismatch(f"{program.settings[0].text()} and {program.settings[1].text()} "
+                           f"differ: {problem}", program.argsets[at])
+
+
+def comparable(program: Program) -> bool:
+    """Whether both settings have to give the same bits: without fusion sums have other orders."""
+    return len({way.opt == 0 for way in program.settings}) == 1
+
+
+def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequence[list[Any]],
+             settings: Settings) -> list[Answer]:
+    answers = []
+    try:
+        traced = compiled.trace(calls[0])
+    except weft.Error as problem:
+        # NumPy has to raise, too; with symbolic dims, this or another error for all sizes.
+        if oracle.run(calls[0], None).error is None:
+            raise Mismatch(f"{problem.code} while tracing: {problem.message}",
+                           program.argsets[0], settings) from None
+        raise Refused(problem) from None
+    expected = []
+    for at, args in enumerate(calls):
+        copies = [np.array(leaf) for leaf in program.argsets[at].leaves]
+        expect = oracle.expect(args)
+        got = compiled.run(args)
+        _same_answer(program, got, expect, at, settings, lambda args=args: oracle.expect(args, 32))
+        for leaf, value, copy in zip(program.leaves, program.argsets[at].leaves, copies,
+                                     strict=True):
+            if not np.all(equal(np.asarray(value), copy)):
+                raise Mismatch(f"argument {leaf.name} was changed", program.argsets[at], settings)
+        for held, value in zip(oracle.held, got.held, strict=True):
+            held.value = value
+        answers.append(got)
+        expected.append(expect)
+    if "again" in program.checks:
+        _again(program, compiled, calls, answers, settings)
+    if "interpreter" in program.checks:
+        check_interpreter(program, traced, Mismatch)
+    if "stages" in program.checks:
+        check_stages(program, traced, settings, Mismatch)
+    return answers
+
+
+def _same_answer(program: Program, got: Answer, expect: Expected, at: int, settings: Settings,
+                 sure: Callable[[], Expected]) -> None:
+    """Compare one call. What differs is looked at once more with many shaken runs."""
+    problem = _problem(program, got, expect)
+    if problem and expect.shaken:
+        problem = _problem(program, got, sure())
+    if problem:
+        raise Mismatch(problem, program.argsets[at], settings)
+
+
+def _problem(program: Program, got: Answer, expect: Expected) -> str:
+    base = expect.base
+    if out_of_scope(base.error):
+        return ""
+    if (got.error is None) != (base.error is None):
+        if any(answer.error is not None for answer in expect.shaken):
+            return ""
+        if got.error is None:
+            return f"no error, NumPy raises {type(base.error).__name__}: {base.error}"
+        if _may_refuse(program, got.error):
+            return ""
+        return f"{got.error.code} at a call: {got.error.message}"  # type: ignore[attr-defined]
+    shaken = [answer for answer in expect.shaken if answer.error is None]
+    if got.error is None:
+        if got.shape != base.shape:
+            return f"results in another nest\n{got.shape}\n{base.shape}"
+        for at, name in enumerate(program.outputs()):
+            loose = program.tags.get(name, "close") != "exact"
+            problem = differs(got.results[at], base.results[at],
+                              [answer.results[at] for answer in shaken], loose)
+            if problem:
+                return f"{name} is {problem}"
+    for at, (name, _) in enumerate(program.variables):
+        problem = differs(got.held[at], base.held[at],
+                          [answer.held[at] for answer in shaken], True)
+        if problem:
+            return f"variable {name} is {problem}"
+    return ""
+
+
+def _may_refuse(program: Program, problem: Any) -> bool:
+    """Two symbols that a program takes for equal are no longer, where NumPy would broadcast a 1."""
+    return bool(program.dynamic) and problem.code == "W105"
+
+
+def same_bits(one: Answer, other: Answer) -> str:
+    """Why two answers are not the same to the last bit, or nothing."""
+    if (one.error is None) != (other.error is None):
+        return f"{one.error or 'no error'} and {other.error or 'no error'}"
+    for a, z in zip([*one.results, *one.held], [*other.results, *other.held], strict=True):
+        problem = differs(a, z, (), False)
+        if problem:
+            return problem.replace("NumPy gives", "and")
+    return ""
+
+
+def _again(program: Program, compiled: Compiled, calls: Sequence[list[Any]],
+           answers: Sequence[Answer], settings: Settings) -> None:
+    """Second calls give the same bits, and leave the first results alone."""
+    kept = [[np.array(leaf) for leaf in answer.results] for answer in answers]
+    rounds = [[compiled.run(args)] for args in calls]
+    if "threads" in program.checks:
+        rounds = compiled.run_at_once(calls)
+    for at, repeated in enumerate(rounds):
+        for answer in repeated:
+            problem = same_bits(answers[at], answer)
+            if problem:
+                how = "at once" if "threads" in program.checks else "again"
+                raise Mismatch(f"called {how}: {problem}", program.argsets[at], settings)
+        for leaf, copy in zip(answers[at].results, kept[at], strict=True):
+            if not np.all(equal(np.asarray(leaf), copy)):
+                raise Mismatch("a later call changed an earlier result", program.argsets[at],
+                               settings)
+
+
+KINDS |= {"call": check_call, "grad": lambda program: check_grad(program, Mismatch),
+          "session": lambda program: check_session(program, Mismatch)}

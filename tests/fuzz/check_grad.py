@@ -1,0 +1,85 @@
+"""Gradients of smooth float64 programs beside central differences of the Python function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from . import prelude
+from .compiled import Compiled, Refused
+from .oracle import Oracle, load
+from .prelude import laid
+from .program import Program, Settings
+
+STEP = 1e-4
+
+
+def check_grad(program: Program, mismatch: type[Exception]) -> None:
+    """The derivative along random directions, at two widths that say how sure the number is."""
+    floats = [at for at, param in enumerate(program.params) if any(
+        leaf.name == param and leaf.kind == "array" and leaf.dtype == "f8"
+        for leaf in program.leaves)]
+    if not floats:
+        return
+    oracle = Oracle(program)
+    scope = prelude.scope()
+    function, _ = load(program.source(), scope)(lambda f: f, prelude.Held)
+    gradients = {settings: _gradient(program, function, floats, settings)
+                 for settings in program.settings}
+    rng = np.random.default_rng(program.seed)
+    for argset in program.argsets:
+        args = program.arguments(argset, laid)
+        if oracle.run(args, None).error is not None:
+            continue
+        results = [gradient(*args) for gradient in gradients.values()]
+        same = len({way.opt == 0 for way in gradients}) == 1  # else sums have other orders
+        for one, other in zip(results[0][1], results[-1][1], strict=True):
+            if same and one.tobytes() != other.tobytes():
+                raise mismatch("gradients differ between two settings", argset)
+        value, grads = results[0]
+        for at, grad in zip(floats, grads, strict=True):
+            if grad.shape != args[at].shape or grad.dtype != args[at].dtype:
+                raise mismatch(f"the gradient of p{at} is {grad.dtype}{grad.shape}", argset)
+        directions = [rng.normal(size=args[at].shape) for at in floats]
+        got = sum(float(np.sum(g * d)) for g, d in zip(grads, directions, strict=True))
+        found = [_difference(oracle, args, floats, directions, h)
+                 for h in (STEP, STEP / 2, STEP / 4)]
+        if not np.all(np.isfinite(found)):
+            continue
+        want = (4 * found[1] - found[0]) / 3  # Richardson: the error in h**2 cancels
+        finer = (4 * found[2] - found[1]) / 3
+        scale = 1 + abs(want) + abs(float(value))
+        if abs(got - want) > 1e-6 * scale + 20 * abs(want - finer):
+            raise mismatch(f"the derivative along a random direction is {got}, "
+                           f"differences give {want}", argset)
+
+
+def _gradient(program: Program, function: Any, floats: list[int], settings: Settings) -> Any:
+    both = weft.value_and_grad(function, argnums=tuple(floats))
+    names = ", ".join(f"p{at}" for at in range(len(program.params)))
+    scope: dict[str, Any] = {"both": both}  # dynamic= names parameters, which both does not have
+    exec(f"def f({names}):\n    return both({names})", scope)
+    options = Compiled(program, settings).options
+    compiled = weft.compile(dynamic=program.dynamic, **options)(scope["f"])
+    args = program.arguments(program.argsets[0], laid)
+    try:
+        compiled.trace(*args)
+    except weft.Error as problem:
+        raise Refused(problem) from None
+    return compiled
+
+
+def _difference(oracle: Oracle, args: list[Any], floats: list[int], directions: list[Any],
+                h: float) -> float:
+    values = []
+    for sign in (1, -1):
+        moved = list(args)
+        for at, direction in zip(floats, directions, strict=True):
+            moved[at] = args[at] + sign * h * direction
+        answer = oracle.run(moved, None)
+        values.append(float(answer.results[0]) if answer.error is None else float("nan"))
+    return (values[0] - values[1]) / (2 * h)
+

@@ -1,0 +1,94 @@
+"""The stages of a program, each run by the interpreter: a pass that changes a result is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft.frontend.pipeline import Options, Stages
+from weft.ir.interp import run_graph, run_plan
+from weft.ir.verify import verify_graph, verify_kernel, verify_plan
+
+from .oracle import Expected, Oracle, differs, out_of_scope
+from .partition import check_partition
+from .prelude import laid
+from .program import Program, Settings, build, flat, paths
+
+
+def _arrays(program: Program, traced: Any, at: int) -> list[Any]:
+    """The arguments of a call in the order of the graph's parameters."""
+    found = dict(zip((leaf.name for leaf in program.leaves), program.argsets[at].leaves,
+                     strict=True))
+    given = [flat(build(param, found))[0] for param in program.params]
+    leaves = [leaf for part in given for leaf in part]
+    names = {leaf.param: np.asarray(value) for leaf, value in zip(
+        _by_path(program, traced), leaves, strict=True)}
+    captured = {capture.param: capture.array for capture in traced.captures}
+    return [names[param] if param in names else captured[param] for param in traced.graph.params]
+
+
+def _by_path(program: Program, traced: Any) -> list[Any]:
+    """The traced leaves in the program's order: a dict may be flattened in another."""
+    by_name = {leaf.name.replace(" ", ""): leaf for leaf in traced.leaves}
+    return [by_name[path.replace(" ", "")] for at, param in enumerate(program.params)
+            for path, _ in paths(param, f"p{at}")]
+
+
+def check_interpreter(program: Program, traced: Any, mismatch: type[Exception]) -> None:
+    """The graph as it was traced, evaluated by the interpreter, is NumPy's program."""
+    _check(program, traced, [("interpreter", run_graph, traced.graph)], mismatch)
+
+
+def check_stages(program: Program, traced: Any, settings: Settings,
+                 mismatch: type[Exception]) -> None:
+    """Every stage is valid, and gives NumPy's results."""
+    options = Options(settings.opt, settings.target, settings.threads)
+    stages = Stages(traced.graph, options)
+    for graph in (stages.optimised, stages.fused):
+        verify_graph(graph)
+    for call in stages.lowered[0]:
+        verify_kernel(call.kernel)
+    verify_plan(stages.plan)
+    check_partition(stages.placed)
+    _check(program, traced, [("stage opt", run_graph, stages.optimised),
+                             ("stage fused", run_graph, stages.fused),
+                             ("stage plan", run_plan, stages.plan)], mismatch)
+
+
+def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],
+           mismatch: type[Exception]) -> None:
+    """Run texts of the program in the interpreter, for all arguments."""
+    oracle = Oracle(program, casts=False)
+    for at, argset in enumerate(program.argsets):
+        args, arrays = program.arguments(argset, laid), _arrays(program, traced, at)
+        expect = oracle.expect(args)
+        if out_of_scope(expect.base.error):
+            continue
+        for name, run, thing in ways:
+            try:
+                results = run(thing, arrays)
+            except (weft.Error, ValueError):
+                if expect.base.error is None:
+                    raise
+                continue
+            if expect.base.error is not None:
+                raise mismatch(f"{name}: no error, NumPy raises {expect.base.error}", argset)
+            made = flat(weft.tree.unflatten(traced.out_tree, results))[0]
+            problem = _problem(program, made, expect)
+            if problem and expect.shaken:
+                problem = _problem(program, made, oracle.expect(args, 32))
+            if problem:
+                raise mismatch(f"{name}: {problem}", argset)
+
+
+def _problem(program: Program, made: list[Any], expect: Expected) -> str:
+    for at, (name, got, base) in enumerate(zip(program.outputs(), made, expect.base.results,
+                                               strict=True)):
+        shaken = [answer.results[at] for answer in expect.shaken if answer.error is None]
+        problem = differs(np.asarray(got), np.asarray(base), [np.asarray(x) for x in shaken],
+                          program.tags.get(name, "close") != "exact")
+        if problem:
+            return f"{name} is {problem}"
+    return ""

@@ -1,0 +1,90 @@
+"""Weft's side of a program: compiled as it stands, or interpreted from its graph."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from . import prelude
+from .oracle import Answer, load
+from .program import Program, Settings, flat
+
+# What Weft may refuse at compile time: unsupported functions and combinations, and, where sizes are
+# symbolic, what cannot be told without them.
+UNSUPPORTED = frozenset(("W111", "W113", "W123", "W201", "W203"))
+SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122"))
+
+
+class Refused(Exception):  # noqa: N818
+    """Weft does not support the program, and said so before it ran."""
+
+    def __init__(self, problem: weft.Error) -> None:
+        super().__init__(f"{problem.code} {problem.message}")
+        self.problem = problem
+
+
+class Compiled:
+    """One program under one way to compile it."""
+
+    def __init__(self, program: Program, settings: Settings) -> None:
+        self.program = program
+        self.options: dict[str, Any] = {
+            "opt": settings.opt, "target": settings.target, "threads": settings.threads,
+            "on_recompile": "silent"}
+        scope = prelude.scope()
+        inner = weft.compile(**self.options)
+        function, self.held = load(program.source(), scope)(inner, weft.Variable)
+        self.function = weft.compile(dynamic=program.dynamic, **self.options)(function)
+
+    def trace(self, args: Sequence[Any]) -> Any:
+        """The graph. Raises Refused, or the weft.Error that NumPy's own would be."""
+        try:
+            return self.function.trace(*args)
+        except weft.Error as problem:
+            if problem.code in UNSUPPORTED or (self.program.dynamic and problem.code in SYMBOLIC):
+                raise Refused(problem) from None
+            raise
+
+    def run(self, args: Sequence[Any]) -> Answer:
+        """One call. Errors that are not Weft's own leave as they are: they are findings.
+
+        Raises Refused for what has no native code.
+        """
+        try:
+            results, shape = flat(self.function(*args))
+        except weft.Error as problem:
+            if problem.code in UNSUPPORTED:
+                raise Refused(problem) from None
+            return Answer([], None, problem, self.values())
+        return Answer(results, shape, None, self.values())
+
+    def values(self) -> tuple[Any, ...]:
+        """The variables."""
+        return tuple(np.array(held.numpy()) for held in self.held)
+
+    def assign(self, values: Sequence[Any]) -> None:
+        """Give the variables values."""
+        for held, value in zip(self.held, values, strict=True):
+            held.assign(value)
+
+    def run_at_once(self, calls: Sequence[Sequence[Any]], rounds: int = 3) -> list[list[Answer]]:
+        """All calls from threads of their own at the same time, several times each."""
+        found: list[list[Answer]] = [[] for _ in calls]
+        start = threading.Barrier(len(calls))
+
+        def work(at: int) -> None:
+            start.wait()
+            for _ in range(rounds):
+                found[at].append(self.run(calls[at]))
+
+        threads = [threading.Thread(target=work, args=(at,)) for at in range(len(calls))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found

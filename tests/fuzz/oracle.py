@@ -1,0 +1,226 @@
+"""What NumPy says about a program, and how much of it is certain.
+
+Arithmetic, comparisons and moves are exact: Weft must give the same bits. Where NumPy and Weft may
+differ (the order of a sum, the last bits of exp, the sign of a zero maximum, a cast out of range)
+the step says so by its ``close``, and NumPy computes the program several times more with those
+steps shaken by as much as they may differ. What the results spread by is the tolerance: an error
+bound that follows from the program itself, and is 0 where sums are of small whole numbers.
+
+    close     shaken
+    ulp       the result
+    mix       the operands by 2 ULP, and the result
+    sum       operands and result, unless whole numbers make the sum exact; more for long sums
+    mean      as sum, the result always
+    var       as mix, more for long sums
+    factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
+              may be taken first
+    zero      the signs of zeros in the result
+    cast      the result where the operand is beyond the dtype
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import prelude
+from .program import Close, Program, flat
+
+Array = np.ndarray[Any, Any]
+# Past this, sums of whole numbers are rounded.
+WHOLE = {"f2": 2.0**10, "f4": 2.0**22, "f8": 2.0**50}
+RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
+
+
+class Jitter:
+    """Computes the uncertain steps of a program; ``mode`` says how they are shaken."""
+
+    def __init__(self, casts: bool = True) -> None:
+        self.mode: int | None = None
+        self.casts = casts
+        self.rng = np.random.default_rng(0)
+
+    def start(self, mode: int | None) -> None:
+        self.mode, self.rng = mode, np.random.default_rng(mode)
+
+    def __call__(self, close: Close, function: Callable[..., Any], *operands: Any) -> Any:
+        kind, ulp = close
+        if self.mode is None:
+            return function(*operands)
+        if kind == "cast":
+            return self._cast(function(*operands), operands[0]) if self.casts else function(
+                *operands)
+        if kind == "zero":
+            return self._zeros(function(*operands))
+        if kind == "ulp":
+            return self.shake(function(*operands), ulp)
+        result = function(*operands)
+        if kind in ("sum", "mean", "factored") and all(map(is_whole, operands)) and _sum_fits(
+                operands, result):
+            return result if kind != "mean" else self.shake(result, ulp)
+        if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
+            return np.full_like(result, np.nan if self.mode else 0)
+        if kind != "mix":  # sums of many: both sides may add them up in any order
+            longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
+            ulp += int(longest ** 0.5)
+        return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
+
+    def shake(self, x: Any, ulp: int) -> Any:
+        """x, moved by up to so many units in the last place; by all of them in modes 0 and 1."""
+        x = np.asarray(x)
+        if x.dtype.kind != "f":
+            return x[()]
+        by: Any = {0: ulp, 1: -ulp}.get(self.mode or 0) if self.mode in (0, 1) else (
+            self.rng.integers(-ulp, ulp + 1, x.shape))
+        moved = x + np.asarray(by).astype(x.dtype) * np.spacing(np.abs(x))
+        return np.where(np.isfinite(x), moved, x)[()]
+
+    def _zeros(self, x: Any) -> Any:
+        x = np.asarray(x)
+        if x.dtype.kind != "f":
+            return x[()]
+        sign = {0: 1.0, 1: -1.0}.get(self.mode or 0, 1.0)
+        return np.where(x == 0, x.dtype.type(0) * x.dtype.type(sign), x)[()]
+
+    def _cast(self, result: Any, x: Any) -> Any:
+        result, x = np.asarray(result), np.asarray(x)
+        limits = np.iinfo(result.dtype)
+        outside = ~((x > float(limits.min) - 1) & (x < float(limits.max) + 1)) | (
+            (x == limits.min - 1) if limits.bits < 53 else np.zeros(x.shape, bool))
+        other = {0: limits.min, 1: limits.max}.get(self.mode or 0, 1)
+        return np.where(outside, np.array(other, result.dtype), result)[()]
+
+
+def _floating(x: Any) -> Any:
+    """Integers as NumPy takes them where the result is a float, so that they can be shaken."""
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind in "iu" and x.dtype.itemsize >= 4 else x
+
+
+def is_whole(x: Any) -> bool:
+    x = np.asarray(x)
+    return x.dtype.kind != "f" or bool(np.all(np.isfinite(x)) and np.all(x == np.rint(x)))
+
+
+def _sum_fits(operands: Sequence[Any], result: Any) -> bool:
+    dtype = np.asarray(result).dtype
+    bound = float(max(np.size(x) for x in operands))
+    for x in operands:
+        bound *= float(np.max(np.abs(np.asarray(x, np.float64)), initial=0))
+    return bound < WHOLE.get(dtype.str[1:], 0.0)
+
+
+@dataclass
+class Answer:
+    """What NumPy gives for one set of arguments."""
+
+    results: list[Any]
+    shape: Any = None
+    error: Exception | None = None
+    held: tuple[Any, ...] = ()  # the variables afterwards
+
+
+@dataclass
+class Expected:
+    """An answer, and the spread of each leaf: 0 where it is certain."""
+
+    base: Answer
+    shaken: list[Answer]
+
+
+class Oracle:
+    """NumPy's side of a program. Its variables are kept equal to those of the other side."""
+
+    def __init__(self, program: Program, casts: bool = True) -> None:
+        self.program, self.jitter = program, Jitter(casts)
+        self.uncertain = any(step.close for step in program.steps) or any(
+            step.close for inner in program.inners for step in inner.steps)
+        scope = {**prelude.scope(), "jitter": self.jitter}
+        self.function, self.held = load(program.source(True), scope)(_plain, prelude.Held)
+
+    def run(self, args: Sequence[Any], mode: int | None) -> Answer:
+        """One run; after it the variables are what they were before."""
+        self.jitter.start(mode)
+        before = [held.value for held in self.held]
+        try:
+            with np.errstate(all="ignore"):
+                results, shape = flat(self.function(*args))
+            after = tuple(held.value for held in self.held)
+            return Answer([np.array(x) if isinstance(x, np.ndarray) else x for x in results],
+                          shape, None, after)
+        except RAISED as problem:
+            return Answer([], None, problem, tuple(before))
+        finally:
+            for held, value in zip(self.held, before, strict=True):
+                held.value = value
+
+    def expect(self, args: Sequence[Any], runs: int = 4) -> Expected:
+        """The answer and its spread."""
+        base = self.run(args, None)
+        shaken = [self.run(args, mode) for mode in range(runs)] if self.uncertain and (
+            base.error is None) else []
+        return Expected(base, shaken)
+
+
+def out_of_scope(problem: Exception | None) -> bool:
+    """Errors that Weft need not have: for the value of a Python number, which is traced; and for
+    the -1 of a shape without elements, which follows from symbolic sizes but not from numbers."""
+    return isinstance(problem, (ZeroDivisionError, OverflowError)) or (
+        "cannot reshape array of size 0" in str(problem))
+
+
+def _plain(function: Any) -> Any:
+    return function
+
+
+def load(source: str, scope: dict[str, Any]) -> Any:
+    """``make`` of a program's text; the text is what tracebacks and errors show."""
+    exec(compile(source, "<program>", "exec"), scope)
+    return scope["make"]
+
+
+def differs(got: Any, want: Any, shaken: Sequence[Any], loose: bool) -> str:
+    """Why a result is wrong, or nothing. ``loose`` overlooks the signs of zeros."""
+    python = isinstance(want, (bool, int, float)) and not isinstance(want, np.generic)
+    if python != (isinstance(got, (bool, int, float)) and not isinstance(got, np.generic)):
+        return f"a {type(got).__name__}, NumPy gives {type(want).__name__}"
+    a, z = np.asarray(got), np.asarray(want)
+    if (a.dtype, a.shape) != (z.dtype, z.shape):
+        return f"{a.dtype}{list(a.shape)}, NumPy gives {z.dtype}{list(z.shape)}"
+    wrong = ~equal(a, z, loose)
+    if wrong.any() and shaken:
+        others = [np.asarray(x) for x in shaken]
+        if any(x.shape != z.shape for x in others):
+            return ""
+        wrong &= ~_within(a, z, others)
+    if not wrong.any():
+        return ""
+    place = tuple(int(at[0]) for at in np.nonzero(wrong)) if z.ndim else ()
+    return f"{a[place]!r} at {list(place)}, NumPy gives {z[place]!r} ({int(wrong.sum())} differ)"
+
+
+def equal(a: Array, z: Array, loose: bool = False) -> Array:
+    """Equal, NaN to NaN, and zeros by sign as well unless ``loose``."""
+    same = a == z
+    if a.dtype.kind == "f":
+        same = same | (np.isnan(a) & np.isnan(z))
+        if not loose:
+            same = same & ((np.signbit(a) == np.signbit(z)) | np.isnan(a))
+    return np.asarray(same)
+
+
+def _within(a: Array, z: Array, others: Sequence[Array]) -> Array:
+    """Elements that are uncertain anyway, or as near to NumPy's as the shaken runs are."""
+    if z.dtype.kind != "f":
+        return np.any([x != z for x in others], axis=0)
+    unsure = np.any([(np.isfinite(x) != np.isfinite(z)) | (np.isnan(x) != np.isnan(z))
+                     | ((x != z) & ~np.isfinite(z) & ~np.isnan(z)) for x in others], axis=0)
+    with np.errstate(all="ignore"):
+        wide = z.astype(np.float64)
+        spread = np.max([np.abs(x.astype(np.float64) - wide) for x in others], axis=0)
+        near = np.abs(a.astype(np.float64) - wide) <= 4 * spread
+        unsure |= ~np.isfinite(a) & (spread > np.abs(wide) / 8)  # one step from 0 / 0
+    return np.asarray(unsure | near)

@@ -1,0 +1,43 @@
+"""Fusion is a partition: a node that computes is in one region, and no region waits for itself."""
+
+from __future__ import annotations
+
+from weft.ir.graph import Graph
+from weft.passes.fuse import grow
+from weft.passes.regions import Partition, is_transparent
+
+
+def check_partition(graph: Graph) -> None:
+    """Check the regions of a placed graph, for the usual limit and for a tight one."""
+    _check(grow(graph), graph)
+    _check(grow(graph, limit=3), graph)
+
+
+def _check(partition: Partition, graph: Graph) -> None:
+    roots = {id(value) for value in graph.results}
+    homes: dict[int, int] = {}
+    for at, region in partition.regions.items():
+        assert at == region.id
+        for node in region.nodes:
+            assert homes.setdefault(id(node), at) == at, f"{node.name} is in two regions"
+            assert partition.home[id(node)] is region
+    for node in graph.nodes:
+        if not is_transparent(node):
+            assert id(node) in homes, f"{node.name} is in no region"
+        elif id(node) in homes:
+            assert id(node.results[0]) in roots | partition.opaque, f"{node.name} is a view"
+    # Ancestors, found by a walk over the regions' own reads.
+    reads = {at: {homes[id(use.value.node)] for node in region.nodes
+                  for use in partition.uses[id(node)] if use.value.node is not None} - {at}
+             for at, region in partition.regions.items()}
+    for at, region in partition.regions.items():
+        above: set[int] = set()
+        pending = list(reads[at])
+        while pending:
+            other = pending.pop()
+            if other not in above:
+                above.add(other)
+                pending += reads[other]
+        assert at not in above, f"region {at} waits for itself"
+        assert above == {bit for bit in range(region.ancestors.bit_length())
+                         if region.ancestors >> bit & 1}

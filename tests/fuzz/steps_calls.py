@@ -1,0 +1,67 @@
+"""Steps that call another compiled function, and steps that read and write variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .prelude import Held
+from .writer import Writer, step
+
+
+@step("nested call", 3, smooth=True)
+def call(w: Writer) -> Any:
+    """A compiled function calls another one, with its own values and with plain arrays."""
+    if w.depth or len(w.inners) >= 2:
+        return None
+    values = [value for value in (w.pick(), w.pick()) if value is not None]
+    inner = w.inner(values[:w.rng.randint(1, 2)])
+    if inner is None:
+        return None
+    params = ", ".join(inner.params)
+    lines = [f"def {inner.name}({params}):",
+             *(f"    {line}" for made in inner.steps for line in made.text(False).split("\n")),
+             f"    return {inner.result}"]
+    for space in w.spaces:
+        exec("\n".join(lines), space)
+    given = values[:len(inner.params)]
+    # What is not certain inside is not certain outside.
+    tag = "close" if any(made.close for made in inner.steps) else "exact"
+    texts = [f"{{{at}}}" for at in range(len(given))]
+    plain = given[0].static and given[0].rank > 0 and given[0].kind == "f" and w.yes(0.3)
+    if plain:
+        texts[0] = f"np.full({given[0].shape}, 0.5, {given[0].dtype.str[1:]!r})"
+    made = w.emit("nested call", f"{inner.name}({', '.join(texts)})", *given, tag=tag)
+    if made is None:
+        for space in w.spaces:
+            del space[inner.name]
+        return None
+    w.inners.append(inner)
+    return made
+
+
+@step("variable", 2)
+def variable(w: Writer) -> Any:
+    """Reads and assignments; a read after an assignment sees it."""
+    if w.depth:
+        return None
+    if w.variables and w.yes(0.6):
+        name = w.one(list(w.variables))
+        held = w.variables[name]
+        if w.yes():
+            return w.emit("variable", f"{name}[...]", tag="close" if held.value.dtype.kind == "f"
+                          else "exact")
+        x = w.pick(lambda value: value.dtype == held.value.dtype and all(
+            shape == held.value.shape for shape in value.shapes))
+        mode = w.one(("assign", "assign_add", "assign_sub"))
+        return x and w.write("variable", f"{name}.{mode}({{0}})", x)
+    x = w.array(lambda value: value.static and value.kind != "b" and value.dtype.itemsize >= 4)
+    if x is None or len(w.variables) >= 2:
+        return None
+    name = f"w{len(w.variables)}"
+    held = Held(np.ones(x.shape, x.dtype))
+    w.variables[name] = held
+    for space in w.spaces:
+        space[name] = Held(held.value)
+    return w.emit("variable", f"{name}[...]", tag="close" if x.kind == "f" else "exact")
