@@ -66,12 +66,7 @@ class Specialisation:
 
     def results(self, raw: Sequence[Any]) -> Any:
         """Results as the function would return them: NumPy scalars for arrays without dims."""
-        kinds = self.traced.out_kinds
-        if len(raw) != len(kinds):
-            raise AssertionError("the program has other results than its function")
-        leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
-                  for value, kind in zip(raw, kinds, strict=True)]
-        return tree.unflatten(self.traced.out_tree, leaves)
+        return _results(self.traced, raw)
 
     @functools.cached_property
     def direct(self) -> Callable[..., Any] | None:
@@ -93,11 +88,25 @@ class Specialisation:
             return None
         if plain_out and all(ranks) and self.program.stateless:
             return self.program.direct
-        return self._attempt
+        return _attempt_of(traced, self.program)
 
-    def _attempt(self, *args: Any) -> Any:
-        raw = self.program.attempt(*args)
-        return raw if raw is NotImplemented else self.results(raw)
+
+def _results(traced: Traced, raw: Sequence[Any]) -> Any:
+    kinds = traced.out_kinds
+    if len(raw) != len(kinds):
+        raise AssertionError("the program has other results than its function")
+    leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
+              for value, kind in zip(raw, kinds, strict=True)]
+    return tree.unflatten(traced.out_tree, leaves)
+
+
+def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
+    """The executor as a function, which does not hold the specialisation that keeps it."""
+    def attempt(*args: Any) -> Any:
+        raw = program.attempt(*args)
+        return raw if raw is NotImplemented else _results(traced, raw)
+
+    return attempt
 
 
 class Function(Generic[P, R]):
@@ -142,21 +151,23 @@ class Function(Generic[P, R]):
         if self._disable or active() is not None:
             return self.py_func(*args, **kwargs)
         leaves, structure = self._signature.flatten(args, kwargs)
-        key = structure, tuple(map(_kind_of, leaves))
-        found = self._aliases.get(key)
+        key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
+        found = aliases.get(key)
         if found is None:
             found = self._specialise(leaves, structure, args, kwargs)
-            if len(self._aliases) >= _ALIASES:
-                self._aliases.clear()
-            self._aliases[key] = found
+            if len(aliases) >= _ALIASES:
+                aliases.clear()
+            aliases[key] = found
         given = [leaf for leaf, entry in zip(leaves, found.traced.leaves, strict=True)
                  if entry.param is not None]
         if self.options.verify:
             return _verified(found, given)
         raw = found.program.run(given)
         direct = found.direct
-        if direct is not None and not self._signature.static:
-            self._direct = direct
+        if direct is not None and direct is not self._direct and not self._signature.static:
+            with self._lock:
+                if aliases is self._aliases:  # else the cache was cleared meanwhile
+                    self._direct = direct
         return found.results(raw)
 
     def _specialise(
@@ -281,11 +292,14 @@ class Function(Generic[P, R]):
         return [self._signature.name(at) for at in range(count)]
 
     def clear_cache(self) -> None:
-        """Forget all specialisations; the next call traces again."""
+        """Forget all specialisations; the next call traces again.
+
+        Their code is unmapped as soon as no call is running it and nothing else holds it.
+        """
         with self._lock:
-            self._direct = _miss
-            self._made.clear()
-            self._aliases.clear()
+            held = self._made, self._aliases, self._direct
+            self._made, self._aliases, self._direct = {}, {}, _miss
+        del held  # here, where no lock is held, code is unmapped
 
 
 def _miss(*args: Any) -> Any:
