@@ -154,13 +154,13 @@ class Probes:
                      _read("read", target)]
         text = module_text(functions, ["!0 = !{i32 1}"])
         names = tuple(function.name for function in functions)
-        self._addresses = jit_for(target).link(compile_object(text, target).object, names)
+        self._library = jit_for(target).link(compile_object(text, target).object, names)
         self.target = target
 
     def _function(self, name: str, signature: str) -> Callable[..., None]:
         kinds = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
         made = ctypes.CFUNCTYPE(None, *(kinds[letter] for letter in signature))
-        return made(self._addresses[name])
+        return made(self._library.addresses[name])
 
     def flops(self, dtype: str, threads: int) -> float:
         """FLOP/s of all threads together."""

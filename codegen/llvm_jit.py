@@ -1,16 +1,18 @@
 """LLVM IR text to code in this process, or to an object file; the only user of llvmlite.
 
-One LLJIT per target serves the process; the worker pool and the support code of entry points are
-linked once into each. Nothing is ever unloaded while something may still call it.
+One ``Jit`` per target serves the process. The worker pool and the support code of entry points are
+linked once into each and stay: workers and arrays outlive programs. A program's code is a
+``Library`` of its own, which its owner unloads when nothing can call it any more.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from ..ir.diagnose import error
@@ -20,6 +22,10 @@ from .llvm_threads import pool_module
 from .target import Target
 
 _COUNTER = itertools.count()
+
+# What LLVM keeps of an unloaded library, 9 KB and a place in a list that it searches, goes with
+# its LLJIT only; to make one takes as long as to link three libraries.
+_LIBRARIES = 16
 
 
 @cache
@@ -84,6 +90,7 @@ class Code:
     times: Mapping[str, float]
 
 
+@cache
 def _machine(target: Target, opt: int) -> Any:
     llvm = _llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
@@ -91,30 +98,41 @@ def _machine(target: Target, opt: int) -> Any:
         reloc="pic", codemodel="small")
 
 
-def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:
+def _optimise(module: Any, machine: Any, opt: int) -> None:
+    """Run LLVM's passes; 1.5 KB of a builder stay, which llvmlite cannot free."""
     llvm = _llvm()
-    times = {}
-    start = time.perf_counter()
-    module = llvm.parse_assembly(text)
-    machine = _machine(target, opt)
-    module.data_layout = str(machine.target_data)
-    times["parse"] = 1e3 * (time.perf_counter() - start)
-    start = time.perf_counter()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     # Vectors are written by hand: the vectorisers would only cost compile time.
     options.loop_vectorization = options.slp_vectorization = False
     options.loop_unrolling = False
+    # A builder is good for one run: each one leaves hooks in it that end with the run.
     builder = llvm.create_pass_builder(machine, options)
     if opt >= 3:
-        builder.getModulePassManager().run(module, builder)
-    elif opt:
+        passes = builder.getModulePassManager()
+    else:
         # What is emitted is already clean: the standard pipeline takes ten times as long as
         # these and made no measured kernel faster.
         passes = llvm.create_new_module_pass_manager()
         passes.add_instruction_combine_pass()
         passes.add_new_gvn_pass()
         passes.add_simplify_cfg_pass()
-        passes.run(module, builder)
+    passes.run(module, builder)
+    # ModulePassManager inherits the _dispose of ObjectRef, which does nothing, before this one.
+    llvm.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
+
+
+def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:
+    times = {}
+    start = time.perf_counter()
+    # In a context of its own: the global one would keep every constant for ever.
+    module = _llvm().parse_assembly(text, context=_llvm().create_context())
+    machine = _machine(target, opt)
+    module.data_layout = str(machine.target_data)
+    times["parse"] = 1e3 * (time.perf_counter() - start)
+    start = time.perf_counter()
+    if opt:
+        _optimise(module, machine, opt)
     times["optimise"] = 1e3 * (time.perf_counter() - start)
     return module, machine, times
 
@@ -135,35 +153,70 @@ def assembly(text: str, target: Target, opt: int = 2) -> str:
     return result
 
 
+@dataclass(frozen=True)
+class Library:
+    """Code of one object file in this process: the addresses of its exports, until ``unload``.
+
+    ``unload`` is called once, and not while a thread may still be inside the code.
+    """
+
+    addresses: Mapping[str, int]
+    unload: Callable[[], None]
+
+
+class _Linker:
+    """One LLJIT and the process it belongs to; it goes when the last of its libraries has gone."""
+
+    def __init__(self, target: Target) -> None:
+        self.process = os.getpid()
+        self.linked = 0
+        self.lljit = _llvm().create_lljit_compiler(
+            _machine(target, 2), use_jit_link=False, suppress_errors=False)
+
+    def unload(self, tracker: Any) -> None:
+        """Unmap a library.
+
+        A forked child leaves what it inherited alone: another thread of its parent may have held
+        LLVM's locks, and nobody is left to give them back.
+        """
+        if self.process == os.getpid():
+            tracker.close()
+        else:
+            tracker.detach()
+            self.lljit.detach()
+
+
 class Jit:
     """The code of this process for one target: links objects and knows their addresses."""
 
     def __init__(self, target: Target) -> None:
-        llvm = _llvm()
         self.target = target
-        self._jit = llvm.create_lljit_compiler(_machine(target, 2), use_jit_link=False,
-                                               suppress_errors=False)
+        self._linker = _Linker(target)
         self._shared: dict[str, int] = {}
-        self._keep: list[Any] = []
         pool = compile_object(pool_module(target.triple), target)
-        self._shared.update(self.link(pool.object, ("weft_parallel_for",)))
         support = emit_support()
         text = module_text(support.functions, support.globals_,
                            prelude=f'target triple = "{target.triple}"')
         code = compile_object(text, target)
-        self.support = self.link(code.object, support.exports)
+        self._forever = (self.link(pool.object, ("weft_parallel_for",)),
+                         self.link(code.object, support.exports))
+        self._shared.update(self._forever[0].addresses)
+        self.support = self._forever[1].addresses
 
-    def link(self, image: bytes, exports: tuple[str, ...]) -> dict[str, int]:
-        """Load an object file and give the addresses of its ``exports``."""
-        llvm = _llvm()
-        builder = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+    def link(self, image: bytes, exports: tuple[str, ...]) -> Library:
+        """Load an object file whose ``exports`` are wanted."""
+        builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
         for name, address in self._shared.items():
             builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
-        library = builder.link(self._jit, f"weft{next(_COUNTER)}")
-        self._keep.append(library)
-        return {name: library[name] for name in exports}
+        linker = self._linker
+        if linker.linked >= _LIBRARIES or linker.process != os.getpid():
+            linker = self._linker = _Linker(self.target)
+        linker.linked += 1
+        tracker = builder.link(linker.lljit, f"weft{next(_COUNTER)}")
+        addresses = {name: tracker[name] for name in exports}
+        return Library(addresses, partial(linker.unload, tracker))
 
 
 @cache

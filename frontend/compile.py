@@ -76,12 +76,7 @@ class Specialisation:
 
     def results(self, raw: Sequence[Any]) -> Any:
         """Results as the function would return them: NumPy scalars for arrays without dims."""
-        kinds = self.traced.out_kinds
-        if len(raw) != len(kinds):
-            raise AssertionError("the program has other results than its function")
-        leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
-                  for value, kind in zip(raw, kinds, strict=True)]
-        return tree.unflatten(self.traced.out_tree, leaves)
+        return _results(self.traced, raw)
 
     @functools.cached_property
     def direct(self) -> Callable[..., Any] | None:
@@ -104,14 +99,28 @@ class Specialisation:
                 or any(leaf.param is None for leaf in traced.leaves)):
             return None
         native = plain_out and all(ranks) and self.program.stateless
-        way = self.program.direct if native else self._attempt
+        way = self.program.direct if native else _attempt_of(traced, self.program)
         if fixed:
             way = without(fixed, places, way)
         return avoiding(self.rivals, way) if self.rivals else way
 
-    def _attempt(self, *args: Any) -> Any:
-        raw = self.program.attempt(*args)
-        return raw if raw is NotImplemented else self.results(raw)
+
+def _results(traced: Traced, raw: Sequence[Any]) -> Any:
+    kinds = traced.out_kinds
+    if len(raw) != len(kinds):
+        raise AssertionError("the program has other results than its function")
+    leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
+              for value, kind in zip(raw, kinds, strict=True)]
+    return tree.unflatten(traced.out_tree, leaves)
+
+
+def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
+    """The executor as a function, which does not hold the specialisation that keeps it."""
+    def attempt(*args: Any) -> Any:
+        raw = program.attempt(*args)
+        return raw if raw is NotImplemented else _results(traced, raw)
+
+    return attempt
 
 
 class Function(Generic[P, R]):
@@ -224,17 +233,17 @@ class Function(Generic[P, R]):
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         leaves, structure = self._signature.flatten(args, kwargs)
-        key = structure, tuple(map(_kind_of, leaves))
-        found = self._aliases.get(key)
+        key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
+        found = aliases.get(key)
         if found is None:
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
             found = self._specialise(leaves, structure, args, kwargs)
-            if len(self._aliases) >= _ALIASES:
-                self._aliases.clear()
-            self._aliases[key] = found
+            if len(aliases) >= _ALIASES:
+                aliases.clear()
+            aliases[key] = found
         given = [leaf for leaf, entry in zip(leaves, found.traced.leaves, strict=True)
                  if entry.param is not None]
         if self.options.verify:
@@ -242,8 +251,10 @@ class Function(Generic[P, R]):
         raw = found.program.run(given)
         way = found.direct
         if way is not None and way not in self._ways:
-            self._ways = (way, *self._ways[:_WAYS - 1])
-            self._direct = way
+            with self._lock:
+                if aliases is self._aliases:  # else the cache was cleared meanwhile
+                    self._ways = (way, *self._ways[:_WAYS - 1])
+                    self._direct = way
         return found.results(raw)
 
     def _specialise(
@@ -396,13 +407,18 @@ class Function(Generic[P, R]):
         return [self._signature.name(at) for at in range(count)]
 
     def clear_cache(self) -> None:
-        """Forget all specialisations; the next call traces again."""
+        """Forget all specialisations; the next call traces again.
+
+        Their code is unmapped as soon as no call is running it and nothing else holds it.
+        """
         with self._lock:
+            held = self._made, self._aliases, self._direct, self._ways
+            self._made, self._aliases = {}, {}
             self._direct, self._ways = miss, ()
-            self._made.clear()
-            self._aliases.clear()
-            for _, function in list(self._methods.values()):
-                function.clear_cache()
+            methods = [function for _, function in self._methods.values()]
+        del held  # here, where no lock is held, code is unmapped
+        for function in methods:
+            function.clear_cache()
 
 
 def _kind_of(leaf: Any) -> Any:

@@ -35,6 +35,7 @@ from ..ir.printer import print_graph, print_kernel, print_plan
 from ..ir.sizes import requirements
 from ..passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
 from ..passes.memory import plan_memory
+from ..runtime.lifetime import Lifetime
 from .oracle import PassOracle
 from .source import user_loc
 
@@ -240,11 +241,11 @@ def _share(calls: Sequence[KernelCall]) -> list[KernelCall]:
 
 @dataclass(frozen=True)
 class Machine:
-    """Linked code of one program: addresses by symbol, and what keeps them valid."""
+    """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held."""
 
     addresses: Mapping[str, int]
-    support: Mapping[str, int]
-    keep: Jit
+    keep: Lifetime
+    jit: Jit
 
 
 def build(stages: Stages) -> Machine:
@@ -258,6 +259,6 @@ def build(stages: Stages) -> Machine:
     name = stages.plan.name
     start = time.perf_counter()
     exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python")
-    addresses = jit.link(code.object, exports)
+    library = jit.link(code.object, exports)
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
-    return Machine(addresses, jit.support, jit)
+    return Machine(library.addresses, Lifetime(library.unload), jit)

@@ -76,8 +76,9 @@ def make_program(
     threads = stages.options.threads or thread_limit()
     lookup = machine.addresses.__getitem__
     kinds = tuple(spec.kind for spec in entry.inputs)
-    checked = CtypesCall(signature_of(stages), lookup, keep=machine, threads=threads)
-    native = native_call(plan.name, lookup, _support(machine.keep), keep=machine, threads=threads)
+    keep = machine.keep
+    checked = CtypesCall(signature_of(stages), lookup, keep=keep, threads=threads)
+    native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads)
     cells = {name: variable.cell for name, variable in (variables or {}).items()}
     held = [cells[slot.var] for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources

@@ -65,8 +65,10 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Forget the compiled programs."""
-        self._compiled.clear()
+        """Forget the compiled programs; their code is unmapped when no call is running it."""
+        with self._lock:
+            held, self._compiled = self._compiled, {}
+        del held  # here, where no lock is held, code is unmapped
 
     @property
     def launches(self) -> int:

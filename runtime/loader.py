@@ -15,10 +15,10 @@ import ctypes
 import json
 import os
 import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from ..ir.index import evaluate
 from ..ir.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
 from .executor import check_failed, check_sizes, fit
+from .lifetime import Lifetime
 from .structure import collect, kind_of, restorer
 from .threads import thread_limit
 
@@ -302,7 +303,7 @@ class Loaded:
             raise error("W403", f"{file} does not belong to this artifact, or is missing",
                         hint="export it again; weights must keep their names, dtypes and shapes")
         free = self._library[f"{self.name}_free_weights"]
-        weakref.finalize(self, free, handle).atexit = False
+        self._mapped = Lifetime(partial(free, handle))
         return handle
 
     def _initial(self, item: Input) -> Array:

@@ -19,7 +19,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +28,7 @@ from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from ..ir.types import DTYPES
+from .lifetime import Lifetime
 
 Array = NDArray[Any]
 Dim = int | str | Callable[[Mapping[str, int]], int]
@@ -256,29 +257,13 @@ class Support:
         self._trim()
 
 
-class _Owner:
-    """The builtin's ``self``: its definition, and what its code lives in, die after it."""
-
-    def __init__(self, name: str, function: int, table: int, held: tuple[Support, object]) -> None:
-        self.definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
-        self.table = table
-        self.held = held
-        self.free = held[0].release
-
-    def release(self) -> None:
-        self.free(self.table)
-
-    def __del__(self) -> None:
-        self.release()
-
-
 class NativeCall:
     """``call`` is the builtin; hold on to it or to this, the rest follows."""
 
-    def __init__(self, call: Callable[..., Any], threads: int, owner: _Owner) -> None:
+    def __init__(self, call: Callable[..., Any], threads: int, free: Callable[[], Any]) -> None:
         self.call = call
-        self._threads = ctypes.c_int64.from_address(threads)
-        self._owner = owner  # the number above lies in its code
+        self._threads = ctypes.c_int64.from_address(threads)  # in the code, which `call` holds
+        self._free = free
 
     @property
     def threads(self) -> int:
@@ -291,7 +276,7 @@ class NativeCall:
 
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""
-        self._owner.release()
+        self._free()
 
 
 def native_call(
@@ -318,12 +303,19 @@ def native_call(
     values = {"weft_entry": support.entry, "threads": threads}
     values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
     _fill(table, names, values)
-    owner = _Owner(name, function, table, (support, keep))
+    definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
+    free = partial(support.release, table)
+    owner = Lifetime(partial(_end, free, definition, keep))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
-    call = new(ctypes.addressof(owner.definition), owner, None)
-    return NativeCall(call, table + 8 * (1 + names.index("threads")), owner)
+    call = new(ctypes.addressof(definition), owner, None)
+    return NativeCall(call, table + 8 * (1 + names.index("threads")), free)
+
+
+def _end(free: Callable[[], Any], *held: object) -> None:
+    """The end of the builtin's ``self``: its definition and its code are let go after this."""
+    free()
 
 
 class CtypesCall:

@@ -1,0 +1,167 @@
+"""What each test covers and how long it takes, from one run of the suite without a mutant."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from importlib.util import find_spec
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_LEFT_OUT = (".git", ".venv", "__pycache__", ".hypothesis", ".*_cache", "build", "dist",
+             "*.egg-info", ".mutation")
+_SOURCES = (".py", ".ini", ".ir", ".txt")  # golden files, too
+
+
+@dataclass(frozen=True)
+class Project:
+    """A package whose root is the folder ``root``, its folders to mutate and its test files."""
+
+    root: Path
+    folders: tuple[str, ...] = ("passes", "codegen", "runtime", "frontend")
+    tests: tuple[str, ...] = ()  # relative to ``tests``; none means all
+    package: str = "weft"
+
+    def files(self) -> list[str]:
+        """The files to mutate."""
+        return [path.relative_to(self.root).as_posix() for folder in self.folders
+                for path in sorted((self.root / folder).rglob("*.py"))]
+
+    def digest(self) -> str:
+        """Changes with every file that a result depends on."""
+        total = hashlib.sha256(repr((self.folders, self.tests)).encode())
+        for path in sorted(self.root.rglob("*.*")):
+            parts = path.relative_to(self.root).parts
+            left_out = any(fnmatch(part, pattern) for part in parts for pattern in _LEFT_OUT)
+            if path.suffix in _SOURCES and not left_out and HERE not in path.parents:
+                total.update(path.read_bytes())
+        return total.hexdigest()
+
+    def copied(self, to: Path) -> Path:
+        """A copy that ``import`` finds when ``to`` is on the path; its test folder."""
+        shutil.copytree(self.root, to / self.package, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        return to / self.package / "tests"
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """For a process that imports the copy in ``folder`` and the plugin beside it."""
+    support = folder / "support"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MUTATION_")}
+    path = os.pathsep.join([str(folder), str(support), *filter(None, [kept.get("PYTHONPATH")])])
+    return {**kept, "PYTHONPATH": path, "PYTHONHASHSEED": "0", "TMPDIR": str(support), **more}
+
+
+def with_support(folder: Path) -> Path:
+    """The plugin, and what makes coverage begin in every process that is told so."""
+    support = folder / "support"
+    support.mkdir(parents=True)
+    shutil.copy(HERE / "plugin.py", support / "mutation_plugin.py")
+    (support / "sitecustomize.py").write_text(
+        "import os\nif 'COVERAGE_PROCESS_START' in os.environ:\n"
+        "    import coverage\n    coverage.process_startup()\n", encoding="utf-8")
+    return support
+
+
+def pytest_command(*arguments: str) -> list[str]:
+    """pytest with the plugin, the same way every time."""
+    seeded = ["--hypothesis-seed=0"] if find_spec("hypothesis") else []
+    return [sys.executable, "-m", "pytest", "-q", "-p", "mutation_plugin",
+            "-p", "no:cacheprovider", *seeded, *arguments]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """``lines[file][number]`` are the tests that run a line; "" among them means its import."""
+
+    seconds: Mapping[str, float]
+    lines: Mapping[str, Mapping[int, frozenset[str]]]
+
+    def tests_of(self, file: str, first: int, last: int) -> list[str]:
+        """The tests that run one of these lines, quickest first.
+
+        What runs on import concerns every test that runs anything of the file.
+        """
+        table = self.lines.get(file, {})
+        found = frozenset[str]().union(*(table.get(n, ()) for n in range(first, last + 1)))
+        return self.near(file) if "" in found else self._ordered(found)
+
+    def near(self, file: str) -> list[str]:
+        """The tests that run anything of a file, quickest first."""
+        return self._ordered(frozenset[str]().union(*self.lines.get(file, {}).values()))
+
+    def _ordered(self, tests: frozenset[str]) -> list[str]:
+        known = [test for test in tests if test in self.seconds]
+        return sorted(known, key=lambda test: (self.seconds[test], test))
+
+
+def measure(project: Project, state: Path, work: Path, jobs: int) -> Path:
+    """Run the suite with coverage by test, in as many processes as ``jobs``; what it wrote."""
+    done = state / "baseline" / project.digest()
+    if (done / "seconds.json").is_file():
+        return done
+    import coverage
+
+    shutil.rmtree(state / "baseline", ignore_errors=True)
+    data = work / "data"
+    data.mkdir(parents=True)
+    tests = project.copied(work)
+    with_support(work)
+    files = list(project.tests) or sorted(
+        path.relative_to(tests).as_posix() for path in tests.rglob("test_*.py"))
+    runs = [_started(project, work, tests, data, files[at::jobs], at)
+            for at in range(min(jobs, len(files)))]
+    for at, run in enumerate(runs):
+        if run.wait() not in (0, 1):  # failed tests are left out; anything else is no baseline
+            output = (data / f"output{at}.txt").read_text(encoding="utf-8", errors="replace")
+            raise RuntimeError(f"the suite does not run:\n{output[-2000:]}")
+    seconds: dict[str, float] = {}
+    for path in sorted(data.glob("seconds*.json")):
+        seconds |= json.loads(path.read_text(encoding="utf-8"))
+    done.mkdir(parents=True)
+    combined = coverage.Coverage(data_file=str(done / "coverage"))
+    combined.combine([str(data)])
+    combined.save()
+    (done / "root").write_text(str(work / project.package), encoding="utf-8")
+    (done / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
+    return done
+
+
+def _started(
+    project: Project, work: Path, tests: Path, data: Path, files: Sequence[str], number: int
+) -> subprocess.Popen[bytes]:
+    included = "\n    ".join(f"{work / project.package}/{folder}/*" for folder in project.folders)
+    settings = work / "coveragerc"
+    settings.write_text(f"[run]\nparallel = true\ndata_file = {data}/coverage\ninclude =\n    "
+                        f"{included}\ncontext = ${{MUTATION_CONTEXT-}}\n", encoding="utf-8")
+    with (data / f"output{number}.txt").open("wb") as stream:
+        return subprocess.Popen(
+            pytest_command(*files), cwd=tests, stdout=stream, stderr=stream, env=environment(
+                work, COVERAGE_PROCESS_START=str(settings),
+                MUTATION_RECORD=str(data / f"seconds{number}.json")))
+
+
+def read(done: Path, files: Sequence[str]) -> Coverage:
+    """What ``measure`` wrote, of the files that matter."""
+    from coverage import CoverageData
+
+    data = CoverageData(str(done / "coverage"))
+    data.read()
+    root = Path((done / "root").read_text(encoding="utf-8"))
+    lines: dict[str, dict[int, frozenset[str]]] = {}
+    for file in files:
+        # A subprocess's static context and a test's own are both the test's name.
+        found = data.contexts_by_lineno(str(root / file))
+        table: dict[int, frozenset[str]] = defaultdict(frozenset)
+        for number, contexts in found.items():
+            table[number] = frozenset(contexts)
+        lines[file] = dict(table)
+    seconds = json.loads((done / "seconds.json").read_text(encoding="utf-8"))
+    return Coverage(seconds, lines)

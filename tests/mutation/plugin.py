@@ -1,0 +1,74 @@
+"""A pytest plugin, used alone: notes what tests cover and take, or runs chosen ones in order.
+
+It is copied to where mutants are tested, and knows nothing of the rest of the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RECORD, SELECT, CONTEXT = "MUTATION_RECORD", "MUTATION_SELECT", "MUTATION_CONTEXT"
+
+
+class Recorder:
+    """Switches coverage to each test's own context, for subprocesses by the environment."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        import coverage
+
+        current = coverage.Coverage.current()
+        os.environ[CONTEXT] = item.nodeid
+        if current is not None:
+            current.switch_context(item.nodeid)
+        try:
+            return (yield)
+        finally:
+            del os.environ[CONTEXT]
+            if current is not None:
+                current.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+        if not report.passed:  # a skipped test kills nothing
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        passed = {name: spent for name, spent in self.seconds.items() if name not in self.failed}
+        self.file.write_text(json.dumps(passed), encoding="utf-8")
+
+
+class Selector:
+    """Keeps the chosen tests, in their order; one that is gone is an error."""
+
+    def __init__(self, file: Path) -> None:
+        self.wanted: list[str] = json.loads(file.read_text(encoding="utf-8"))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        known = {item.nodeid: item for item in items}
+        missing = [name for name in self.wanted if name not in known]
+        if missing:
+            raise pytest.UsageError(f"{len(missing)} tests are gone, such as {missing[0]}")
+        items[:] = [known[name] for name in self.wanted]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    made: list[Any] = []
+    if RECORD in os.environ:
+        made.append(Recorder(Path(os.environ[RECORD])))
+    if SELECT in os.environ:
+        made.append(Selector(Path(os.environ[SELECT])))
+    for plugin in made:
+        config.pluginmanager.register(plugin)

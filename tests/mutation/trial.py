@@ -1,0 +1,166 @@
+"""One mutant against its tests, in a process of its own that may hang, crash or eat memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .baseline import HERE, Coverage, Project, environment, pytest_command, with_support
+from .mutants import Mutant
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``seconds`` of tests a mutant (by their times without it), ``gigabytes`` of addresses.
+
+    A mutant hangs if it takes ``slower`` times as long, and ``start`` seconds for starting the
+    process and collecting its tests.
+    """
+
+    seconds: float = 40.0
+    slower: float = 5.0
+    start: float = 60.0
+    gigabytes: float = 16.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant; ``tests`` of the ``covering`` ones were chosen."""
+
+    status: str
+    seconds: float = 0.0
+    tests: int = 0
+    covering: int = 0
+    killer: str = ""
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """Mutants of a line that no test can notice: the line's text, the mutant's diff, why."""
+
+    file: str
+    line: str
+    mutation: str
+    reason: str
+
+    @staticmethod
+    def all(path: Path = HERE / "equivalent.toml") -> list[Equivalent]:
+        """Those of a file; raises TypeError for one without all four fields."""
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
+        return [Equivalent(**item) for item in found]
+
+    def means(self, mutant: Mutant, source: str) -> bool:
+        return (self.file == mutant.file and self.mutation == mutant.text
+                and self.line == source.splitlines()[mutant.line - 1].strip())
+
+
+@dataclass
+class Bench:
+    """A copy of the project, for one mutant after the other."""
+
+    project: Project
+    folder: Path
+    limits: Limits
+    number: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.tests = self.project.copied(self.folder)
+        self.support = with_support(self.folder)
+
+    def judge(self, mutant: Mutant, coverage: Coverage) -> Outcome:
+        """Run the tests that cover the mutant, then those of its file, within the limits."""
+        covering = coverage.tests_of(mutant.file, *mutant.run)
+        if not covering:
+            return Outcome("not covered")
+        first = self._within(covering, coverage)
+        outcome = self._tried(mutant, first, coverage, len(covering))
+        if outcome.status != "survived":
+            return outcome
+        # What runs once in a process is covered by one test only, and any of these may notice.
+        known = set(first)
+        near = [test for test in coverage.near(mutant.file) if test not in known]
+        second = self._within(near, coverage)
+        if not second:
+            return outcome
+        again = self._tried(mutant, second, coverage, len(covering))
+        return Outcome(again.status, outcome.seconds + again.seconds,
+                       outcome.tests + again.tests, len(covering), again.killer)
+
+    def _within(self, tests: Sequence[str], coverage: Coverage) -> list[str]:
+        """The first of them that together take no longer than the limit; at least one."""
+        chosen, total = list[str](), 0.0
+        for test in tests:
+            total += coverage.seconds[test]
+            if chosen and total > self.limits.seconds:
+                break
+            chosen.append(test)
+        return chosen
+
+    def _tried(
+        self, mutant: Mutant, tests: Sequence[str], coverage: Coverage, covering: int
+    ) -> Outcome:
+        expected = sum(coverage.seconds[test] for test in tests)
+        start = time.perf_counter()
+        with self._applied(mutant):
+            status, killer = self.run(tests, self.limits.start + self.limits.slower * expected)
+        return Outcome(status, time.perf_counter() - start, len(tests), covering, killer)
+
+    @contextmanager
+    def _applied(self, mutant: Mutant) -> Iterator[None]:
+        path = self.folder / self.project.package / mutant.file
+        source, times = path.read_text(encoding="utf-8"), path.stat()
+        path.write_text(mutant.applied(source), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(source, encoding="utf-8")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def run(self, tests: Sequence[str], timeout: float) -> tuple[str, str]:
+        """Whether these tests notice, and which one did; none of their processes is left."""
+        self.number += 1
+        chosen = self.support / "chosen.json"
+        chosen.write_text(json.dumps(list(tests)), encoding="utf-8")
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        command = pytest_command("-x", "--tb=no", *files)
+        output = self.support / "output.txt"
+        with output.open("wb") as stream:
+            process = subprocess.Popen(
+                command, cwd=self.tests, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
+                env=environment(self.folder, MUTATION_SELECT=str(chosen),
+                                PYTHONDONTWRITEBYTECODE="1"),
+                start_new_session=True, preexec_fn=self._limited)
+            try:
+                code = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                _end(process)
+        if code is None:
+            return "timed out", ""
+        if code == 0:
+            return "survived", ""
+        failed = [line for line in output.read_text(errors="replace").splitlines()
+                  if line.startswith(("FAILED", "ERROR"))]
+        return "killed", failed[0] if failed else f"exit status {code}"
+
+    def _limited(self) -> None:
+        memory = int(self.limits.gigabytes * 2**30)
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and all that it has started: they are a session of their own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

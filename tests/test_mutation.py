@@ -1,0 +1,172 @@
+"""The tool that makes mistakes on purpose: what it changes, and what it says of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from mutation.__main__ import run, score
+from mutation.baseline import Project
+from mutation.mutants import Mutant, compiles, mutants_of, sampled
+from mutation.trial import Bench, Equivalent, Limits, Outcome
+
+import weft
+
+SOURCE = dedent('''\
+    """A docstring of 3 words."""
+    import threading
+    LOCK = threading.Lock()
+
+    @staticmethod
+    def f(a: int, b: int = 2) -> bool:
+        """Less than 5?"""
+        with LOCK, open("é") as file:
+            for item in [x for x in range(a, b) if x]:
+                if not item or item < -b:
+                    break
+                file.write(item)
+        return f"{a + b}" == file
+''')
+
+
+def test_each_kind_of_mistake_is_made() -> None:
+    made = {mutant.diff(SOURCE) for mutant in mutants_of("a.py", SOURCE)}
+    changed = {tuple(line[1:].strip() for line in diff.split("\n")) for diff in made}
+    head = "for item in [x for x in range(a, b) if x]:"
+    condition, call = "if not item or item < -b:", "file.write(item)"
+    with_ = 'with LOCK, open("é") as file:'
+    assert changed == {
+        ("@staticmethod", ""),
+        ("def f(a: int, b: int = 2) -> bool:", "def f(a: int, b: int = 3) -> bool:"),
+        ("def f(a: int, b: int = 2) -> bool:", "def f(a: int, b: int = 1) -> bool:"),
+        (with_, "with open('é') as file:"),
+        (head, "for item in [x for x in range(b, a) if x]:"),
+        (head, "for item in [x for x in range(a, b) if True]:"),
+        (condition, "if (not item and item < -b):"),
+        (condition, "if (not (not item or item < -b)):"),
+        (condition, "if (item) or item < -b:"),
+        (condition, "if not item or (item <= -b):"),
+        (condition, "if not item or item < (b):"),
+        ("break", "continue"),
+        (call, "pass"),
+        ('return f"{a + b}" == file', 'return (f\'{a + b}\' != file)'),
+        ('return f"{a + b}" == file', "return None"),
+    }
+
+
+def test_a_lone_lock_is_removed() -> None:
+    source = "def f(lock):\n    with lock:  # whole\n        return 0\n"
+    texts = [m.applied(source) for m in mutants_of("a.py", source) if m.kind == "wrapper"]
+    assert texts == ["def f(lock):\n    if True:\n        return 0\n"]
+
+
+def test_samples_are_the_same_and_grow() -> None:
+    root, files = Path(weft.__file__).parent, ["passes/prune.py", "passes/state.py"]
+    few, many = sampled(root, files, 10, seed=3), sampled(root, files, 30, seed=3)
+    assert many[:10] == few == sampled(root, reversed(files), 10, seed=3)
+    assert few != sampled(root, files, 10, seed=4)
+    assert len({mutant.key for mutant in many}) == 30
+    for mutant in many:
+        source = (root / mutant.file).read_text(encoding="utf-8")
+        assert compiles(mutant, source) and mutant.applied(source) != source
+        assert mutant.run[0] <= mutant.line
+
+
+def test_lines_that_have_to_run() -> None:
+    source = "def f(a):\n    if (a and\n            a > 1):\n        g(a,\n          2)\n"
+    lines = {mutant.kind: mutant.run for mutant in mutants_of("a.py", source)}
+    assert lines == {"boolean": (2, 3), "comparison": (2, 3), "constant": (4, 5),
+                     "arguments": (4, 5), "statement": (4, 5)}
+
+
+def test_the_list_of_equivalents_is_whole() -> None:
+    for item in Equivalent.all():
+        assert item.reason
+    mutant = Mutant("a.py", 2, 0, 1, "constant", "2", (2, 2))
+    assert Equivalent("a.py", "x = 1", "2", "why").means(mutant, "\n  x = 1\n")
+    assert not Equivalent("a.py", "x = 1", "0", "why").means(mutant, "\n  x = 1\n")
+
+
+def test_score_leaves_equivalents_out() -> None:
+    outcomes = [Outcome(status) for status in
+                ("killed", "timed out", "survived", "not covered", "equivalent")]
+    assert score(outcomes).startswith("score 50.0 % of 4 mutants (1 equivalent, 1 killed")
+
+
+TOY = {
+    "toy/__init__.py": "",
+    "toy/core/__init__.py": "",
+    "toy/core/a.py": """\
+        import functools, os, signal
+
+        def sign(x):
+            return x > 0
+
+        def never(x):
+            return x + 1
+
+        def loop(n):
+            i = 0
+            while i < n:
+                i += 1
+            return i
+
+        def crash(x):
+            if x > 3:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            return x
+
+        def eat(n):
+            return len(bytes(n * 1))
+
+        @functools.cache
+        def once():
+            return 7
+
+        def weak(x):
+            return x * 2
+        """,
+    "toy/tests/pytest.ini": "[pytest]\n",
+    "toy/tests/test_a.py": """\
+        import subprocess, sys
+        from toy.core import a
+
+        def test_sign(): assert a.sign(1) and not a.sign(-1)
+        def test_loop(): assert a.loop(3) == 3
+        def test_crash(): assert a.crash(3) == 3
+        def test_first(): a.once()
+        def test_second(): assert a.loop(0) == 0 and a.once() == 7
+        def test_weak(): a.weak(0)
+        def test_fails(): assert a.sign(0)
+        def test_apart():
+            code = "from toy.core import a; assert len(bytes(5)) == a.eat(5)"
+            subprocess.run([sys.executable, "-c", code], check=True)
+        """,
+}
+
+
+def test_what_becomes_of_mutants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("coverage")
+    for name, text in TOY.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(dedent(text), encoding="utf-8")
+    project = Project(tmp_path / "toy", ("core",), package="toy")
+    source = (project.root / "core/a.py").read_text(encoding="utf-8")
+    wanted = {"(x >= 0)": "survived", "(x - 1)": "not covered", "i -= 1": "timed out",
+              "(x >= 3)": "killed", "(n + 1)": "killed", "8": "killed", "(x + 2)": "survived"}
+    chosen = [mutant for mutant in mutants_of("core/a.py", source) if mutant.text in wanted]
+    assert len(chosen) == len(wanted)
+    limits, said = Limits(seconds=5, slower=2, start=15, gigabytes=4), list[str]()
+    listed = [Equivalent("core/a.py", "return x * 2", "(x + 2)", "it is never looked at")]
+    state = tmp_path / "state"
+    outcomes = run(project, chosen, state, 2, limits, (), said.append)
+    assert {mutant.text: outcome.status for mutant, outcome in outcomes.items()} == wanted
+    assert len(said) == 1 + len(wanted)
+    assert source == (project.root / "core/a.py").read_text(encoding="utf-8")
+    assert not list(tmp_path.glob("toy/**/__pycache__"))
+    monkeypatch.setattr(Bench, "judge", lambda *_: pytest.fail("this was known"))
+    again = run(project, chosen, state, 1, limits, listed, said.append)
+    assert {m: o for m, o in again.items() if m.text != "(x + 2)"} == {
+        m: o for m, o in outcomes.items() if m.text != "(x + 2)"}
+    assert [o.status for m, o in again.items() if m.text == "(x + 2)"] == ["equivalent"]
