@@ -187,7 +187,7 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
         raise error("W122", f"the slice step of axis {axis} is 0")
     given = [None if bound is None else as_dim(bound) for bound in (item.start, item.stop)]
     if not any(isinstance(dim, Expr) for dim in (size, *given)):
-        indices = range(*slice(*given, step).indices(size))  # type: ignore[arg-type]
+        indices = range(*slice(given[0], given[1], step).indices(size))  # type: ignore[arg-type]
         return Span(indices.start, step, len(indices))
     low, high = (0, size) if step > 0 else (-1, size - 1)
     default = (low, high) if step > 0 else (high, low)

@@ -66,9 +66,7 @@ class Session:
 
     def close(self) -> None:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
-        with self._lock:
-            held, self._compiled = self._compiled, {}
-        del held  # here, where no lock is held, code is unmapped
+        self._compiled = {}
 
     @property
     def launches(self) -> int:

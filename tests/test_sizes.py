@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,7 @@ from weft.ir.index import Expr, bounds, evaluate, maximum, minimum, positive, su
 from weft.ir.interp import run_graph, run_plan
 from weft.ir.parser import parse_graph, parse_plan
 from weft.ir.printer import print_graph, print_plan
-from weft.ir.sizes import differ, nonnegative, requirements
+from weft.ir.sizes import differ, nonnegative
 from weft.ir.types import parse_dim
 from weft.ir.verify import verify_plan
 
