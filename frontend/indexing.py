@@ -21,7 +21,7 @@ import numpy as np
 
 from ..ir.diagnose import Error, error
 from ..ir.index import Dim, Expr, positive
-from ..ir.sizes import larger, nonnegative, smaller
+from ..ir.sizes import involved, larger, nonnegative, smaller
 from ..ir.types import TensorType
 from .operand import (
     as_dim,
@@ -186,8 +186,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
     if step == 0:
         raise error("W122", f"the slice step of axis {axis} is 0")
     given = [None if bound is None else as_dim(bound) for bound in (item.start, item.stop)]
-    if not any(isinstance(dim, Expr) for dim in (size, *given)):
-        indices = range(*slice(given[0], given[1], step).indices(size))  # type: ignore[arg-type]
+    if isinstance(size, int) and not any(isinstance(dim, Expr) for dim in given):
+        indices = range(*slice(given[0], given[1], step).indices(size))
         return Span(indices.start, step, len(indices))
     low, high = (0, size) if step > 0 else (-1, size - 1)
     default = (low, high) if step > 0 else (high, low)
@@ -195,6 +195,10 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
                    for given_, bound in zip(given, default, strict=True))
     extent = stop - start if step > 0 else start - stop
     count = (larger(extent, 0) + abs(step) - 1) // abs(step)
+    if involved(count):
+        raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} depends on sizes "
+                            "in too many ways",
+                    hint="give the dim no symbol, or slice from one end with an int")
     return Span(start, step, count)
 
 

@@ -251,10 +251,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         size = x.type.shape[at]
         by = by % larger(size, 1)
         if by != 0:
-            before = (slice(None),) * at
-            place = as_number(size - by)
-            x = concatenate([getitem(x, (*before, slice(place, None))),
-                             getitem(x, (*before, slice(None, place)))], at)
+            whole = [Span(0, 1, dim) for dim in x.type.shape]
+            x = concatenate([take_spans(x, [*whole[:at], span, *whole[at + 1:]]) for span in (
+                Span(size - by, 1, by), Span(0, 1, size - by))], at)
     return fresh(x)
 
 

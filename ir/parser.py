@@ -293,8 +293,14 @@ class _GraphReader:
         return text[start:scanner.at]
 
     def _is_tuple(self, text: str) -> bool:
-        # A dim may start with a bracket too, but it has commas in further brackets only.
-        return text == "()" or (text.endswith(")") and len(split_dims(text[1:-1])) > 1)
+        # A dim may start with a bracket too, but it ends later or holds no comma of its own.
+        depth = 0
+        for at, sign in enumerate(text):
+            depth += (sign == "(") - (sign == ")")
+            if depth == 0:
+                inside = text[1:at]
+                return at == len(text) - 1 and (not inside or len(split_dims(inside)) > 1)
+        return False
 
     def _tuple(self) -> tuple[Any, ...]:
         scanner = self.scanner

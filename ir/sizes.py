@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 
 from .diagnose import error
 from .graph import Graph, Node
@@ -25,13 +26,15 @@ from .index import (
     minimum,
     parts_of,
     rebuild,
+    symbol,
     terms_of,
 )
 from .plan import Relation
 from .types import Loc
 
-_STEPS = 3000   # of one proof; what takes longer is asked at run time
+_ATOMS = 3000   # that one proof looks at; what takes longer is asked at run time
 _COMBINED = 3   # facts that are added up
+_INVOLVED = 60  # atoms of a size, above which nothing about it can be told in time
 
 
 @lru_cache(maxsize=4096)
@@ -43,25 +46,25 @@ def nonnegative(dim: Dim, facts: tuple[Dim, ...] = ()) -> bool:
     """
     if isinstance(dim, int):
         return dim >= 0
-    return _Proof().holds(dim, facts)
+    return dim in facts or _Proof().holds(dim, facts)
 
 
 class _Proof:
     def __init__(self) -> None:
-        self.left = _STEPS
+        self.left = _ATOMS
 
     def holds(self, dim: Dim, facts: tuple[Dim, ...]) -> bool:
-        self.left -= 1
         low = bounds(dim)[0]
         if low is not None and low >= 0:
             return True
-        if self.left < 0:
+        self.left -= sum(1 for _ in islice(_atoms((dim, *facts)), max(self.left, 0) + 1))
+        if self.left <= 0:
             return False
         if any(isinstance(fact, int) and fact < 0 for fact in facts):
             return True  # a case that never is
         split = next(_maxima((dim, *facts)), None)
         if split is None:
-            return self._combined(dim, [*facts, *_divisions((dim, *facts))], _COMBINED)
+            return self._linear(dim, [*facts, *_divisions((dim, *facts))])
         inner = split.value
         return self._case(split, inner, inner, dim, facts) and self._case(
             split, 0, -1 - inner, dim, facts)
@@ -74,8 +77,17 @@ class _Proof:
 
         return self.holds(rebuild(dim, chosen), (fact, *(rebuild(f, chosen) for f in facts)))
 
+    def _linear(self, dim: Dim, facts: Sequence[Dim]) -> bool:
+        """A proof without maxima; a quotient of what is not negative counts as a symbol."""
+        table: dict[Atom, Dim] = {
+            atom: symbol(f"({atom})") for atom in dict.fromkeys(_atoms((dim,)))
+            if isinstance(atom, Quotient) and self._combined(atom.numerator, facts, _COMBINED)}
+        if table:
+            dim, facts = rebuild(dim, table.get), [rebuild(fact, table.get) for fact in facts]
+        return self._combined(dim, facts, _COMBINED)
+
     def _combined(self, dim: Dim, facts: Sequence[Dim], depth: int) -> bool:
-        self.left -= 1
+        self.left -= len(terms_of(dim))
         low = bounds(dim)[0]
         if low is not None and low >= 0:
             return True
@@ -118,8 +130,6 @@ def _divisions(dims: Sequence[Dim]) -> Iterator[Dim]:
             yield from (rest, atom.denominator - 1 - rest)
         elif isinstance(atom, Remainder):
             yield atom.denominator - 1 - whole
-            if nonnegative(atom.numerator):
-                yield atom.numerator - whole
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,11 @@ def smaller(a: Dim, b: Dim) -> Dim:
     if nonnegative(a - b):
         return b
     return a if nonnegative(b - a) else minimum(a, b)
+
+
+def involved(dim: Dim) -> bool:
+    """True for an expression that is too long to compute with."""
+    return any(True for _ in islice(_atoms((dim,)), _INVOLVED, None))
 
 
 def differ(a: Dim, b: Dim) -> bool:

@@ -195,8 +195,8 @@ def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> Non
 def no_memory(plan: Plan, args: Sequence[Any]) -> MemoryError:
     """The error of a step whose results and temporaries do not fit into memory."""
     size = _bytes_of(plan, _dims_of(plan, args))
-    return MemoryError(f"{plan.name}: results and temporaries of {size} bytes do not fit into "
-                       "memory")
+    return MemoryError(f"{plan.name}: results and temporaries of {size} bytes, or an array on the "
+                       "way to them, do not fit into memory")
 
 
 def _dims_of(plan: Plan, args: Sequence[Any]) -> dict[str, int]:

@@ -92,7 +92,8 @@ BROKEN_PLANS = [
     ("check_dims", "%s: f32[])", "%s: f32[], %r: f32[m])", "a dim that no parameter binds"),
     ("check_dims", "= (n + 15)", "= (m + 15)", "a dim that no parameter binds"),
     ("check_dims", "par i in n by", "par i in m by", "no parameter binds dim m"),
-    ("check_dims", "  alloc %a", "  require 1: m >= 3\n  alloc %a", "a dim that no parameter binds"),
+    ("check_dims", "  alloc %a", "  require 1: m >= 3\n  alloc %a",
+     "a dim that no parameter binds"),
     ("check_sizes", "  alloc %a", "  alloc %q: f32[n - 3] at 0\n  alloc %a",
      "the size n - 3 may be negative"),
     ("check_sites", "  alloc %a", "  require 2: n >= 3\n  alloc %a", "check 2 of 1"),
@@ -129,7 +130,8 @@ def test_kernels_of_a_plan_are_verified_and_listed_by_name() -> None:
 
 
 def test_a_plan_may_require_what_its_sizes_need() -> None:
-    short = PLAN.replace("  alloc %a", "  require 1: n >= 3\n  alloc %q: f32[n - 3] at 0\n  alloc %a")
+    short = PLAN.replace("  alloc %a", "  require 1: n >= 3\n"
+                                       "  alloc %q: f32[n - 3] at 0\n  alloc %a")
     verify_plan(parse_plan(short))
 
 
