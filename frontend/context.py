@@ -29,7 +29,7 @@ from ..ir.types import Device, DType, Loc, TensorType, as_dtype
 from .scope import ACTIVE, SCOPE, Scope
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
-from .views import Layout, track
+from .views import ROW_MAJOR, track
 
 Array = np.ndarray[Any, Any]
 
@@ -241,7 +241,7 @@ class TraceContext:
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
         made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
-        made.layout = Layout(ordered=True, dense=True)
+        made.layout = ROW_MAJOR
         return made
 
     def dim(self, dim: Dim) -> Value:

@@ -53,7 +53,7 @@ class Layout:
     dense: bool = False
 
 
-UNKNOWN = Layout()
+UNKNOWN, ROW_MAJOR = Layout(), Layout(ordered=True, dense=True)
 
 
 def link_whole(result: Tracer, base: Tracer, *, frozen: bool = False) -> None:
@@ -81,9 +81,9 @@ def track(
 ) -> Tracer:
     """The result of an op, with what is known of the memory that NumPy would give it."""
     if not row.alias:
-        scattered = row.kind in (Kind.GATHER, Kind.EFFECT, Kind.REGION)
-        ordered = result.ndim < 2 or (not scattered and all(map(_ordered, operands)))
-        result.layout = Layout(ordered, ordered)
+        if result.value.type.rank < 2 or (row.kind not in _SCATTERED
+                                          and all(map(_ordered, operands))):
+            result.layout = ROW_MAJOR
         return result
     base = operands[0]
     certain = row.alias != "reshaped" or _strides_can_say(base, result)
@@ -94,6 +94,10 @@ def track(
         base.layout.dense and certain and row.alias != "repeated" and (
             row.alias == "reshaped" or _one_block(row, base, result, attrs)))
     return result
+
+
+# What NumPy lays out in an order of its own, or not at all.
+_SCATTERED = frozenset((Kind.GATHER, Kind.EFFECT, Kind.REGION))
 
 
 def _ordered(x: Tracer) -> bool:
