@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ from weft.ir.index import Expr, bounds, evaluate, maximum, minimum, positive, su
 from weft.ir.interp import run_graph, run_plan
 from weft.ir.parser import parse_graph, parse_plan
 from weft.ir.printer import print_graph, print_plan
-from weft.ir.sizes import differ, nonnegative
+from weft.ir.sizes import differ, nonnegative, requirements
 from weft.ir.types import parse_dim
 from weft.ir.verify import verify_plan
 
@@ -314,7 +317,8 @@ def test_unknown_dims_that_meet_are_equal_or_refused(name: str) -> None:
         with pytest.raises(ValueError, match=r"W105: dims z_0 \(axis 0 of 'z'\) and x_0 \(axis 0 of"
                                              rf" 'x'\) must be equal \(x_0 is {rows}, z_0 is 4\)"):
             session.run(y, {x: a, z: other})
-        for run in (lambda a=a: compiled(a, other), lambda a=a: run_graph(graph, [a, other])):
+        for run in (lambda a=a, b=other: compiled(a, b),
+                    lambda a=a, b=other: run_graph(graph, [a, b])):
             with pytest.raises(ValueError, match="W105"):
                 run()  # type: ignore[no-untyped-call]
         # Nobody asks for equal sizes of what is not put together.
