@@ -308,7 +308,10 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     if isinstance(atom, Symbol):
         if atom.name.startswith("%"):
             return None, None
-        return 0, (atom.size - 1 if isinstance(atom.size, int) else None)
+        if isinstance(atom.size, int) and atom.size > 0:
+            return 0, atom.size - 1
+        # Of no elements all is true, but an index that it makes constant leaves its empty loop.
+        return 0, None
     if isinstance(atom, Remainder):
         limit = atom.denominator
         return 0, (limit - 1 if isinstance(limit, int) else None)

@@ -235,6 +235,8 @@ ONCE_WRONG: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         lambda x: (x - x.sum(), x.sum()), lambda x: x.reshape(-1) * 2, lambda x: x.reshape(4, 0, 2),
         lambda x: np.concatenate([x.T + 1, x.T + 1]), lambda x: x @ x.transpose(0, 2, 1),
         lambda x: x.transpose(0, 2, 1) @ x, lambda x: (x * 2, x * 2))),
+    # no indices: element 0 of an array that has none was read before the empty loop, and checked
+    (lambda x, i: (np.sum(x[i]), np.tanh(x[i])), (np.ones((7, 7)), np.full(64, 99)[:0])),
     # programs that exploded
     (rolled, (np.arange(8.0),)),
     (swapped, (np.arange(4.0),)),
