@@ -117,8 +117,9 @@ def wrong(got: Array, want: Array, ulp: float, scale: Array | None = None) -> Ar
 
 
 def check(name: str, function: Callable[..., Any], args: list[Array], ulp: float = 0,
-          scale: Array | None = None) -> None:
-    wanted = numpys(function, args)
+          scale: Array | None = None, numpy: Callable[..., Any] | None = None) -> None:
+    """Compare a function's runs with what NumPy has for it, or for ``numpy``."""
+    wanted = numpys(numpy or function, args)
     assert wanted is not None
     for how, results in runs(function, args).items():
         for got, want in zip(results, wanted, strict=True):
@@ -169,10 +170,15 @@ EXPONENTS = (-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 0.5, -0.5, 1.5, 2.0, -2.0, True)
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_powers_with_constant_exponents(exponent: float, dtype: np.dtype[Any]) -> None:
     """``x ** -2`` of 1e20 in float32 is a subnormal, though x * x overflows."""
-    for function in (lambda x: x ** exponent, lambda x: np.power(x, exponent)):
+    def operator(x: Any) -> Any:
+        return x ** exponent
+
+    for function in (operator, lambda x: np.power(x, exponent)):
         (x,) = grid(dtype, 1)
         if numpys(function, [x]) is not None:
-            check(f"** {exponent}", function, [x], ulp=2)
+            # np.power(-0.0, 0.5) is what ** makes of it in new releases of NumPy only.
+            numpy = operator if dtype.kind == "f" else function
+            check(f"** {exponent}", function, [x], ulp=2, numpy=numpy)
         elif exponent < 0:
             with pytest.raises(weft.Error, match="negative integer powers"):
                 trace_function(function, (x,), {})
