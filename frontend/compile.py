@@ -175,8 +175,8 @@ class Function(Generic[P, R]):
         found = self._methods.get(id(instance))
         if found is None:
             static = self._signature.name(0) in self._signature.static
-            plain: Any = object.__eq__
-            by_value = type(instance).__eq__ is not plain  # as static arguments are
+            kind: Any = type(instance)
+            by_value = kind.__eq__ is not object.__eq__  # as static arguments are
             if by_value if static else is_argument(instance):
                 return Bound(self, instance, (instance,))
             found = self._make_method(instance)

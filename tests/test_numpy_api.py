@@ -484,7 +484,7 @@ def test_dynamic_names() -> None:
     for name in ("x.w", "x['w']", 'x["w"]'):
         signature = Signature(lambda x: x["w"].sum(), dynamic={name: {0: "n"}})
         traced = trace_function(signature.function, (x,), signature=signature)
-        assert [str(leaf.type) for leaf in traced.leaves] == ["f32[5]", "f32[n,3]"]
+        assert [str(leaf.type) for leaf in traced.leaves] == ["f32[n,3]", "f32[5]"]
     signature = Signature(lambda x: x["w"].sum(), dynamic={"x": {0: "n"}})
     traced = trace_function(signature.function, (x,), signature=signature)
-    assert [str(leaf.type) for leaf in traced.leaves] == ["f32[n]", "f32[n,3]"]
+    assert [str(leaf.type) for leaf in traced.leaves] == ["f32[n,3]", "f32[n]"]
