@@ -2,8 +2,8 @@
 
 An ``Expr`` is a polynomial with int coefficients over atoms, kept in one canonical order, so that
 equal expressions compare equal and print the same. An atom is a symbol (a dim ``b``, a loop axis
-``i``, a kernel value ``%3``), a floor quotient, a floor remainder or a maximum with 0. A constant is
-always a plain int, never an ``Expr``.
+``i``, a kernel value ``%3``), a floor quotient, a floor remainder or a maximum with 0. A constant
+is always a plain int, never an ``Expr``.
 
 A symbol may know its size (``0 <= i < size``), which is what lets views cancel:
 

@@ -160,7 +160,8 @@ def sizes_of(plan: Plan) -> Iterator[Dim]:
 
 def facts_of(plan: Plan) -> tuple[Dim, ...]:
     """What is not negative when a step runs: sizes of arguments, and what the plan requires."""
-    facts: list[Dim] = [dim for slot in plan.params for dim in slot.type.shape if not isinstance(dim, int)]
+    facts: list[Dim] = [dim for slot in plan.params for dim in slot.type.shape
+                        if not isinstance(dim, int)]
     facts += [fact for need in plan.requires for fact in need.facts]
     return tuple(dict.fromkeys(facts))
 

@@ -300,6 +300,6 @@ def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
 
 
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (
-    check_kernels, check_buffers, check_arguments, check_dims, check_sizes, check_writes, check_sites,
-    check_arena, check_sharing, check_overlap,
+    check_kernels, check_buffers, check_arguments, check_dims, check_sizes, check_writes,
+    check_sites, check_arena, check_sharing, check_overlap,
 )
