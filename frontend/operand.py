@@ -208,8 +208,8 @@ def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
                     shape[at], int) else found
                 continue
             if found != 1:
-                raise error("W101",
-                            f"dims {found} and {shape[at]} differ: operands do not broadcast",
+                raise error("W101", f"dims {found} and {shape[at]} differ: operands do not "
+                                    "broadcast",
                             hint="make the dims equal or 1: reshape, transpose or index with None")
             found = shape[at]
         result.append(found)

@@ -332,7 +332,7 @@ ROWS: tuple[OpDef, ...] = (
           "x, whose shape is that one; no dim of least is negative, else the step fails",
           {"shape": tuple, "least": tuple, "code": str, "message": str},
           tuple(Sample((shape,), {"shape": shape, "least": (0, 2), "code": "W102",
-                                  "message": "few"})
+                                  "message": "too few"})
                 for shape in ((), (0,), (3, 5))), requires=_require_requires),
     _view("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),

@@ -317,10 +317,10 @@ def test_unknown_dims_that_meet_are_equal_or_refused(name: str) -> None:
         with pytest.raises(ValueError, match=r"W105: dims z_0 \(axis 0 of 'z'\) and x_0 \(axis 0 of"
                                              rf" 'x'\) must be equal \(x_0 is {rows}, z_0 is 4\)"):
             session.run(y, {x: a, z: other})
-        for run in (lambda a=a, b=other: compiled(a, b),
-                    lambda a=a, b=other: run_graph(graph, [a, b])):
-            with pytest.raises(ValueError, match="W105"):
-                run()  # type: ignore[no-untyped-call]
+        with pytest.raises(ValueError, match="W105"):
+            compiled(a, other)
+        with pytest.raises(ValueError, match="W105"):
+            run_graph(graph, [a, other])
         # Nobody asks for equal sizes of what is not put together.
         assert [r.shape for r in session.run(apart, {x: a, z: other})] == [(rows, 4), (4, 3)]
 
@@ -407,7 +407,7 @@ def test_sizes_past_all_memory_name_the_bytes() -> None:
     # 2**64 elements are none to 64 bits.
     wraps = weft.compile(dynamic={"x": {0: "b"}})(
         lambda x: np.sum(np.zeros_like(x, shape=(x.shape[0] * 2**60,)) + np.sum(x)))
-    for size in (1, 16):
+    for size in (2, 16):
         with pytest.raises(MemoryError):
             wraps(np.ones(size))
 
