@@ -20,7 +20,6 @@ from weft.runtime import files
 from weft.runtime.checkpoint import restore, save
 from weft.runtime.files import exchange, new_file, new_folder
 
-
 SAVE = """
 import os, resource, signal, numpy as np
 from weft.runtime.checkpoint import save
