@@ -159,9 +159,9 @@ def test_an_artifact_has_weights_of_one_moment() -> None:
     traced = weft.compile(lambda: pair.a + pair.b).trace()
 
     def look() -> None:
-        from weft.frontend.compile import stages_of
         from weft.frontend.export import ExportJob
         from weft.frontend.pipeline import Options
+        from weft.frontend.specialisation import stages_of
 
         a, b = ExportJob.of(traced, stages_of(traced, Options())[0], ()).weights.values()
         assert not (a + b).any()
