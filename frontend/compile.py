@@ -180,7 +180,7 @@ class Function(Generic[P, R]):
             if len(aliases) >= _ALIASES:
                 aliases.clear()
             aliases[key] = found
-        given = found.given(leaves)
+        given = found.traced.given(leaves)
         if self.options.verify:
             return verified(found, given)
         raw = found.program.run(given)
@@ -190,7 +190,7 @@ class Function(Generic[P, R]):
                 if aliases is self._aliases:  # else the cache was cleared meanwhile
                     self._ways = (way, *self._ways[:_WAYS - 1])
                     self._direct = way
-        return found.results(raw)
+        return found.traced.results(raw)
 
     def _specialise(
         self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
@@ -267,7 +267,6 @@ class Function(Generic[P, R]):
 
         def compile_now() -> Callable[..., Any]:
             program = make_program(stages, sources, traced.variables)
-            made = Specialisation(traced, stages, program, (), (), 0.0)
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 args = (*first, *args)
@@ -278,7 +277,7 @@ class Function(Generic[P, R]):
                 except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
                                         "the function was lowered for", locs=user_loc()) from None
-                return made.results(program.run(made.given(leaves)))
+                return traced.results(program.run(traced.given(leaves)))
 
             return call
 

@@ -37,15 +37,6 @@ class Specialisation:
     milliseconds: float
     rivals: Sequence[tuple[int, Any]] = ()  # see Signature.rivals
 
-    def given(self, leaves: Sequence[Any]) -> list[Any]:
-        """Those leaves of a call that the program takes: all but variables."""
-        return [leaf for leaf, entry in zip(leaves, self.traced.leaves, strict=True)
-                if entry.param is not None]
-
-    def results(self, raw: Sequence[Any]) -> Any:
-        """Results as the function would return them: NumPy scalars for arrays without dims."""
-        return _results(self.traced, raw)
-
     def signature(self) -> dict[str, str]:
         """The types of the arguments by name."""
         return {name: f"{type_}" if kind != "number" else _NUMBERS[type_.dtype.name]
@@ -78,20 +69,11 @@ class Specialisation:
         return avoiding(self.rivals, way) if self.rivals else way
 
 
-def _results(traced: Traced, raw: Sequence[Any]) -> Any:
-    kinds = traced.out_kinds
-    if len(raw) != len(kinds):
-        raise AssertionError("the program has other results than its function")
-    leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
-              for value, kind in zip(raw, kinds, strict=True)]
-    return tree.unflatten(traced.out_tree, leaves)
-
-
 def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
     """The executor as a function, which does not hold the specialisation that keeps it."""
     def attempt(*args: Any) -> Any:
         raw = program.attempt(*args)
-        return raw if raw is NotImplemented else _results(traced, raw)
+        return raw if raw is NotImplemented else traced.results(raw)
 
     return attempt
 
@@ -163,4 +145,4 @@ def verified(made: Specialisation, given: Sequence[Any]) -> Any:
                 worst = np.unravel_index(np.nanargmax(np.abs(got - want)), got.shape)
             raise error("W601", f"native code gives {got[worst]} for {value.name}{list(worst)}, "
                                 f"the interpreter {want[worst]}", locs=locs)
-    return made.results(raw)
+    return traced.results(raw)
