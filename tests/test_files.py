@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads, python
 
 import weft
 from weft.runtime import files
@@ -39,8 +38,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
 def killed(death: str, where: Path) -> None:
     """Run a program that is killed while it saves."""
-    run = subprocess.run([sys.executable, "-c", SAVE.format(death=death)], cwd=where,
-                         capture_output=True, text=True, timeout=100)
+    run = python(SAVE.format(death=death), cwd=where)
     assert -run.returncode in (signal.SIGKILL, signal.SIGXFSZ), run.stderr
 
 
@@ -94,21 +92,11 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
 
 
 def test_many_writers_of_one_file(tmp_path: Path) -> None:
-    problems: list[BaseException] = []
-
     def write(number: int) -> None:
-        try:
-            for _ in range(20):
-                save(tmp_path / "c", {"a": np.full(100, float(number))})
-        except BaseException as problem:
-            problems.append(problem)
+        for _ in range(20):
+            save(tmp_path / "c", {"a": np.full(100, float(number))})
 
-    threads = [threading.Thread(target=write, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems, problems[0]
+    in_threads(*(partial(write, at) for at in range(4)))
     a = np.zeros(100)
     restore(tmp_path / "c", {"a": a})
     assert (a == a[0]).all() and os.listdir(tmp_path) == ["c"]
@@ -205,8 +193,7 @@ WRITING = [("export", "compile_object", 0), ("export", "header_text", 0),
 
 def export_killed(where: Path, places: list[tuple[str, str, int]]) -> dict[str, dict[str, str]]:
     """Kill exports in these functions, after some calls of them; the files of the artifact then."""
-    run = subprocess.run([sys.executable, "-c", KILLED, json.dumps(places)], cwd=where,
-                         capture_output=True, text=True, timeout=100)
+    run = python(KILLED, json.dumps(places), cwd=where)
     assert run.returncode == 0, run.stderr
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     assert [(name, died) for name, died, _ in lines] == [(name, True) for _, name, _ in places]

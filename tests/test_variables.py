@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft import Session, Variable
@@ -25,24 +26,6 @@ def many_switches() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
-
-
-def in_threads(*works: Callable[[], Any]) -> None:
-    problems: list[BaseException] = []
-
-    def guarded(work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
-    assert not problems, problems[0]
 
 
 def repeat(work: Callable[[], Any], count: int = ROUNDS) -> Callable[[], None]:
