@@ -18,11 +18,12 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
 from ..runtime.state import Cell, Writer, commit, moment
+from .at import At
 from .context import TraceContext, context_for
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import user_loc
-from .tracer import At, Tracer
+from .tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
