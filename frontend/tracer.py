@@ -23,6 +23,7 @@ from ..ir.graph import Node, Value
 from ..ir.index import Dim, Expr
 from ..ir.types import TensorType
 from . import views
+from .at import At
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import assigns_item, user_loc
@@ -365,44 +366,6 @@ def _augmented(plain: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
               "xor", "lshift", "rshift"):
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
-
-
-class At:
-    """``x.at``; indexing it says which elements an update is for."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> Update:
-        return Update(self._array, index)
-
-
-class Update:
-    """``x.at[index]``."""
-
-    __slots__ = ("_array", "_index")
-
-    def __init__(self, array: Any, index: Any) -> None:
-        self._array, self._index = array, index
-
-    def _apply(self, value: Any, mode: str) -> Tracer:
-        ctx = self._array.context()
-        result: Tracer = ctx.apply(ctx.api.update, (self._array, self._index, value, mode))
-        return result
-
-    def set(self, value: Any) -> Tracer:
-        """The array with these elements replaced."""
-        return self._apply(value, "set")
-
-    def add(self, value: Any) -> Tracer:
-        """The array with ``value`` added at the index; repeated indices add repeatedly."""
-        return self._apply(value, "add")
-
-    def __getattr__(self, name: str) -> Any:
-        raise error("W113", f".at[...].{name} is not supported", locs=user_loc(),
-                    hint="x.at[i].set(v) and x.at[i].add(v) are")
 
 
 def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:

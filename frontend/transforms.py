@@ -25,7 +25,7 @@ from . import tree
 from .context import TraceContext, context_for
 from .eager import run_eagerly
 from .lost import check_unchanged
-from .operand import cast, is_weak, to_tracer
+from .operand import as_int, cast, is_weak, to_tracer
 from .scope import current
 from .source import user_loc
 from .tracer import Tracer
@@ -175,7 +175,7 @@ def _differentiated(structure: tree.TreeDef) -> list[str]:
 
 
 def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    numbers = tuple(int(at) for at in np.atleast_1d(argnums))
+    numbers = [as_int(at, "argument number") for at in np.atleast_1d(argnums)]
     for at in numbers:
         if not -count <= at < count:
             raise error("W114", f"argnums names argument {at}, but {count} are given by position",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import threading
 import time
 from collections import namedtuple
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 from weft.frontend import nn, tree
 from weft.frontend.context import control_dependencies, device, group, name_scope
@@ -493,23 +494,14 @@ def test_threads_trace_apart_and_share_a_graph() -> None:
     g = Graph()
     with g.as_default():
         x = placeholder("f32", (4,), name="x")
-    problems: list[BaseException] = []
 
     def work(at: int) -> None:
-        try:
-            for _ in range(20):
-                traced = trace_function(lambda x: np.tanh(x) * at, (X,))
-                assert len(traced.graph.nodes) == 3
-                _ = x * float(at) + 1
-        except BaseException as problem:
-            problems.append(problem)
+        for _ in range(20):
+            traced = trace_function(lambda x: np.tanh(x) * at, (X,))
+            assert len(traced.graph.nodes) == 3
+            _ = x * float(at) + 1
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+    in_threads(*(partial(work, at) for at in range(4)))
     verify_graph(g.graph)
     assert len([n for n in g.graph.nodes if n.op.name == "mul"]) == 80
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from running import python
 
 import weft
 from weft.ir.diagnose import CODES
@@ -68,8 +66,7 @@ def run(name: str, **environment: str) -> list[str]:
     """What the interpreter prints for a program, as a user would see it."""
     code = (f"import sys; sys.path.insert(0, {str(HERE.parent.parent)!r})\n"
             f"from errors.programs import PROGRAMS\nPROGRAMS[{name!r}].run()\n")
-    found = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True,
-                           env={**os.environ, **environment})
+    found = python(code, **environment)
     assert found.returncode == 1 and found.stdout == ""
     return found.stderr.splitlines()
 
