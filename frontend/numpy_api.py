@@ -232,9 +232,10 @@ class NumpyApi:
         if result is x:  # all of it
             result = Tracer(current(), current().value_of(x))
             views.link_whole(result, x)
-        elif views.owner(result) is not views.owner(x):
-            views.link(result, views.Link(x, lambda base: getitem(base, index),
-                                          lambda base, new: update(base, index, new, "set")))
+        elif not views.is_view_of(result, x):
+            views.link(result, views.OfFunctions(
+                x, lambda base: getitem(base, index),
+                lambda base, new: update(base, index, new, "set")))
         result.taken = (x, index)
         return result
 
