@@ -85,7 +85,7 @@ class TraceContext:
         self.alive = True
         # The tracers of a trace that has an end, which none should outlive; see frontend/lost.py.
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
-        self.writes = Writes() if parent is None else parent.writes
+        self.writes: Writes = Writes() if parent is None else parent.writes
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.groups: dict[str, Operation] = {}
@@ -159,7 +159,7 @@ class TraceContext:
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
             builder.prefix, builder.device = scope.prefix, scope.device
-            builder.after = self._own_nodes(scope.after, builder.locs)
+            builder.after = self._own_nodes(scope.after, builder.locs) if scope.after else ()
             first = len(self.graph.nodes)
             token = ACTIVE.set(self)
             self._busy = True

@@ -81,7 +81,8 @@ class Tracer(ArrayMethods):
 
     @property
     def type(self) -> TensorType:
-        return self.value.type
+        type_: TensorType = self._value.type
+        return type_
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ are allowed until one array is written and the other one is read: that is an err
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..ir.diagnose import Error, error
 from ..ir.index import row_major, symbol, symbols_of
@@ -31,41 +31,63 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 
-class Link(Protocol):
+class Link:
     """How a view comes from ``base``: ``follow`` computes the view, ``undo`` puts its elements back
     into the base. ``certain`` is False where NumPy might have copied."""
 
+    __slots__ = ("base",)
+
+    def __init__(self, base: Tracer) -> None:
+        self.base = base
+
     @property
-    def base(self) -> Tracer: ...
+    def certain(self) -> bool:
+        return True
+
     @property
-    def certain(self) -> bool: ...
+    def frozen(self) -> bool:
+        return False
+
     @property
-    def frozen(self) -> bool: ...
+    def dense(self) -> bool:
+        return False
+
+    def follow(self, base: Tracer) -> Tracer:
+        raise NotImplementedError
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        raise NotImplementedError
+
+
+class Indexed(Link):
+    """The link of elements taken by an index, with the functions that read and write them."""
+
+    __slots__ = ("get", "put")
+
+    def __init__(self, base: Tracer, get: Callable[[Tracer], Tracer],
+                 put: Callable[[Tracer, Tracer], Tracer]) -> None:
+        super().__init__(base)
+        self.get, self.put = get, put
+
+    def follow(self, base: Tracer) -> Tracer:
+        return self.get(base)
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        return self.put(base, new)
+
+
+class Whole(Link):
+    """The link of another name for all of an array, which may be read-only."""
+
+    __slots__ = ("read_only",)
+
+    def __init__(self, base: Tracer, read_only: bool) -> None:
+        super().__init__(base)
+        self.read_only = read_only
+
     @property
-    def dense(self) -> bool: ...
-    def follow(self, base: Tracer) -> Tracer: ...
-    def undo(self, base: Tracer, new: Tracer) -> Tracer: ...
-
-
-class OfFunctions:
-    """A link by two functions."""
-
-    __slots__ = ("base", "certain", "dense", "follow", "frozen", "undo")
-
-    def __init__(self, base: Tracer, follow: Callable[[Tracer], Tracer],
-                 undo: Callable[[Tracer, Tracer], Tracer], *, frozen: bool = False) -> None:
-        self.base, self.follow, self.undo, self.frozen = base, follow, undo, frozen
-        self.certain, self.dense = True, False
-
-
-class Whole:
-    """The link of another name for all of an array."""
-
-    __slots__ = ("base", "frozen")
-    certain = True
-
-    def __init__(self, base: Tracer, frozen: bool) -> None:
-        self.base, self.frozen = base, frozen
+    def frozen(self) -> bool:
+        return self.read_only
 
     @property
     def dense(self) -> bool:
@@ -78,17 +100,18 @@ class Whole:
         return new
 
 
-class OfRow:
+class OfRow(Link):
     """The link by an op: the op itself, and its gradient, which puts elements where they came from.
 
     Most views are never written to, so all that only a write asks for is found out then.
     """
 
-    __slots__ = ("attrs", "base", "ctx", "row", "type")
+    __slots__ = ("attrs", "ctx", "row", "type")
 
-    def __init__(self, ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any], base: Tracer,
+    def __init__(self, base: Tracer, ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any],
                  type_: TensorType) -> None:
-        self.ctx, self.row, self.attrs, self.base, self.type = ctx, row, attrs, base, type_
+        super().__init__(base)
+        self.ctx, self.row, self.attrs, self.type = ctx, row, attrs, type_
 
     @property
     def certain(self) -> bool:
@@ -179,7 +202,7 @@ def track(
             row.kind not in _SCATTERED and all(map(_is_ordered, operands)))
         return result
     base = operands[0]
-    link(result, OfRow(ctx, row, attrs, base, type_))
+    link(result, OfRow(base, ctx, row, attrs, type_))
     result.ordered = row.alias != "permuted" and _is_ordered(base)
     return result
 
