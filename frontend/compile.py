@@ -25,10 +25,11 @@ from ..ir.types import Device, TensorType
 from . import tree
 from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
+from .collector import paused_collector
 from .context import TraceContext, context_for
 from .export import ExportJob, write_artifact
 from .pipeline import Options
-from .program import make_program, paused_collector
+from .program import make_program
 from .scope import ACTIVE
 from .source import user_loc
 from .spec import Spec

@@ -228,9 +228,10 @@ class NumpyApi:
         if result is x:  # all of it
             result = Tracer(current(), current().value_of(x))
             views.link_whole(result, x)
-        elif views.owner(result) is not views.owner(x):
-            views.link(result, views.Link(x, lambda base: getitem(base, index),
-                                          lambda base, new: update(base, index, new, "set")))
+        elif not views.is_view_of(result, x):
+            views.link(result, views.Indexed(
+                x, lambda base: getitem(base, index),
+                lambda base, new: update(base, index, new, "set")))
         result.taken = (x, index)
         return result
 
@@ -262,6 +263,7 @@ def _is_basic(item: Any) -> bool:
     return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
 
 
+@functools.cache
 def _full_name(function: Callable[..., Any]) -> str:
     module = (getattr(function, "__module__", "") or "numpy").replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"
@@ -281,6 +283,43 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     return signature.parameters if signature is not None else {}
 
 
+class _Binding:
+    """How the arguments of NumPy's ``function`` reach ``found``; looked up once for a function."""
+
+    def __init__(self, function: Callable[..., Any], found: Callable[..., Any]) -> None:
+        signature = _signature(function) or _signature(found)
+        assert signature is not None
+        self.signature, self.known = signature, _parameters(found)
+        parameters = signature.parameters.values()
+        self.plain = bool(self.known) and not any(
+            p.kind is p.VAR_POSITIONAL for p in parameters)
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.defaults = {p.name: p.default for p in named}
+        self.positional = [p.name for p in named if p.kind is not p.KEYWORD_ONLY]
+        self.required = {p.name for p in named if p.default is p.empty}
+        self.keywords = {p.name for p in named if p.kind is not p.POSITIONAL_ONLY}
+
+    def by_name(self, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments by name, if that is all there is to tell: ``Signature.bind`` is slow."""
+        named = dict(zip(self.positional, args, strict=False))
+        fits = (self.plain and len(args) <= len(self.positional)
+                and self.keywords >= options.keys() and not (named.keys() & options.keys()))
+        named.update(options)
+        return named if fits and named.keys() >= self.required else None
+
+    def left_out(self, key: str, value: Any) -> bool:
+        """True for a value that says what holds without it."""
+        default = self.defaults[key]
+        return value is np._NoValue or value is default or (
+            key not in self.known and _is_default(key, value, default))
+
+
+@functools.cache
+def _binding(function: Callable[..., Any], found: Callable[..., Any]) -> _Binding | None:
+    """None for functions that do not tell their parameters."""
+    return _Binding(function, found) if _signature(function) or _signature(found) else None
+
+
 def _bound(
     name: str, function: Callable[..., Any], found: Callable[..., Any], args: tuple[Any, ...],
     options: dict[str, Any],
@@ -289,27 +328,32 @@ def _bound(
 
     Options that say what holds anyhow are dropped. Raises UnsupportedError (W113) for those that
     ``found`` does not have."""
-    signature = _signature(function) or _signature(found)
-    if signature is None:
+    binding = _binding(function, found)
+    if binding is None:
         return list(args), options
-    try:
-        bound = signature.bind(*args, **options)
-    except TypeError as problem:
-        raise error("W113", f"{name}: {problem}", hint=f"its arguments are {signature}") from None
-    known = _parameters(found)
+    known = binding.known
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for key, value in bound.arguments.items():
-        parameter = signature.parameters[key]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += value
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            named.update(value)
-        elif not known:  # a ufunc
-            positional.append(value)
-        elif not (value is np._NoValue or value is parameter.default
-                  or (key not in known and _is_default(key, value, parameter.default))):
-            named[key] = value
+    given = binding.by_name(args, options)
+    if given is None:
+        signature = binding.signature
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as problem:
+            raise error("W113", f"{name}: {problem}",
+                        hint=f"its arguments are {signature}") from None
+        given = {}
+        for key, value in bound.arguments.items():
+            parameter = signature.parameters[key]
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += value
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif not known:  # a ufunc
+                positional.append(value)
+            else:
+                given[key] = value
+    named.update({key: value for key, value in given.items() if not binding.left_out(key, value)})
     unknown = [key for key in named if known and key not in known and key != "out"]
     if unknown:
         raise error("W113", f"option {unknown[0]}= of {name} is not supported",

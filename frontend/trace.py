@@ -27,6 +27,7 @@ from ..ir.index import Dim
 from ..ir.printer import print_graph
 from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
+from .collector import paused_collector
 from .context import Capture, TraceContext
 from .exact import UnhashableError, exact
 from .lost import Draws, check_leaks, check_unchanged
@@ -347,6 +348,7 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
                      "with weft.tree.register, or name the argument in static_argnames")
 
 
+@paused_collector()  # so that what is part of cycles only is young yet, and found at once
 def trace_function(
     function: Callable[..., Any],
     args: tuple[Any, ...] = (),

@@ -45,8 +45,8 @@ class Operation:
 class Tracer(ArrayMethods):
     """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
 
-    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "changed", "layout", "link", "seen",
-                 "taken", "version", "weak")
+    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
+                 "ordered", "seen", "taken", "version", "weak")
 
     def __init__(
         self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
@@ -56,10 +56,14 @@ class Tracer(ArrayMethods):
         self._value: Any = value
         self.link: views.Link | None = None       # to the array that this one is a view of, if any,
         self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
-        self.layout = views.UNKNOWN
+        # How NumPy would lay it out: its axes surely in memory as they are counted, its elements
+        # surely one row-major block (None: as its link says).
+        self.ordered = False
+        self.dense: bool | None = None
         self.changed: Tracer | None = None  # what in-place code made of the memory instead
         self.version: object = None  # the last write to memory that is the array's own, and
-        self.seen: object = None     # the one that the value is of
+        self.seen: object = None     # the one that the value is of, as was clear after so many
+        self.asked = 0               # writes to any memory
         if ctx.made is not None:
             ctx.made.append(ref(self))
 
@@ -78,7 +82,8 @@ class Tracer(ArrayMethods):
 
     @property
     def type(self) -> TensorType:
-        return self.value.type
+        type_: TensorType = self._value.type
+        return type_
 
     @property
     def name(self) -> str:
@@ -159,7 +164,8 @@ class Tracer(ArrayMethods):
     def operand(self) -> Value:
         """The value, to compute with. Raises TracerError (W203) when it is not certain what NumPy
         would have here after in-place code."""
-        if self.link is not None or self.changed is not None:
+        if self.changed is not None or (
+                self.link is not None and self.asked != self._ctx.writes.count):
             views.refresh(self)
         return self.value
 
@@ -323,6 +329,7 @@ class Tracer(ArrayMethods):
         root = views.owner(self)
         if root.argument:
             self.changed = root.changed = result
+            self._ctx.writes.count += 1
             return result
         return self.context().apply(self.overwrite, (result,))
 

@@ -46,7 +46,8 @@ def grad(
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         if _outside(args, kwargs):
-            return run_eagerly(gradient, args, kwargs)
+            # Another one: a function that knows itself would keep the user's until a collection.
+            return run_eagerly(grad(function, argnums, has_aux), args, kwargs)
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
@@ -61,7 +62,7 @@ def value_and_grad(
     @functools.wraps(function)
     def both(*args: Any, **kwargs: Any) -> Any:
         if _outside(args, kwargs):
-            return run_eagerly(both, args, kwargs)
+            return run_eagerly(value_and_grad(function, argnums, has_aux), args, kwargs)
         numbers = _argnums(argnums, len(args))
         leaves, structure = tree.flatten(tuple(args[at] for at in numbers))
 

@@ -162,6 +162,8 @@ def involved(dim: Dim) -> bool:
 
 def differ(a: Dim, b: Dim) -> bool:
     """True if two dims are not equal, whatever the sizes of arguments."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a != b
     gap = a - b
     return gap != 0 and (nonnegative(gap - 1) or nonnegative(-gap - 1))
 

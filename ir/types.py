@@ -83,6 +83,8 @@ def as_dtype(spec: object) -> DType:
         return spec
     if isinstance(spec, str) and spec in DTYPES:
         return DTYPES[spec]
+    if isinstance(spec, np.dtype) and spec in _BY_NUMPY:
+        return _BY_NUMPY[spec]
     numpy = np.dtype(spec)  # type: ignore[call-overload]
     found = _BY_NUMPY.get(numpy.newbyteorder("="))
     if found is None:
