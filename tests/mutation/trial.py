@@ -9,9 +9,9 @@ import signal
 import subprocess
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from .baseline import HERE, Coverage, Project, environment, pytest_command, with_support
@@ -22,13 +22,13 @@ from .mutants import Mutant
 class Limits:
     """``seconds`` of tests a mutant (by their times without it), ``gigabytes`` of addresses.
 
-    A mutant hangs if it takes ``slower`` times as long, and ``start`` seconds for starting the
-    process and collecting its tests.
+    A test hangs if it takes ``slower`` times as long and ``start`` seconds; so does the whole of
+    them, with another ``start`` for starting the process and collecting its tests.
     """
 
     seconds: float = 40.0
-    slower: float = 5.0
-    start: float = 60.0
+    slower: float = 4.0
+    start: float = 20.0
     gigabytes: float = 16.0
 
 
@@ -70,7 +70,6 @@ class Bench:
     project: Project
     folder: Path
     limits: Limits
-    number: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.tests = self.project.copied(self.folder)
@@ -108,10 +107,9 @@ class Bench:
     def _tried(
         self, mutant: Mutant, tests: Sequence[str], coverage: Coverage, covering: int
     ) -> Outcome:
-        expected = sum(coverage.seconds[test] for test in tests)
         start = time.perf_counter()
         with self._applied(mutant):
-            status, killer = self.run(tests, self.limits.start + self.limits.slower * expected)
+            status, killer = self.run({test: coverage.seconds[test] for test in tests})
         return Outcome(status, time.perf_counter() - start, len(tests), covering, killer)
 
     @contextmanager
@@ -125,11 +123,16 @@ class Bench:
             path.write_text(source, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def run(self, tests: Sequence[str], timeout: float) -> tuple[str, str]:
-        """Whether these tests notice, and which one did; none of their processes is left."""
-        self.number += 1
+    def run(self, tests: Mapping[str, float]) -> tuple[str, str]:
+        """Whether tests that take these seconds notice, and which one did.
+
+        None of their processes is left.
+        """
+        start, slower = self.limits.start, self.limits.slower
+        each = {test: start + slower * expected for test, expected in tests.items()}
+        whole = 2 * start + slower * sum(tests.values())
         chosen = self.support / "chosen.json"
-        chosen.write_text(json.dumps(list(tests)), encoding="utf-8")
+        chosen.write_text(json.dumps(each), encoding="utf-8")
         files = dict.fromkeys(test.partition("::")[0] for test in tests)
         command = pytest_command("-x", "--tb=no", *files)
         output = self.support / "output.txt"
@@ -140,7 +143,7 @@ class Bench:
                                 PYTHONDONTWRITEBYTECODE="1"),
                 start_new_session=True, preexec_fn=self._limited)
             try:
-                code = process.wait(timeout)
+                code = process.wait(whole)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
@@ -149,8 +152,10 @@ class Bench:
             return "timed out", ""
         if code == 0:
             return "survived", ""
-        failed = [line for line in output.read_text(errors="replace").splitlines()
-                  if line.startswith(("FAILED", "ERROR"))]
+        said = output.read_text(errors="replace").splitlines()
+        if any(line.startswith("Timeout (") for line in said):  # faulthandler's words
+            return "timed out", ""
+        failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
         return "killed", failed[0] if failed else f"exit status {code}"
 
     def _limited(self) -> None:
