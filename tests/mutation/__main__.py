@@ -19,9 +19,7 @@ from typing import Any
 
 from .baseline import HERE, Coverage, Project, measure, read
 from .mutants import Mutant, sampled
-from .trial import Bench, Equivalent, Limits, Outcome
-
-NOTICED = ("killed", "timed out")
+from .trial import NOTICED, Bench, Equivalent, Limits, Outcome
 
 
 class Results:

@@ -11,11 +11,13 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .baseline import HERE, Coverage, Project, environment, pytest_command, with_support
+from .baseline import HERE, Coverage, Project, environment, file_of, pytest_command, with_support
 from .mutants import Mutant
+
+NOTICED = ("killed", "timed out")
 
 
 @dataclass(frozen=True)
@@ -76,30 +78,31 @@ class Bench:
         self.support = with_support(self.folder)
 
     def judge(self, mutant: Mutant, coverage: Coverage) -> Outcome:
-        """Run the tests that cover the mutant, then those of its file, within the limits."""
-        covering = coverage.tests_of(mutant.file, *mutant.run)
-        if not covering:
-            return Outcome("not covered")
-        first = self._within(covering, coverage)
-        outcome = self._tried(mutant, first, coverage, len(covering))
-        if outcome.status != "survived":
-            return outcome
-        # What runs once in a process is covered by one test only, and any of these may notice.
-        known = set(first)
-        near = [test for test in coverage.near(mutant.file) if test not in known]
-        second = self._within(near, coverage)
-        if not second:
-            return outcome
-        again = self._tried(mutant, second, coverage, len(covering))
-        return Outcome(again.status, outcome.seconds + again.seconds,
-                       outcome.tests + again.tests, len(covering), again.killer)
+        """Run the tests that cover the mutant, then those of its file, within the limits.
 
-    def _within(self, tests: Sequence[str], coverage: Coverage) -> list[str]:
-        """The first of them that together take no longer than the limit; at least one."""
+        First a few, of the test files that have most to do with it: most mutants are found there,
+        and the others need not be collected.
+        """
+        covering = coverage.tests_of(mutant.file, *mutant.run)
+        outcome, known = Outcome("not covered"), set[str]()
+        # What runs once in a process is covered by one test only, and any near it may notice.
+        for tests, seconds in ((coverage.closest(covering), self.limits.seconds / 5),
+                               (covering, self.limits.seconds),
+                               (coverage.near(mutant.file), self.limits.seconds)):
+            left = [test for test in tests if test not in known] if covering else []
+            if left and outcome.status not in NOTICED:
+                chosen = self._within(left, seconds, coverage)
+                known |= set(chosen)
+                tried = self._tried(mutant, chosen, coverage, len(covering))
+                outcome = replace(tried, seconds=outcome.seconds + tried.seconds, tests=len(known))
+        return outcome
+
+    def _within(self, tests: Sequence[str], seconds: float, coverage: Coverage) -> list[str]:
+        """The first of them that together take no longer than ``seconds``; at least one."""
         chosen, total = list[str](), 0.0
         for test in tests:
             total += coverage.seconds[test]
-            if chosen and total > self.limits.seconds:
+            if chosen and total > seconds:
                 break
             chosen.append(test)
         return chosen
@@ -133,7 +136,7 @@ class Bench:
         whole = 2 * start + slower * sum(tests.values())
         chosen = self.support / "chosen.json"
         chosen.write_text(json.dumps(each), encoding="utf-8")
-        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        files = dict.fromkeys(map(file_of, tests))
         command = pytest_command("-x", "--tb=no", *files)
         output = self.support / "output.txt"
         with output.open("wb") as stream:
