@@ -98,7 +98,12 @@ def test_the_words_of_a_message_are_no_instructions() -> None:
     assert changed == [source.replace("add {", "sub {"), source.replace("and i64", "or i64")]
 
 
-@pytest.mark.parametrize("statement, dropped", [
+def test_what_only_states_something_is_left_alone() -> None:
+    source = "assert x > 1\nfor x in zip(a, b, strict=True): pass\n"
+    assert {m.kind for m in mutants_of("a.py", source)} == {"arguments"}
+
+
+@pytest.mark.parametrize(("statement", "dropped"), [
     ("x = y", False), ("x = f(x)", True), ("x += 1", True), ("x.a = y", True), ("x[0] = y", True),
     ("x, y = y, x", False), ("del x", True)])
 def test_assignments_are_dropped_where_an_old_value_stays(statement: str, dropped: bool) -> None:

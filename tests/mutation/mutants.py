@@ -8,10 +8,12 @@
     call         f(x)  pass
     assignment   x.a = y, x[i] = y, x = f(x), x += y  pass
     return       return x  return None
-    jump         raise, assert  pass     break  continue
+    jump         raise  pass     break  continue
     arguments    f(a, b)  f(b, a)
     wrapper      with x:  if True:     a decorator that keeps or converts results  none
     emitted      icmp slt  icmp sle      add  sub     sext  zext     in the text of a program
+
+What only states something that holds anyway is left alone: assertions, ``strict=`` and ``frozen=``.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ _INSTRUCTION = re.compile(
 # Without one of these the program does not even load: such a mistake needs no test.
 _NEEDED = ("overload", "abstractmethod", "override", "property", "staticmethod", "classmethod",
            "contextmanager", "dataclass", "setter")
+_STATED = ("strict", "frozen", "slots", "kw_only")  # arguments
 
 
 @dataclass(frozen=True, order=True)
@@ -144,12 +147,15 @@ def _parts(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
     pending: list[tuple[ast.AST, tuple[int, int]]] = [(tree, (1, 1))]
     while pending:
         node, lines = pending.pop()
+        if isinstance(node, ast.Assert) or (
+                isinstance(node, ast.keyword) and node.arg in _STATED):
+            continue
         if isinstance(node, ast.stmt):
             lines = _lines(node)
         yield node, lines
-        if isinstance(node, (ast.JoinedStr, ast.Expr)) and (
-                isinstance(node, ast.JoinedStr) or isinstance(node.value, ast.Constant)):
-            continue  # texts with fields have no places of their own before Python 3.12
+        if isinstance(node, ast.JoinedStr) or (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue  # the fields of a text have no places of their own before Python 3.12
         for field, value in ast.iter_fields(node):
             if field not in ("annotation", "returns", "type_params"):
                 children = value if isinstance(value, list) else [value]
@@ -239,7 +245,7 @@ def _statement(node: ast.AST) -> Iterator[Change]:
     elif isinstance(node, ast.Return) and node.value is not None and not (
             isinstance(node.value, ast.Constant) and not node.value.value):
         yield node, "return", "return None"
-    elif isinstance(node, (ast.Raise, ast.Assert)):
+    elif isinstance(node, ast.Raise):
         yield node, "jump", "pass"
     elif isinstance(node, ast.Break):
         yield node, "jump", "continue"
