@@ -235,3 +235,14 @@ def test_argnums_out_of_range() -> None:
         grad(np.sum, argnums=1)(X)
     with pytest.raises(DTypeError, match="has_aux"):
         value_and_grad(np.sum, has_aux=True)(X)
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad])
+def test_a_gradient_goes_by_the_name_of_its_function(transform: Any) -> None:
+    def loss(x: Any) -> Any:
+        """How wrong x is."""
+        return np.sum(x * x)
+
+    made = transform(loss)
+    assert (made.__name__, made.__doc__) == ("loss", "How wrong x is.")
+    assert trace_function(made, (X,), {}).graph.name == "loss"

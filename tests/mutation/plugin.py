@@ -1,12 +1,17 @@
 """A pytest plugin, used alone: notes what tests cover and take, or runs chosen ones in order.
 
+A chosen test has its own limit of time, even where it hangs in native code; and Hypothesis finds a
+failing example without making it smaller.
+
 It is copied to where mutants are tested, and knows nothing of the rest of the package.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,7 +58,8 @@ class Selector:
     """Keeps the chosen tests, in their order; one that is gone is an error."""
 
     def __init__(self, file: Path) -> None:
-        self.wanted: list[str] = json.loads(file.read_text(encoding="utf-8"))
+        self.wanted: dict[str, float] = json.loads(file.read_text(encoding="utf-8"))
+        self.output = os.fdopen(os.dup(sys.__stderr__.fileno()), "w")  # pytest takes the original
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -63,6 +69,14 @@ class Selector:
             raise pytest.UsageError(f"{len(missing)} tests are gone, such as {missing[0]}")
         items[:] = [known[name] for name in self.wanted]
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        faulthandler.dump_traceback_later(self.wanted[item.nodeid], exit=True, file=self.output)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     made: list[Any] = []
@@ -70,5 +84,16 @@ def pytest_configure(config: pytest.Config) -> None:
         made.append(Recorder(Path(os.environ[RECORD])))
     if SELECT in os.environ:
         made.append(Selector(Path(os.environ[SELECT])))
+        _without_shrinking()
     for plugin in made:
         config.pluginmanager.register(plugin)
+
+
+def _without_shrinking() -> None:
+    try:
+        from hypothesis import Phase, settings
+    except ImportError:
+        return
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile("mutation", settings.default, phases=phases)
+    settings.load_profile("mutation")
