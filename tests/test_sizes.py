@@ -172,6 +172,10 @@ HOSTILE: dict[str, Callable[[Any], Any]] = {
     "an int beside an array": lambda x: x[:, None][2, np.zeros(1, int)],
     "pad": lambda x: np.pad(x[2:], (1, 2)),
     "stack": lambda x: np.stack([x[:3], x[-3:]]),
+    "the -1 of a reshape": lambda x: x.reshape(x.shape[0], -1),
+    "the -1 of a reshape with rows": lambda x: x.reshape(-1, 1),
+    "the -1 of a reshape of a part": lambda x: np.broadcast_to(x[1:], (2, *x[1:].shape)).reshape(
+        x[1:].shape[0], -1),
     "zeros of a size": lambda x: np.zeros_like(x, shape=(x.shape[0] - 2,)),
 }
 
