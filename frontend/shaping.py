@@ -314,8 +314,9 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     x = strong(a)
     if axis is None:
         return fresh(getitem(ravel(x), indices))
-    before = (slice(None),) * axis_of(axis, x.ndim)
-    return fresh(getitem(x, (*before, indices)))
+    at = axis_of(axis, x.ndim)
+    uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
+    return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:

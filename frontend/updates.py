@@ -154,19 +154,21 @@ def _padded(
     return ctx.emit("pad", patch, low=low, high=high, interior=gap, value=value)
 
 
-def _split(x: Tracer, parsed: Index) -> tuple[dict[int, Tracer], dict[int, Span], int]:
-    """Index arrays by axis, spans by axis, and how many kept spans stand before the index dims of
-    x[index] in NumPy's layout."""
-    arrays = index_operands(x.type.shape, parsed.arrays)
+def _split(
+    x: Tracer, parsed: Index
+) -> tuple[Tracer, dict[int, Tracer], dict[int, Span], int]:
+    """x, index arrays by axis, spans by axis, and how many kept spans stand before the index dims
+    of x[index] in NumPy's layout."""
+    x, arrays = index_operands(x, parsed.arrays)
     spans = {axis: item for axis, item in enumerate(parsed.axes) if isinstance(item, Span)}
     first = min(arrays)
     before = sum(span.keep for axis, span in spans.items() if axis < first)
-    return arrays, spans, before if parsed.together else 0
+    return x, arrays, spans, before if parsed.together else 0
 
 
 def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     ctx = current()
-    arrays, spans, before = _split(x, parsed)
+    x, arrays, spans, before = _split(x, parsed)
     dims = next(iter(arrays.values())).type.shape
     kept = tuple(span.count for span in spans.values() if span.keep)
     updates = _patch(x, value, kept[:before] + dims + kept[before:])
@@ -184,7 +186,7 @@ def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
 def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     """Set where equal indices get equal values: a mask of the touched places chooses."""
     ctx = current()
-    arrays, spans, before = _split(x, parsed)
+    x, arrays, spans, before = _split(x, parsed)
     dims = next(iter(arrays.values())).type.shape
     kept = tuple(span.count for span in spans.values() if span.keep)
     if dims and len(shape_of(value)) > len(kept) - before:
