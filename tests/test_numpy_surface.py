@@ -295,6 +295,17 @@ def test_repeated_indices_add_a_number_repeatedly(value: Any) -> None:
             np.testing.assert_allclose(got, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("opt", [0, 2])
+def test_an_addition_leaves_the_zeros_beside_it_as_they_are(opt: int) -> None:
+    x, i = np.full((3, 4), -0.0, np.float32), np.array([2, 0])
+    for index in (np.s_[1], np.s_[:, 1::2], np.s_[::-2, 1:3], (i, slice(1, 3))):
+        wanted = x.copy()
+        np.add.at(wanted, index, -0.0)
+        added = weft.compile(opt=opt)(lambda x, index=index: x.at[index].add(-0.0))(x)
+        assert np.signbit(wanted).all()
+        np.testing.assert_array_equal(np.signbit(added), True)
+
+
 def test_index_arrays_apart_from_each_other() -> None:
     x = np.arange(120.0).reshape(2, 3, 4, 5)
     i, j = np.array([0, 2, 0]), np.array([1, 1, -1])

@@ -51,15 +51,10 @@ class Compiled:
             raise
 
     def run(self, args: Sequence[Any]) -> Answer:
-        """One call. Errors that are not Weft's own leave as they are: they are findings.
-
-        Raises Refused for what has no native code.
-        """
+        """One call. Errors that are not Weft's own leave as they are: they are findings."""
         try:
             results, shape = flat(self.function(*args))
         except weft.Error as problem:
-            if problem.code in UNSUPPORTED:
-                raise Refused(problem) from None
             return Answer([], None, problem, self.values())
         return Answer(results, shape, None, self.values())
 

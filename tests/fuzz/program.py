@@ -33,12 +33,18 @@ class Step:
 
     def text(self, uncertain: bool) -> str:
         """Its lines; with ``uncertain`` the step is computed by the oracle's ``jitter``."""
-        if self.close is None or not uncertain:
+        if not uncertain or not self.operands or not self.is_expression:
             return self.template.format(*self.operands, out=self.out)
         names = [f"_{at}" for at in range(len(self.operands))]
         body = self.template.removeprefix("{out} = ").format(*names)
         given = "".join(f", {name}" for name in self.operands)
         return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
+
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it is ``out = expression`` and nothing more."""
+        return self.template.startswith("{out} = ") and "\n" not in self.template
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,10 @@ class Program:
         lines += [f"        return {show(self.result)}",
                   f"    return f, [{', '.join(name for name, _ in self.variables)}]"]
         return "\n".join(lines)
+
+    def all_steps(self) -> list[Step]:
+        """The steps, and those of the functions that they call."""
+        return [*self.steps, *(step for inner in self.inners for step in inner.steps)]
 
     def alive(self) -> Program:
         """Without the steps, functions and leaves that no result needs."""
