@@ -688,3 +688,16 @@ def test_size_that_no_argument_tells(tmp_path: Path) -> None:
     made = graph(lambda b, x: b.mul(x, 2.0), "x:f32[2*n]")
     with pytest.raises(Error, match=r"W105.*size n"):
         write_artifact(job(made, 1), tmp_path / "m")
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (4, 3), (3, 1), (5, 0)])
+def test_size_that_stands_before_its_symbol_is_checked(
+    tmp_path: Path, shape: tuple[int, int]
+) -> None:
+    """What ``2*b`` does not fit was read as ``b`` said: outside of the array."""
+    path = weft.export(lambda x: x[:x.shape[0] // 2] - x[x.shape[0] // 2:], "f32[2*b,b]",
+                       path=tmp_path / "halves")
+    loaded, x = weft.load(path), np.arange(18, dtype=np.float32).reshape(6, 3)
+    np.testing.assert_array_equal(loaded(x), x[:3] - x[3:])
+    with pytest.raises(weft.Error, match=r"W105.*2\*b is"):
+        loaded(np.zeros(shape, np.float32))
