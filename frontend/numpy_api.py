@@ -160,7 +160,7 @@ _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType
     np.nan_to_num: _in_place_unless_copied(nan_to_num), np.round: round_, np.around: round_,
     np.diff: diff,
     np.select: select, np.result_type: result_type, np.copyto: copyto,
-    **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
+    **({np.fix: lambda x: np.trunc(x)} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
     np.real: lambda val: strong(val),
     np.iscomplexobj: lambda x: False, np.isrealobj: lambda x: True,
 })

@@ -194,9 +194,8 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
             raise error("W111", f"cannot differentiate with respect to {inner.name}, whose dtype "
                                 f"is {inner.dtype}", types=[inner.type],
                         hint="pass floating-point values, or leave it out of argnums")
-        made = ctx.emit("identity", inner)
-        made.weak = is_weak(leaf)
-        return made
+        named = ctx.emit("identity", inner).value
+        return Tracer(ctx, named, weak=is_weak(leaf), argument=True)
 
     tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
     variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)
