@@ -480,8 +480,8 @@ class SymbolicDim(Tracer):
                               "or np.zeros_like(x); for a loop or a step give the dim no symbol")
 
     def _plain_hint(self) -> str:
-        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); for "
-                "a count, a shift or a width give the dim no symbol")
+        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "
+                "for a count, a shift or a width give the dim no symbol")
 
 
 def _plain(x: Any) -> Dim | None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import weft
-
 from weft.frontend import nn
 from weft.frontend.random import default_rng
 from weft.frontend.spec import Spec
@@ -595,5 +594,5 @@ def test_what_needs_a_size_now_says_what_to_write(
 
 
 def test_a_shift_that_is_an_argument_should_be_static() -> None:
-    with pytest.raises(weft.Error, match="W201.*\n(.*\n)*.*static_argnames"):
+    with pytest.raises(weft.Error, match=r"W201.*\n(.*\n)*.*static_argnames"):
         weft.compile(np.roll)(np.ones(3), 1)
