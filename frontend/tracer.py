@@ -232,9 +232,16 @@ class Tracer(ArrayMethods):
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
-        return operator.index(self.shape[0])
+        size = self.shape[0]
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("len(x)", "use x.shape[0]")
+        return operator.index(size)
 
     def __iter__(self) -> Iterator[Tracer]:
+        size = self.shape[0] if self.ndim else 0
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("how often a loop over an array runs", "compute with whole "
+                                  "arrays, or give the dim no symbol")
         return iter([self[at] for at in range(len(self))])
 
     # -- what Python or NumPy would need a number for -------------------------------------------
@@ -294,8 +301,14 @@ class Tracer(ArrayMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if assigns_item():
             raise self._stored()
-        raise self._no_number("a plain array of it", "np.asarray(x) is not needed here; use "
-                              "np.stack for np.array([x, y]), or a NumPy function that traces")
+        raise self._no_number("a plain array of it", self._plain_hint())
+
+    def _plain_hint(self) -> str:
+        if self._is_parameter:
+            return ("name the argument in static_argnames where it is a count, a shift or a width; "
+                    "use np.stack for np.array([x, y])")
+        return ("np.asarray(x) is not needed here; use x.copy() for np.array(x), np.stack for "
+                "np.array([x, y]), or a NumPy function that traces")
 
     def _stored(self) -> Error:
         return self._refused(error(
@@ -434,7 +447,11 @@ class SymbolicDim(Tracer):
 
     def __index__(self) -> int:
         raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
-                              "or np.zeros_like(x); or give the dim no symbol")
+                              "or np.zeros_like(x); for a loop or a step give the dim no symbol")
+
+    def _plain_hint(self) -> str:
+        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "
+                "for a count, a shift or a width give the dim no symbol")
 
 
 def _plain(x: Any) -> Dim | None:

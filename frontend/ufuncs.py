@@ -298,6 +298,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
         if exponent < 0:
             raise error("W111", "integers to negative integer powers are not allowed",
                         hint="convert the base: x.astype(np.float64) ** n")
+        constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
     if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
