@@ -271,8 +271,6 @@ def resolve(
 
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
-    if len(inputs) != ufunc.nin:
-        raise error("W102", f"np.{ufunc.__name__} takes {ufunc.nin} operands, got {len(inputs)}")
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:

@@ -55,9 +55,9 @@ class Project:
 
     def _paths(self) -> list[Path]:
         return [path for path in sorted(self.root.rglob("*.*"))
-                if path.suffix in _SOURCES and HERE not in path.parents and not any(
+                if path.suffix in _SOURCES and not any(
                     fnmatch(part, pattern) for part in path.relative_to(self.root).parts
-                    for pattern in _LEFT_OUT)]
+                    for pattern in (*_LEFT_OUT, HERE.name))]
 
     def _digest(self, paths: Iterable[Path]) -> str:
         total = hashlib.sha256(repr(self.folders).encode())
