@@ -83,7 +83,8 @@ class Jitter:
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
         if kind not in ("sum", "mean", "factored"):
             return shaken
-        risk = _overflows(function, operands, np.asarray(result).dtype, longest)
+        risk = _overflows(function, operands, np.asarray(result).dtype,
+                          longest if kind == "mean" else 1)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
@@ -125,14 +126,14 @@ def is_whole(x: Any) -> bool:
 
 
 def _overflows(function: Callable[..., Any], operands: Sequence[Any], dtype: np.dtype[Any],
-               longest: float) -> Any:
+               terms: float) -> Any:
     """Where a sum may be infinite on the way, in one order or another: what it is then depends on
     the order, as inf - inf is NaN."""
     if dtype.kind != "f":
         return np.zeros((), bool)
     parts = [np.abs(np.nan_to_num(np.asarray(x, np.longdouble), posinf=0, neginf=0))
              for x in operands]
-    return function(*parts) * np.longdouble(max(longest, 1)) > np.finfo(dtype).max
+    return function(*parts) * np.longdouble(max(terms, 1)) > np.finfo(dtype).max
 
 
 def _sum_fits(operands: Sequence[Any], result: Any) -> bool:
