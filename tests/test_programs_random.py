@@ -58,9 +58,10 @@ def test_programs_of_all_kinds_are_drawn() -> None:
     assert {*FEATURES, "call program", "grad program", "session program", "symbolic dims",
             "large arrays", "nest of arguments", "nest of results", "target native",
             "target x86-64-v3", "target x86-64-v4", "opt 0", "opt 1", "opt 2", "opt 3",
-            "check threads", "check shared", "check stages", "check interpreter", "values special", "values index",
-            "values count", "layout strided", "layout backward", "layout unaligned",
-            "layout readonly", "layout F", "argument scalar", "argument int", "argument float",
+            "check threads", "check shared", "check stages", "check interpreter",
+            "values special", "values index", "values count", "layout strided",
+            "layout backward", "layout unaligned", "layout readonly", "layout F",
+            "argument scalar", "argument int", "argument float",
             *(f"argument {name}" for name in ("float32", "float64", "int32", "int64", "uint32",
                                               "uint64", "bool"))} <= seen
     assert sum(lengths) > 2 * COUNT

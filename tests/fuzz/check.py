@@ -2,8 +2,8 @@
 
 For each set of arguments: the same exception or not, the same nest with the same dtypes and shapes,
 the same values as far as they are certain, the same variables; the same bits under both settings,
-in a second call, and from several threads at once; and arguments that are as they were. Threads that
-share variables leave in them what calls in turn would leave.
+in a second call, and from several threads at once; and arguments that are as they were. Threads
+that share variables leave in them what calls in turn would leave.
 """
 
 from __future__ import annotations

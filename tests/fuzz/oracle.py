@@ -3,20 +3,22 @@
 Arithmetic, comparisons, casts and moves are exact: Weft must give the same bits, and raise where
 NumPy raises; ``excused`` lists the exceptions. Where NumPy and Weft may differ (the order of a sum,
 the last bits of exp, the sign of a zero maximum) the step says so by its ``close``, and NumPy
-computes the program several times more with those steps shaken by as much as they may differ. What the results spread by is the tolerance: an error
-bound that follows from the program itself, and is 0 where sums are of small whole numbers.
+computes the program several times more with those steps shaken by as much as they may differ. What
+the results spread by is the tolerance: an error bound that follows from the program itself, and is
+0 where sums are of small whole numbers.
 
     close     shaken
     ulp       the result
     mix       the operands by 2 ULP, and the result
-    sum       operands and result, unless whole numbers make the sum exact; more for long sums
+    sum       operands and result, unless whole numbers make the sum exact; more for long sums;
+              nothing is certain where it may be infinite on the way
     mean      as sum, the result always
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
               may be taken first
     zero      the signs of zeros in the result
-    cast      nothing, but floats beyond an integer dtype are cast one by one: what NumPy's loop over
-              many of them gives depends on the place in the array
+    cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
+              over many of them gives depends on the place in the array
 """
 
 from __future__ import annotations
