@@ -230,8 +230,8 @@ def test_known_indices_are_checked_as_numpy_does_also_without_elements(name: str
         compiled = weft.compile(dynamic={"x": dynamic}, on_recompile="silent")(function)
         for shape in itertools.product(range(4), range(4)):
             x = np.arange(1.0, shape[0] * shape[1] + 1).reshape(shape)
-            found, wanted = outcome(lambda x=x: compiled(x)), outcome(  # type: ignore[misc]
-                lambda x=x: function(x))  # type: ignore[misc]
+            found, wanted = (outcome(lambda f=f, x=x: f(x))  # type: ignore[misc]
+                             for f in (compiled, function))
             agree(found, wanted, f"{name}, {shape}, {dynamic}")
             assert not isinstance(wanted, IndexError) or isinstance(found, IndexError)
 

@@ -2,11 +2,13 @@
 
 For each set of arguments: the same exception or not, the same nest with the same dtypes and shapes,
 the same values as far as they are certain, the same variables; the same bits under both settings,
-in a second call, and from several threads at once; and arguments that are as they were.
+in a second call, and from several threads at once; and arguments that are as they were. Threads
+that share variables leave in them what calls in turn would leave.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +22,7 @@ from .check_session import check_session
 from .check_stages import check_interpreter, check_stages
 from .compiled import Compiled, Refused
 from .excused import divided_by_zero, unknown_dim
-from .oracle import Answer, Expected, Oracle, differs, equal, same_bits
+from .oracle import Answer, Expected, Oracle, differs, equal, is_whole, same_bits
 from .prelude import laid
 from .program import ArgSet, Program, Settings
 
@@ -41,6 +43,8 @@ class Outcome:
     verdict: str
     what: str = ""
 
+
+ROUNDS = 3  # of calls from several threads
 
 KINDS: dict[str, Callable[[Program], None]] = {}
 
@@ -117,6 +121,9 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
         expected.append(expect)
     if "again" in program.checks:
         _again(program, compiled, calls, answers, settings)
+    if "shared" in program.checks:
+        _shared(program, compiled, oracle, [args for args, answer in zip(
+            calls, answers, strict=True) if answer.error is None], settings)
     if "interpreter" in program.checks:
         check_interpreter(program, traced, Mismatch)
     if "stages" in program.checks:
@@ -192,6 +199,43 @@ def _again(program: Program, compiled: Compiled, calls: Sequence[list[Any]],
             if not np.all(equal(np.asarray(leaf), copy)):
                 raise Mismatch("a later call changed an earlier result", program.argsets[at],
                                settings)
+
+
+def _shared(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequence[list[Any]],
+            settings: Settings) -> None:
+    """Calls at once leave what calls one after the other leave, if no order matters to that."""
+    if not calls:
+        return
+    start = [held.value for held in oracle.held]
+    each = [at for at in range(len(calls)) for _ in range(ROUNDS)]
+    want, *others = (_in_turn(oracle, calls, order, start) for order in (
+        each, each[::-1], [*range(len(calls))] * ROUNDS))
+    if not all(map(is_whole, want)) or any(same_bits(Answer([*want]), Answer([*other]))
+                                           for other in others):
+        return
+    compiled.assign(start)
+    for answer in itertools.chain(*compiled.run_at_once(calls, ROUNDS)):
+        if answer.error is not None:
+            raise Mismatch(f"called at once: {answer.error}", None, settings)
+    for (name, _), got, value in zip(program.variables, compiled.values(), want, strict=True):
+        problem = differs(got, value, (), True)
+        if problem:
+            raise Mismatch(f"calls at once: variable {name} is {problem}", None, settings)
+    compiled.assign(start)
+
+
+def _in_turn(oracle: Oracle, calls: Sequence[list[Any]], order: Sequence[int],
+             start: Sequence[Any]) -> list[Any]:
+    """The variables after calls in that order."""
+    for held, value in zip(oracle.held, start, strict=True):
+        held.value = value
+    for at in order:
+        for held, value in zip(oracle.held, oracle.run(calls[at], None).held, strict=True):
+            held.value = value
+    found = [held.value for held in oracle.held]
+    for held, value in zip(oracle.held, start, strict=True):
+        held.value = value
+    return found
 
 
 KINDS |= {"call": check_call, "grad": lambda program: check_grad(program, Mismatch),

@@ -8,7 +8,9 @@ import numpy as np
 
 import weft
 from weft.frontend.pipeline import Options, Stages
-from weft.ir.interp import run_graph, run_plan
+from weft.ir.index import evaluate
+from weft.ir.interp import bind_dims, run_graph, run_plan
+from weft.ir.sizes import check_requirement, requirements
 from weft.ir.verify import verify_graph, verify_kernel, verify_plan
 
 from .excused import divided_by_zero, unknown_dim
@@ -53,9 +55,20 @@ def check_stages(program: Program, traced: Any, settings: Settings,
         verify_kernel(call.kernel)
     verify_plan(stages.plan)
     check_partition(stages.placed)
-    _check(program, traced, [("stage opt", run_graph, stages.optimised),
-                             ("stage fused", run_graph, stages.fused),
+    def run(graph: Any, arrays: list[Any]) -> list[Any]:
+        _check_sizes(traced.graph, arrays)  # as each step does: later stages need not ask again
+        return run_graph(graph, arrays)
+
+    _check(program, traced, [("stage opt", run, stages.optimised),
+                             ("stage fused", run, stages.fused),
                              ("stage plan", run_plan, stages.plan)], mismatch)
+
+
+def _check_sizes(graph: Any, arrays: list[Any]) -> None:
+    dims = bind_dims([value.type for value in graph.params], arrays,
+                     [value.name for value in graph.params])
+    for need in requirements(graph):
+        check_requirement(need, evaluate(need.left, dims), evaluate(need.right, dims))
 
 
 def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],

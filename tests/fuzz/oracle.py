@@ -3,20 +3,22 @@
 Arithmetic, comparisons, casts and moves are exact: Weft must give the same bits, and raise where
 NumPy raises; ``excused`` lists the exceptions. Where NumPy and Weft may differ (the order of a sum,
 the last bits of exp, the sign of a zero maximum) the step says so by its ``close``, and NumPy
-computes the program several times more with those steps shaken by as much as they may differ. What the results spread by is the tolerance: an error
-bound that follows from the program itself, and is 0 where sums are of small whole numbers.
+computes the program several times more with those steps shaken by as much as they may differ. What
+the results spread by is the tolerance: an error bound that follows from the program itself, and is
+0 where sums are of small whole numbers.
 
     close     shaken
     ulp       the result
     mix       the operands by 2 ULP, and the result
-    sum       operands and result, unless whole numbers make the sum exact; more for long sums
+    sum       operands and result, unless whole numbers make the sum exact; more for long sums;
+              nothing is certain where it may be infinite on the way
     mean      as sum, the result always
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
               may be taken first
     zero      the signs of zeros in the result
-    cast      nothing, but floats beyond an integer dtype are cast one by one: what NumPy's loop over
-              many of them gives depends on the place in the array
+    cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
+              over many of them gives depends on the place in the array
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ class Jitter:
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
         if kind not in ("sum", "mean", "factored"):
             return shaken
-        risk = _overflows(function, operands, np.asarray(result).dtype, longest)
+        risk = _overflows(function, operands, np.asarray(result).dtype,
+                          longest if kind == "mean" else 1)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
@@ -125,14 +128,14 @@ def is_whole(x: Any) -> bool:
 
 
 def _overflows(function: Callable[..., Any], operands: Sequence[Any], dtype: np.dtype[Any],
-               longest: float) -> Any:
+               terms: float) -> Any:
     """Where a sum may be infinite on the way, in one order or another: what it is then depends on
     the order, as inf - inf is NaN."""
     if dtype.kind != "f":
         return np.zeros((), bool)
     parts = [np.abs(np.nan_to_num(np.asarray(x, np.longdouble), posinf=0, neginf=0))
              for x in operands]
-    return function(*parts) * np.longdouble(max(longest, 1)) > np.finfo(dtype).max
+    return function(*parts) * np.longdouble(max(terms, 1)) > np.finfo(dtype).max
 
 
 def _sum_fits(operands: Sequence[Any], result: Any) -> bool:

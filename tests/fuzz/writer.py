@@ -226,9 +226,14 @@ class Writer:
         params = [replace(value, name=f"a{at}") for at, value in enumerate(values)]
         writer = Writer(self.rng, params, prefix="b", smooth=self.smooth, limit=self.limit,
                         depth=self.depth + 1)
+        writer.families = self.families
+        writer.weights = self.weights
+        writer.variables = self.variables  # of all functions; the outermost one makes them
+        for own, outer in zip(writer.spaces, self.spaces, strict=True):
+            own |= {held: outer[held] for held in self.variables}
         writer.draw(self.rng.randint(1, 4))
         made = [value for value in writer.values[len(params):] if value.name]
-        if not made or writer.variables:
+        if not made:
             return None
         return Inner(name, tuple(value.name for value in params), tuple(writer.steps),
                      self.one(made[-2:]).name)
