@@ -194,7 +194,7 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
                                 f"is {inner.dtype}", types=[inner.type],
                         hint="pass floating-point values, or leave it out of argnums")
         made = ctx.emit("identity", inner)
-        made.weak = is_weak(leaf)
+        made.weak, made.argument = is_weak(leaf), True  # as of any function, the caller's
         return made
 
     tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
