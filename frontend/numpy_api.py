@@ -296,7 +296,7 @@ def _bound(
         bound = signature.bind(*args, **options)
     except TypeError as problem:
         raise error("W113", f"{name}: {problem}", hint=f"its arguments are {signature}") from None
-    known = _parameters(found)
+    known = _parameters(found) if not isinstance(found, np.ufunc) else {}
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for key, value in bound.arguments.items():
@@ -305,7 +305,7 @@ def _bound(
             positional += value
         elif parameter.kind is parameter.VAR_KEYWORD:
             named.update(value)
-        elif not known:  # a ufunc
+        elif not known:
             positional.append(value)
         elif not (value is np._NoValue or value is parameter.default
                   or (key not in known and _is_default(key, value, parameter.default))):
