@@ -160,7 +160,7 @@ _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType
     np.nan_to_num: _in_place_unless_copied(nan_to_num), np.round: round_, np.around: round_,
     np.diff: diff,
     np.select: select, np.result_type: result_type, np.copyto: copyto,
-    **({np.fix: lambda x: np.trunc(x)} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
+    **({np.fix: np.trunc} if hasattr(np, "fix") else {}),  # NumPy is about to drop it
     np.real: lambda val: strong(val),
     np.iscomplexobj: lambda x: False, np.isrealobj: lambda x: True,
 })
@@ -289,7 +289,8 @@ class _Binding:
     def __init__(self, function: Callable[..., Any], found: Callable[..., Any]) -> None:
         signature = _signature(function) or _signature(found)
         assert signature is not None
-        self.signature, self.known = signature, _parameters(found)
+        self.signature = signature
+        self.known = _parameters(found) if not isinstance(found, np.ufunc) else {}
         parameters = signature.parameters.values()
         self.plain = bool(self.known) and not any(
             p.kind is p.VAR_POSITIONAL for p in parameters)

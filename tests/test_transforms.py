@@ -230,6 +230,16 @@ def test_what_has_no_gradient(function: Any, args: Any, code: str) -> None:
     assert len(str(caught.value).splitlines()) <= 15
 
 
+@pytest.mark.parametrize("run", [grad, lambda f: lambda x: vjp(f, x)], ids=["grad", "vjp"])
+def test_what_is_differentiated_is_the_callers(run: Any) -> None:
+    def function(x: Any) -> Any:
+        x[0] = 1.0
+        return np.sum(x)
+
+    with pytest.raises(Error, match=r"W203.* is an argument of the traced function"):
+        run(function)(X)
+
+
 def test_argnums_out_of_range() -> None:
     with pytest.raises(DTypeError, match="argnums names argument 1"):
         grad(np.sum, argnums=1)(X)
