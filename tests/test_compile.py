@@ -7,6 +7,8 @@ import dataclasses
 import functools
 import os
 import re
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -774,7 +776,13 @@ def test_stages_have_text() -> None:
     assert function.cache_info().specialisations == 0  # stages are apart from calls
     report = compiled.report()
     assert all(ms >= 0 for ms in report.values())
-    assert {"fuse", "lower", "tile", "memory", "emit"} <= report.keys()
+    assert {"fuse", "lower", "tile", "memory", "emit", "link"} <= report.keys()
+
+
+def test_the_steps_of_compiling_take_no_longer_than_all_of_it() -> None:
+    start = time.perf_counter()
+    report = weft.compile(lambda x: np.tanh(x) + 1).lower("f32[b,3]").compile().report()
+    assert 0 < sum(report.values()) <= 1e3 * (time.perf_counter() - start)
 
 
 def test_specs_stand_for_arrays() -> None:

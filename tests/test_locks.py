@@ -59,9 +59,12 @@ class Model:
 
 def of_functions() -> dict[str, Case]:
     function, model = weft.compile(lambda x: x + 1), Model()
-    method = vars(Model)["step"]
+    method, many = vars(Model)["step"], weft.compile(lambda x: x + 1, on_recompile="silent")
+    for size in range(20):  # more than a call looks through
+        many(np.zeros(size))
     return {
         "a function is specialised": (function._lock, lambda: function(X)),
+        "a specialisation is found again": (many._lock, lambda: many(np.zeros(0))),
         "a cache is cleared": (function._lock, function.clear_cache),
         "a method gets a function of its own": (method._lock, lambda: model.step(X)),
     }

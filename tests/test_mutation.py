@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 from mutation.__main__ import run, score
-from mutation.baseline import Project, measure, read
+from mutation.baseline import Coverage, Project, measure, read
 from mutation.mutants import Mutant, compiles, mutants_of, sampled
 from mutation.trial import Bench, Equivalent, Limits, Outcome
 
@@ -215,14 +215,22 @@ def test_only_what_has_changed_is_measured_again(tmp_path: Path) -> None:
              "toy/core/a.py": "def f(x):\n    return x + 1\n",
              "toy/tests/pytest.ini": "[pytest]\n",
              "toy/tests/test_a.py": "from toy.core import a\ndef test_a(): a.f(1)\n",
-             "toy/tests/test_b.py": "from toy.core import a\ndef test_old(): a.f(1)\n"}
+             "toy/tests/test_b.py": """\
+                 import pytest, time
+                 from toy.core import a
+                 @pytest.fixture(scope="module")
+                 def shared(): time.sleep(0.5)
+                 def test_old(shared): a.f(1)
+                 """}
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        (tmp_path / name).write_text(dedent(text), encoding="utf-8")
     project = Project(tmp_path / "toy", ("core",), package="toy")
     state = tmp_path / "state"
     first = read(project, measure(project, state, 1), ["core/a.py"])
-    assert sorted(first.seconds) == ["test_a.py::test_a", "test_b.py::test_old"]
+    assert sorted(first.spent) == ["test_a.py::test_a", "test_b.py::test_old"]
+    old = first.spent["test_b.py::test_old"]
+    assert old["test_b.py::shared"] > 0.5 > old[""] and len(first.spent["test_a.py::test_a"]) == 1
     chosen = mutants_of("core/a.py", files["toy/core/a.py"])
     limits = Limits(seconds=5, slower=2, start=15, gigabytes=4)
     outcomes = run(project, chosen, state, 1, limits, (), str)
@@ -231,8 +239,20 @@ def test_only_what_has_changed_is_measured_again(tmp_path: Path) -> None:
     (tmp_path / "toy/tests/test_b.py").write_text(
         "from toy.core import a\ndef test_new(): assert a.f(1) == 2\n", encoding="utf-8")
     again = read(project, measure(project, state, 1), ["core/a.py"])
-    assert sorted(again.seconds) == ["test_a.py::test_a", "test_b.py::test_new"]
-    assert again.seconds["test_a.py::test_a"] == first.seconds["test_a.py::test_a"]
-    assert again.tests_of("core/a.py", 2, 2) == sorted(again.seconds, key=again.seconds.__getitem__)
+    assert sorted(again.spent) == ["test_a.py::test_a", "test_b.py::test_new"]
+    assert again.spent["test_a.py::test_a"] == first.spent["test_a.py::test_a"]
+    assert sorted(again.tests_of("core/a.py", 2, 2)) == sorted(again.spent)
     outcomes = run(project, chosen, state, 1, limits, (), str)
     assert {outcome.status for outcome in outcomes.values()} == {"killed"}
+
+
+def test_fixtures_that_are_shared_count_once() -> None:
+    spent = {"a.py::x": {"": 1.0, "f": 10.0}, "a.py::y": {"": 2.0, "f": 10.0},
+             "b.py::z": {"": 3.0}, "b.py::w": {"": 20.0}}
+    coverage = Coverage(spent, {"file": {1: frozenset(spent)}})
+    tests = coverage.tests_of("file", 1, 1)
+    assert tests == coverage.quickest(4) == ["b.py::z", "a.py::x", "a.py::y", "b.py::w"]
+    assert coverage.within(tests, 16) == tests[:3]
+    assert coverage.within(tests, 15) == tests[:2]
+    assert coverage.within(tests, 0) == tests[:1] and coverage.within([], 1) == []
+    assert coverage.closest(["a.py::x", "b.py::w", "b.py::z"], 1) == ["b.py::w", "b.py::z"]

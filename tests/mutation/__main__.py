@@ -101,9 +101,8 @@ def run(
 def _check(benches: SimpleQueue[Bench], coverage: Coverage) -> None:
     """Without a mutant nothing may be noticed, else every mutant would be."""
     bench = benches.get()
-    tests = sorted(coverage.seconds, key=lambda test: (coverage.seconds[test], test))[:20]
-    status, killer = (bench.run({test: coverage.seconds[test] for test in tests}) if tests
-                      else ("failed", "no test passes"))
+    tests = {test: coverage.seconds(test) for test in coverage.quickest(20)}
+    status, killer = bench.run(tests) if tests else ("failed", "no test passes")
     benches.put(bench)
     if status != "survived":
         raise RuntimeError(f"tests fail without a mutant: {status} {killer}")

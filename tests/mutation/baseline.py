@@ -104,9 +104,12 @@ def file_of(test: str) -> str:
 
 @dataclass(frozen=True)
 class Coverage:
-    """``lines[file][number]`` are the tests that run a line; "" among them means its import."""
+    """``lines[file][number]`` are the tests that run a line; "" among them means its import.
 
-    seconds: Mapping[str, float]
+    ``spent[test]`` are seconds, of the fixtures that it shares with others and, by "", its own.
+    """
+
+    spent: Mapping[str, Mapping[str, float]]
     lines: Mapping[str, Mapping[int, frozenset[str]]]
 
     def tests_of(self, file: str, first: int, last: int) -> list[str]:
@@ -118,21 +121,40 @@ class Coverage:
         found = frozenset[str]().union(*(table.get(n, ()) for n in range(first, last + 1)))
         return self.near(file) if "" in found else self._ordered(found)
 
+    def quickest(self, count: int) -> list[str]:
+        """The quickest of all tests."""
+        return self._ordered(self.spent)[:count]
+
     def near(self, file: str) -> list[str]:
         """The tests that run anything of a file, quickest first."""
         return self._ordered(frozenset[str]().union(*self.lines.get(file, {}).values()))
 
     def closest(self, tests: Sequence[str], files: int = 3) -> list[str]:
         """Those of the few test files that have many of them and little else, in their order."""
-        total = Counter(file_of(test) for test in self.seconds)
+        total = Counter(map(file_of, self.spent))
         worth = {file: count**2 / total[file]
                  for file, count in Counter(map(file_of, tests)).items()}
         chosen = sorted(worth, key=lambda file: (-worth[file], file))[:files]
         return [test for test in tests if file_of(test) in chosen]
 
-    def _ordered(self, tests: frozenset[str]) -> list[str]:
-        known = [test for test in tests if test in self.seconds]
-        return sorted(known, key=lambda test: (self.seconds[test], test))
+    def seconds(self, test: str) -> float:
+        """What a test takes alone."""
+        return sum(self.spent[test].values())
+
+    def within(self, tests: Iterable[str], seconds: float) -> list[str]:
+        """The first of them that together take no longer; at least one if there are any."""
+        chosen, parts = list[str](), dict[str, float]()
+        for test in tests:
+            parts |= self.spent[test]
+            parts[test] = parts.pop("")
+            if chosen and sum(parts.values()) > seconds:
+                break
+            chosen.append(test)
+        return chosen
+
+    def _ordered(self, tests: Iterable[str]) -> list[str]:
+        known = [test for test in tests if test in self.spent]
+        return sorted(known, key=lambda test: (self.seconds(test), test))
 
 
 def measure(project: Project, state: Path, jobs: int) -> Path:

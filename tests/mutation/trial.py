@@ -91,28 +91,18 @@ class Bench:
                                (coverage.near(mutant.file), self.limits.seconds)):
             left = [test for test in tests if test not in known] if covering else []
             if left and outcome.status not in NOTICED:
-                chosen = self._within(left, seconds, coverage)
+                chosen = coverage.within(left, seconds)
                 known |= set(chosen)
                 tried = self._tried(mutant, chosen, coverage, len(covering))
                 outcome = replace(tried, seconds=outcome.seconds + tried.seconds, tests=len(known))
         return outcome
-
-    def _within(self, tests: Sequence[str], seconds: float, coverage: Coverage) -> list[str]:
-        """The first of them that together take no longer than ``seconds``; at least one."""
-        chosen, total = list[str](), 0.0
-        for test in tests:
-            total += coverage.seconds[test]
-            if chosen and total > seconds:
-                break
-            chosen.append(test)
-        return chosen
 
     def _tried(
         self, mutant: Mutant, tests: Sequence[str], coverage: Coverage, covering: int
     ) -> Outcome:
         start = time.perf_counter()
         with self._applied(mutant):
-            status, killer = self.run({test: coverage.seconds[test] for test in tests})
+            status, killer = self.run({test: coverage.seconds(test) for test in tests})
         return Outcome(status, time.perf_counter() - start, len(tests), covering, killer)
 
     @contextmanager
@@ -156,7 +146,7 @@ class Bench:
         if code == 0:
             return "survived", ""
         said = output.read_text(errors="replace").splitlines()
-        if any(line.startswith("Timeout (") for line in said):  # faulthandler's words
+        if any("Timeout (" in line for line in said):  # faulthandler's words
             return "timed out", ""
         failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
         return "killed", failed[0] if failed else f"exit status {code}"
