@@ -235,6 +235,10 @@ class Loc:
     code: CodeType | None = field(default=None, compare=False, repr=False)
     instruction: int = field(default=-1, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Code does not leave its process: elsewhere a place has no columns."""
+        return Loc, (self.file, self.line, self.function)
+
     @property
     def source(self) -> str:
         """The source line, without its newline; empty when the file cannot be read."""
