@@ -83,6 +83,11 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, np.generic))
 
 
+def fits_int64(x: int) -> bool:
+    """True for a Python integer that an i64, which stands for traced ones, can hold."""
+    return -(1 << 63) <= x < 1 << 63
+
+
 def type_of(x: Any) -> TensorType:
     """The type an operand is shown with in errors."""
     return TensorType(as_dtype(result_dtype(x)), shape_of(x))

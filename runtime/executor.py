@@ -18,13 +18,11 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.interp import bind_dims
-from ..ir.plan import NO_MEMORY, CheckSite, Plan, Relation, Slot
+from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .native_call import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut
 
 Source = int | Array | Cell
-
-_MOST_BYTES = 1 << 60  # more than any machine has
 
 
 class Program:
@@ -177,7 +175,7 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
     dims = _dims_of(plan, args)
     for need in plan.requires:
         check_sizes(need, plan.checks[need.site - 1], dims)
-    if _bytes_of(plan, dims) >= _MOST_BYTES:
+    if _bytes_of(plan, dims) >= MOST_BYTES:
         raise no_memory(plan, args)
 
 

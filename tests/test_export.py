@@ -8,15 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft.codegen import cpu_check, elf, link
@@ -142,19 +143,12 @@ def test_many_threads_call_at_once(folder: Path) -> None:
     loaded = load(folder, threads=2)
     inputs = [batch(size) for size in (1, 5, 64, 200)]
     wanted = [loaded(x) for x in inputs]
-    failures: list[Any] = []
 
     def work(at: int) -> None:
         for _ in range(20):
-            if not np.array_equal(loaded(inputs[at]), wanted[at]):
-                failures.append(at)
+            np.testing.assert_array_equal(loaded(inputs[at]), wanted[at])
 
-    threads = [threading.Thread(target=work, args=(at % 4,)) for at in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(*(partial(work, at % 4) for at in range(8)))
 
 
 def test_loading_needs_no_compiler(folder: Path) -> None:

@@ -1,0 +1,80 @@
+"""Where Weft need not do what NumPy does: the only exceptions, each with its reason.
+
+1. *An unknown dim is never 1 by chance.* A dim that is unknown while tracing is taken to be equal
+   to the dim that it meets, and that is checked (W105) when the sizes are known: at a call, in the
+   interpreter, or while tracing where a known size already says no. To repeat a dim that happens
+   to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
+   only where a value has a 1 that it has not for the sizes the program was drawn with.
+2. *Python's own division by zero.* A number among the arguments is traced, and divides as NumPy's
+   numbers do: 1 / 0.0 is inf. ``divided_by_zero`` accepts what the plain program does not survive.
+3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
+   when they run: what the results do not need, and arrays without elements. The oracle accepts a
+   missing error only if the results are the same, to the last bit, whatever that value is; and it
+   compares with these results (``Jitter.fill``, ``Oracle.unneeded``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .program import Program
+
+
+def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:
+    """Exception 1: W105, where a dim is 1 that is another number for other arguments.
+
+    ``shapes`` are those that the steps read and make; ``others`` the same for other arguments.
+    """
+    if not program.dynamic or getattr(problem, "code", "") != "W105":
+        return False
+    inside = any(step.feature in ("at", "in place", "matmul") for step in program.all_steps())
+    return inside or any(
+        len(one) != len(other) or any(a == 1 != z for a, z in zip(one, other, strict=True))
+        for usual in others for one, other in zip(shapes, usual, strict=False))
+
+
+def divided_by_zero(problem: Exception | None) -> bool:
+    """Exception 2."""
+    return isinstance(problem, ZeroDivisionError)
+
+
+def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
+    """Exception 3: any value of the shape that a step has whose index or number is out of range.
+
+    Raises what the step raises if that is not the reason.
+    """
+    def plain(x: Any) -> Any:
+        if isinstance(x, int) and not isinstance(x, bool):
+            return 1
+        return np.zeros_like(x) if np.asarray(x).dtype.kind in "iu" else x
+
+    first, *rest = operands
+    shape, dtype = np.shape(first), np.asarray(first).dtype
+    # An axis without elements has no index in range: it gets one.
+    wider = [np.zeros((*shape[:axis], 1, *shape[axis + 1:]), dtype)
+             for axis, dim in enumerate(shape) if dim == 0]
+    tries = [(first, *map(plain, rest)), tuple(map(plain, operands)),
+             *((wide, *map(plain, rest)) for wide in wider)]
+    for attempt in tries:
+        try:
+            like = np.asarray(function(*attempt))
+            break
+        except (IndexError, OverflowError, ValueError) as problem:
+            last = problem
+    else:
+        raise last
+    return _filled(like, fill)
+
+
+def _filled(like: Any, fill: int) -> Any:
+    """Values that nobody would take for others: the largest, the least, random ones."""
+    kind, dtype = like.dtype.kind, like.dtype
+    if fill < 2:
+        most: Any = (False, True) if kind == "b" else (np.nan, 1e4) if kind == "f" else (
+            np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return np.full(like.shape, most[fill], dtype)[()]
+    values = np.random.default_rng(fill).normal(size=like.shape) * 50
+    return np.asarray(values > 0 if kind == "b" else values.astype("i8").astype(dtype) if (
+        kind in "iu") else values.astype(dtype))[()]
