@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -87,6 +88,28 @@ def test_a_traced_number_fits_or_the_step_fails(
                 assert isinstance(caught.value, RangeError) and caught.value.locs
                 continue
             np.testing.assert_array_equal(run(x, number), want, strict=True)
+
+
+GROWING: tuple[Callable[[int, int], int], ...] = (
+    operator.add, operator.sub, operator.mul, lambda k, n: k**2, lambda k, n: k**3,
+    lambda k, n: n**5, lambda k, n: k << (n & 127), lambda k, n: -k, lambda k, n: abs(k))
+EXTREME = (0, 1, -1, 3, 64, 2**21 - 1, 2**21, -2**31, 2**32, 3037000499, 3037000500, -2**62, 2**62,
+           2**63 - 2, 2**63 - 1, -2**63)
+
+
+@pytest.mark.parametrize("function", GROWING)
+def test_numbers_among_themselves_do_not_wrap_around(function: Callable[[int, int], int]) -> None:
+    run = weft.compile(function)
+    traced = run.lower(1, 1).stages.traced
+    for k, n in itertools.product(EXTREME, repeat=2):
+        want = function(k, n)
+        if -2**63 <= want < 2**63:
+            assert run(k, n) == want and type(run(k, n)) is int
+            assert run_graph(traced, [np.array(k), np.array(n)])[0] == want
+            continue
+        for call in (run, lambda k, n: run_graph(traced, [np.array(k), np.array(n)])):
+            with pytest.raises(OverflowError, match="W131: a Python integer is out of bounds"):
+                call(k, n)
 
 
 def test_a_constant_that_does_not_fit_is_an_error_of_the_trace() -> None:

@@ -21,7 +21,7 @@ from .check_grad import check_grad
 from .check_session import check_session
 from .check_stages import check_interpreter, check_stages
 from .compiled import Compiled, Refused
-from .excused import divided_by_zero, unknown_dim
+from .excused import divided_by_zero, excused
 from .oracle import Answer, Expected, Oracle, differs, equal, is_whole, same_bits
 from .prelude import laid
 from .program import ArgSet, Program, Settings
@@ -106,8 +106,7 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
         copies = [np.array(leaf) for leaf in program.argsets[at].leaves]
         expect = oracle.expect(args)
         got = compiled.run(args)
-        if expect.base.error is None and unknown_dim(program, got.error, oracle.shapes(args), [
-                oracle.shapes(other) for other in calls]):
+        if expect.base.error is None and excused(program, got.error, oracle, args, calls):
             answers.append(got)
             continue
         _same_answer(program, got, expect, at, settings, lambda args=args: oracle.expect(args, 32))

@@ -12,7 +12,7 @@ import weft
 
 from . import prelude
 from .compiled import SYMBOLIC, UNSUPPORTED, Refused
-from .excused import divided_by_zero, unknown_dim
+from .excused import divided_by_zero, excused
 from .oracle import Answer, Expected, Oracle, differs, equal, load
 from .prelude import laid
 from .program import ArgSet, Program
@@ -105,9 +105,9 @@ def _alone(program: Program, argset: ArgSet, session: Any, pairs: list[tuple[str
         try:
             got = session.run(value, feeds)
         except weft.Error as problem:
-            others = [oracle.shapes(program.arguments(other, laid)) for other in program.argsets]
-            if expect.base.error is None and not unknown_dim(
-                    program, problem, oracle.shapes(program.arguments(argset, laid)), others):
+            calls = [program.arguments(other, laid) for other in program.argsets]
+            if expect.base.error is None and not excused(
+                    program, problem, oracle, program.arguments(argset, laid), calls):
                 raise mismatch(f"{name} alone: {problem.code} {problem.message}",
                                argset) from None
             continue
