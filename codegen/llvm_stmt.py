@@ -216,11 +216,11 @@ class StmtEmitter:
         assert isinstance(stmt, Load)
         return self._address(stmt, self._offset(scope, stmt)[1])
 
-    def _lanes_on(self, scope: Scope, guard: str) -> str | None:
+    def _lanes_on(self, scope: Scope, guard: LlvmValue | None) -> str | None:
         """The mask of a vector access: the tail mask and the guard; None when all lanes are on."""
         masks = [scope.mask] if scope.mask else []
-        if guard:
-            masks.append(self.s.splat(scope.values[guard], scope.width).ref)
+        if guard is not None:
+            masks.append(self.s.splat(guard, scope.width).ref)
         if len(masks) == 2:
             return self.f(f"and <{scope.width} x i1> {masks[0]}, {masks[1]}")
         return masks[0] if masks else None
@@ -236,21 +236,16 @@ class StmtEmitter:
         type_ = vector_type(memory, width)
         if how == "same":
             how, offset = "any", self.s.splat(offset, width)
-        address, mask = self._address(stmt, offset), self._lanes_on(scope, stmt.guard)
-        size = stmt.dtype.itemsize
+        address, size = self._address(stmt, offset), stmt.dtype.itemsize
+        if how == "next" and guard is not None and guard.width == 1:  # all lanes, or none
+            address, guard = self._readable(guard.ref, address), None
+        mask = self._lanes_on(scope, guard)
         if how == "next" and mask is None:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
         elif how == "next":
             assert mask is not None
-            if stmt.guard:
-                some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
-                                   (f"<{width} x i1>", mask))
-                address = self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
-            if not self.target.mask_registers:
-                mask = hidden_mask(self.f, mask, width, 8 * size)
-            ref = self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
-                              ("ptr", address), ("i32", str(size)),
-                              (f"<{width} x i1>", mask), (type_, "zeroinitializer"))
+            load = self._load_masked if guard is None else self._load_guarded
+            ref = load(address, mask, memory, size, width)
         else:
             on = mask or "splat (i1 true)"
             ref = self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
@@ -258,10 +253,42 @@ class StmtEmitter:
                               (f"<{width} x i1>", on), (type_, "zeroinitializer"))
         return self._from_memory(ref, stmt.dtype, width)
 
+    def _readable(self, some: str, address: str) -> str:
+        """An address, or that of zeros where no lane is on."""
+        return self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
+
+    def _load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+        if not self.target.mask_registers:
+            mask = hidden_mask(self.f, mask, width, 8 * size)
+        type_ = vector_type(memory, width)
+        return self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
+                           ("ptr", address), ("i32", str(size)),
+                           (f"<{width} x i1>", mask), (type_, "zeroinitializer"))
+
+    def _load_guarded(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+        """A masked load of lanes that a guard chooses, perhaps none of them. Nearly always it is
+        all, which a branch makes cheap where masks are not."""
+        f, type_ = self.f, vector_type(memory, width)
+        bits = (f"<{width} x i1>", mask)
+        full, part, done = f.fresh("full"), f.fresh("part"), f.fresh("done")
+        if not self.target.mask_registers:
+            f.branch(f.call("i1", f"llvm.vector.reduce.and.v{width}i1", bits), full, part)
+            f.place(full)
+            whole = f(f"load {type_}, ptr {address}, align {size}")
+            f.jump(done)
+            f.place(part)
+        some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", bits)
+        masked = self._load_masked(self._readable(some, address), mask, memory, size, width)
+        if self.target.mask_registers:
+            return masked
+        f.jump(done)
+        f.place(done)
+        return f(f"phi {type_} [ {whole}, %{full} ], [ {masked}, %{part} ]")
+
     def _load_scalar(self, stmt: Load, offset: LlvmValue, guard: LlvmValue | None) -> LlvmValue:
         address = self._address(stmt, offset)
         if guard is not None:
-            address = self.f(f"select i1 {guard.ref}, ptr {address}, ptr @weft_nowhere")
+            address = self._readable(guard.ref, address)
         ref = self.f(f"load {memory_type(stmt.dtype)}, ptr {address}, align {stmt.dtype.itemsize}")
         return self._from_memory(ref, stmt.dtype, 1)
 
@@ -285,7 +312,7 @@ class StmtEmitter:
             self._store_scalar(scope, stmt, address, value)
             return
         width, type_ = scope.width, vector_type(memory, scope.width)
-        mask = self._lanes_on(scope, stmt.guard)
+        mask = self._lanes_on(scope, scope.values[stmt.guard] if stmt.guard else None)
         if stmt.accumulate:
             # Lanes never collide: no schedule puts an axis that indexes by value into lanes.
             held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))

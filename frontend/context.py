@@ -29,7 +29,7 @@ from ..ir.types import Device, DType, Loc, TensorType, as_dtype
 from .scope import ACTIVE, SCOPE, Scope
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
-from .views import ROW_MAJOR, track
+from .views import Writes, track
 
 Array = np.ndarray[Any, Any]
 
@@ -85,6 +85,7 @@ class TraceContext:
         self.alive = True
         # The tracers of a trace that has an end, which none should outlive; see frontend/lost.py.
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
+        self.writes: Writes = Writes() if parent is None else parent.writes
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.groups: dict[str, Operation] = {}
@@ -158,7 +159,7 @@ class TraceContext:
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
             builder.prefix, builder.device = scope.prefix, scope.device
-            builder.after = self._own_nodes(scope.after, builder.locs)
+            builder.after = self._own_nodes(scope.after, builder.locs) if scope.after else ()
             first = len(self.graph.nodes)
             token = ACTIVE.set(self)
             self._busy = True
@@ -241,7 +242,7 @@ class TraceContext:
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
         made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
-        made.layout = ROW_MAJOR
+        made.ordered = made.dense = True
         return made
 
     def dim(self, dim: Dim) -> Value:
@@ -437,9 +438,14 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
         if ctx is None:
             return function(*args, **options)
 
+        def operand(x: Any) -> Any:
+            # One integer without dims is an axis or a size.
+            return x if isinstance(x, np.ndarray) and x.ndim == 0 and (
+                x.dtype.kind in "iu") else ctx.captured(x)
+
         def record(*args: Any, **options: Any) -> Any:
-            return function(*map(ctx.captured, args),
-                            **{name: ctx.captured(x) for name, x in options.items()})
+            return function(*map(operand, args),
+                            **{name: operand(x) for name, x in options.items()})
 
         return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
 

@@ -12,7 +12,6 @@ A traced integer is an index array without dims.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from ..ir.sizes import involved, larger, nonnegative, smaller
 from ..ir.types import TensorType
 from .operand import (
     as_dim,
+    as_int,
     broadcast,
     cast,
     common_shape,
@@ -182,7 +182,7 @@ def _below(dim: Dim) -> Dim:
 def _span(item: slice, size: Dim, axis: int) -> Span:
     """A slice of an axis, clamped as in Python (``slice.indices``), also where sizes are symbolic:
     the count is never negative, whatever the sizes."""
-    step = 1 if item.step is None else operator.index(item.step)
+    step = 1 if item.step is None else as_int(item.step, "slice step")
     if step == 0:
         raise error("W122", f"the slice step of axis {axis} is 0")
     given = [None if bound is None else as_dim(bound) for bound in (item.start, item.stop)]

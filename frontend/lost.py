@@ -9,6 +9,7 @@ All of it is looked at while tracing only: a call of a compiled function pays no
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import functools
 import gc
@@ -32,6 +33,7 @@ from .tracer import Tracer
 Rng = np.random.Generator | np.random.RandomState | random.Random
 
 _GLOBAL = {"np.random": np.random.random.__self__, "random": random.random.__self__}  # type: ignore[attr-defined]
+_Twister = random.Random.__base__ or random.Random
 _MOST_FUNCTIONS = 200  # looked through for generators
 _MOST_WARNINGS = 3
 _NOTHING = object()
@@ -83,15 +85,18 @@ def _made_at(x: Any) -> tuple[Loc, ...]:
 
 def check_leaks(made: Sequence[ref[Tracer]], function: Callable[..., Any]) -> None:
     """Warn of tracers that are still held somewhere; their trace has let go of all of them."""
-    for generation in (None, 0, 2):  # what is part of a cycle only is not held by anybody
+    # What is part of a cycle only is not held by anybody. Nearly always all of it is young, if
+    # the collector was paused; a full collection takes as long as all objects of the process do.
+    for generation in (None, 0, 2):
         if generation is not None:
             gc.collect(generation)
-        if not any(each() is not None for each in made):
+        if not _alive(made):
             return
     alive = _alive(made)
+    ours = {id(alive), *(id(part) for tracer in alive for part in _views(tracer))}
     shown = 0
     for tracer in alive:
-        where = _holder(tracer, alive)
+        where = _holder(tracer, ours)
         if where and shown < _MOST_WARNINGS:
             shown += 1
             value = tracer._value
@@ -103,18 +108,23 @@ def check_leaks(made: Sequence[ref[Tracer]], function: Callable[..., Any]) -> No
 
 
 def _alive(made: Sequence[ref[Tracer]]) -> list[Tracer]:
-    found = []
-    for each in made:
-        tracer = each()
-        if tracer is not None:
-            found.append(tracer)
-    return found
+    return [tracer for each in made if (tracer := each()) is not None]
 
 
-def _holder(tracer: Tracer, alive: list[Tracer]) -> str:
-    """Who holds a tracer, in words; '' if it is another tracer."""
+def _views(tracer: Tracer) -> Iterator[Any]:
+    """What a view holds the array by that it is of."""
+    if tracer.taken is not None:
+        yield from (tracer.taken, tracer.taken[1])
+    if tracer.link is not None:
+        yield tracer.link
+        for way in (tracer.link.follow, tracer.link.undo):
+            yield from way.__closure__ or ()
+
+
+def _holder(tracer: Tracer, ours: set[int]) -> str:
+    """Who holds a tracer, in words; '' if it is another tracer, or a part of one."""
     owners = [owner for owner in gc.get_referrers(tracer)
-              if owner is not alive and not isinstance(owner, (FrameType, Tracer))]
+              if id(owner) not in ours and not isinstance(owner, (FrameType, Tracer))]
     for owner in owners:
         key = _key_of(tracer, owner)
         if isinstance(owner, dict):
@@ -162,12 +172,29 @@ class Draws:
 
 
 def _state(rng: Rng) -> Any:
-    """What tells whether numbers were drawn."""
+    """What tells whether numbers were drawn.
+
+    Of a Mersenne twister the bytes in memory: to make Python numbers of its 624 words takes as
+    long as tracing a small function.
+    """
     if isinstance(rng, random.Random):
-        return rng.getstate()
+        return _memory(rng, _Twister), rng.gauss_next  # type: ignore[attr-defined]
     if isinstance(rng, np.random.RandomState):
-        return pickle.dumps(rng.get_state(legacy=False))
-    return pickle.dumps(rng.bit_generator.state)
+        # Normal numbers are made in pairs, the second of which is kept in the object itself.
+        return _memory(rng, np.random.RandomState), _state_of(rng._bit_generator)
+    return _state_of(rng.bit_generator)
+
+
+def _state_of(bits: Any) -> bytes:
+    if isinstance(bits, np.random.MT19937):
+        return _memory(bits, np.random.MT19937, np.random.BitGenerator)
+    return pickle.dumps(bits.state)
+
+
+def _memory(held: Any, kind: type, base: type = object) -> bytes:
+    """The fields that a class written in C adds to those of its base."""
+    start = base.__basicsize__
+    return ctypes.string_at(id(held) + start, kind.__basicsize__ - start)
 
 
 def _reachable(function: Any) -> tuple[list[FunctionType], dict[str, Rng]]:

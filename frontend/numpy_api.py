@@ -24,7 +24,7 @@ from .operand import (
     broadcast,
     cast,
     common_shape,
-    is_number,
+    fits_int64,
     is_weak,
     kind_of,
     result_dtype,
@@ -54,13 +54,9 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
     dtype = result_dtype(x, y)
     mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
     # Here NumPy converts Python integers as it converts arrays: they wrap around.
-    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and _is_int64(x) else x
-              for x in (x, y)]
+    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and (
+        not isinstance(x, int) or fits_int64(x)) else x for x in (x, y)]
     return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
-
-
-def _is_int64(x: Any) -> bool:
-    return not isinstance(x, int) or -(1 << 63) <= x < 1 << 63
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
@@ -232,9 +228,10 @@ class NumpyApi:
         if result is x:  # all of it
             result = Tracer(current(), current().value_of(x))
             views.link_whole(result, x)
-        elif views.owner(result) is not views.owner(x):
-            views.link(result, views.Link(x, lambda base: getitem(base, index),
-                                          lambda base, new: update(base, index, new, "set")))
+        elif not views.is_view_of(result, x):
+            views.link(result, views.Indexed(
+                x, lambda base: getitem(base, index),
+                lambda base, new: update(base, index, new, "set")))
         result.taken = (x, index)
         return result
 
@@ -248,7 +245,7 @@ class NumpyApi:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
         (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
         ctx: TraceContext = current()
-        numbers = is_weak(value) or (is_number(value) and not isinstance(value, np.generic))
+        numbers = is_weak(value)
         if isinstance(value, (list, tuple)):
             numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
         new = strong(to_tracer(value, variable.dtype if numbers else None))
@@ -266,6 +263,7 @@ def _is_basic(item: Any) -> bool:
     return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
 
 
+@functools.cache
 def _full_name(function: Callable[..., Any]) -> str:
     module = (getattr(function, "__module__", "") or "numpy").replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"
@@ -285,6 +283,44 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
     return signature.parameters if signature is not None else {}
 
 
+class _Binding:
+    """How the arguments of NumPy's ``function`` reach ``found``; looked up once for a function."""
+
+    def __init__(self, function: Callable[..., Any], found: Callable[..., Any]) -> None:
+        signature = _signature(function) or _signature(found)
+        assert signature is not None
+        self.signature = signature
+        self.known = _parameters(found) if not isinstance(found, np.ufunc) else {}
+        parameters = signature.parameters.values()
+        self.plain = bool(self.known) and not any(
+            p.kind is p.VAR_POSITIONAL for p in parameters)
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.defaults = {p.name: p.default for p in named}
+        self.positional = [p.name for p in named if p.kind is not p.KEYWORD_ONLY]
+        self.required = {p.name for p in named if p.default is p.empty}
+        self.keywords = {p.name for p in named if p.kind is not p.POSITIONAL_ONLY}
+
+    def by_name(self, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any] | None:
+        """The arguments by name, if that is all there is to tell: ``Signature.bind`` is slow."""
+        named = dict(zip(self.positional, args, strict=False))
+        fits = (self.plain and len(args) <= len(self.positional)
+                and self.keywords >= options.keys() and not (named.keys() & options.keys()))
+        named.update(options)
+        return named if fits and named.keys() >= self.required else None
+
+    def left_out(self, key: str, value: Any) -> bool:
+        """True for a value that says what holds without it."""
+        default = self.defaults[key]
+        return value is np._NoValue or value is default or (
+            key not in self.known and _is_default(key, value, default))
+
+
+@functools.cache
+def _binding(function: Callable[..., Any], found: Callable[..., Any]) -> _Binding | None:
+    """None for functions that do not tell their parameters."""
+    return _Binding(function, found) if _signature(function) or _signature(found) else None
+
+
 def _bound(
     name: str, function: Callable[..., Any], found: Callable[..., Any], args: tuple[Any, ...],
     options: dict[str, Any],
@@ -293,27 +329,32 @@ def _bound(
 
     Options that say what holds anyhow are dropped. Raises UnsupportedError (W113) for those that
     ``found`` does not have."""
-    signature = _signature(function) or _signature(found)
-    if signature is None:
+    binding = _binding(function, found)
+    if binding is None:
         return list(args), options
-    try:
-        bound = signature.bind(*args, **options)
-    except TypeError as problem:
-        raise error("W113", f"{name}: {problem}", hint=f"its arguments are {signature}") from None
-    known = _parameters(found)
+    known = binding.known
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for key, value in bound.arguments.items():
-        parameter = signature.parameters[key]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += value
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            named.update(value)
-        elif not known:  # a ufunc
-            positional.append(value)
-        elif not (value is np._NoValue or value is parameter.default
-                  or (key not in known and _is_default(key, value, parameter.default))):
-            named[key] = value
+    given = binding.by_name(args, options)
+    if given is None:
+        signature = binding.signature
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as problem:
+            raise error("W113", f"{name}: {problem}",
+                        hint=f"its arguments are {signature}") from None
+        given = {}
+        for key, value in bound.arguments.items():
+            parameter = signature.parameters[key]
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += value
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                named.update(value)
+            elif not known:  # a ufunc
+                positional.append(value)
+            else:
+                given[key] = value
+    named.update({key: value for key, value in given.items() if not binding.left_out(key, value)})
     unknown = [key for key in named if known and key not in known and key != "out"]
     if unknown:
         raise error("W113", f"option {unknown[0]}= of {name} is not supported",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -46,19 +44,6 @@ def signature_of(stages: Stages) -> Signature:
 
 def _size(dim: Dim) -> Any:
     return dim if isinstance(dim, int) else lambda bound: evaluate(dim, bound)
-
-
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """Switch off the garbage collector: a compilation makes many objects that all stay alive, and
-    full collections over them (and over the user's) would make it slower than linear."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def make_program(

@@ -22,9 +22,10 @@ from ..passes.prune import prune
 from ..runtime.executor import Program, Source
 from . import tree
 from .boundary import boundary
+from .collector import paused_collector
 from .graph import Element, Graph
 from .pipeline import Options, Stages
-from .program import make_program, paused_collector
+from .program import make_program
 from .scope import active
 from .source import user_loc
 from .tracer import Tracer

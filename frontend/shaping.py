@@ -36,6 +36,7 @@ from .operand import (
     result_dtype,
     shape_of,
     spread,
+    stored,
     strong,
     to_tracer,
 )
@@ -303,7 +304,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     else:
         widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     low, high = (tuple(int(width) for width in side) for side in widths.T)
-    value = np.asarray(constant_values).astype(x.dtype).item()
+    value = stored(constant_values, x.dtype).item()
     return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 

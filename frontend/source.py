@@ -12,6 +12,7 @@ Each (code, instruction) is looked at once per trace, so loops cost nothing more
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import sys
 from bisect import bisect_right
@@ -57,6 +58,7 @@ def is_internal(frame: FrameType) -> bool:
     return is_internal_name(frame.f_globals.get("__name__") or "")
 
 
+@functools.cache
 def is_internal_name(module: str) -> bool:
     """True for the name of a module whose frames are not the user's."""
     return module.partition(".")[0] in _INTERNAL

@@ -23,6 +23,7 @@ from ..ir.graph import Node, Value
 from ..ir.index import Dim, Expr
 from ..ir.types import TensorType
 from . import views
+from .at import At
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import assigns_item, user_loc
@@ -44,8 +45,8 @@ class Operation:
 class Tracer(ArrayMethods):
     """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
 
-    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "changed", "layout", "link", "seen",
-                 "taken", "version", "weak")
+    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
+                 "ordered", "seen", "taken", "version", "weak")
 
     def __init__(
         self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
@@ -55,10 +56,14 @@ class Tracer(ArrayMethods):
         self._value: Any = value
         self.link: views.Link | None = None       # to the array that this one is a view of, if any,
         self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
-        self.layout = views.UNKNOWN
+        # How NumPy would lay it out: its axes surely in memory as they are counted, its elements
+        # surely one row-major block (None: as its link says).
+        self.ordered = False
+        self.dense: bool | None = None
         self.changed: Tracer | None = None  # what in-place code made of the memory instead
         self.version: object = None  # the last write to memory that is the array's own, and
-        self.seen: object = None     # the one that the value is of
+        self.seen: object = None     # the one that the value is of, as was clear after so many
+        self.asked = 0               # writes to any memory
         if ctx.made is not None:
             ctx.made.append(ref(self))
 
@@ -77,7 +82,8 @@ class Tracer(ArrayMethods):
 
     @property
     def type(self) -> TensorType:
-        return self.value.type
+        type_: TensorType = self._value.type
+        return type_
 
     @property
     def name(self) -> str:
@@ -158,7 +164,8 @@ class Tracer(ArrayMethods):
     def operand(self) -> Value:
         """The value, to compute with. Raises TracerError (W203) when it is not certain what NumPy
         would have here after in-place code."""
-        if self.link is not None or self.changed is not None:
+        if self.changed is not None or (
+                self.link is not None and self.asked != self._ctx.writes.count):
             views.refresh(self)
         return self.value
 
@@ -225,9 +232,16 @@ class Tracer(ArrayMethods):
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
-        return operator.index(self.shape[0])
+        size = self.shape[0]
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("len(x)", "use x.shape[0]")
+        return operator.index(size)
 
     def __iter__(self) -> Iterator[Tracer]:
+        size = self.shape[0] if self.ndim else 0
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("how often a loop over an array runs", "compute with whole "
+                                  "arrays, or give the dim no symbol")
         return iter([self[at] for at in range(len(self))])
 
     # -- what Python or NumPy would need a number for -------------------------------------------
@@ -287,8 +301,14 @@ class Tracer(ArrayMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if assigns_item():
             raise self._stored()
-        raise self._no_number("a plain array of it", "np.asarray(x) is not needed here; use "
-                              "np.stack for np.array([x, y]), or a NumPy function that traces")
+        raise self._no_number("a plain array of it", self._plain_hint())
+
+    def _plain_hint(self) -> str:
+        if self._is_parameter:
+            return ("name the argument in static_argnames where it is a count, a shift or a width; "
+                    "use np.stack for np.array([x, y])")
+        return ("np.asarray(x) is not needed here; use x.copy() for np.array(x), np.stack for "
+                "np.array([x, y]), or a NumPy function that traces")
 
     def _stored(self) -> Error:
         return self._refused(error(
@@ -322,6 +342,7 @@ class Tracer(ArrayMethods):
         root = views.owner(self)
         if root.argument:
             self.changed = root.changed = result
+            self._ctx.writes.count += 1
             return result
         return self.context().apply(self.overwrite, (result,))
 
@@ -365,44 +386,6 @@ def _augmented(plain: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
               "xor", "lshift", "rshift"):
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
-
-
-class At:
-    """``x.at``; indexing it says which elements an update is for."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> Update:
-        return Update(self._array, index)
-
-
-class Update:
-    """``x.at[index]``."""
-
-    __slots__ = ("_array", "_index")
-
-    def __init__(self, array: Any, index: Any) -> None:
-        self._array, self._index = array, index
-
-    def _apply(self, value: Any, mode: str) -> Tracer:
-        ctx = self._array.context()
-        result: Tracer = ctx.apply(ctx.api.update, (self._array, self._index, value, mode))
-        return result
-
-    def set(self, value: Any) -> Tracer:
-        """The array with these elements replaced."""
-        return self._apply(value, "set")
-
-    def add(self, value: Any) -> Tracer:
-        """The array with ``value`` added at the index; repeated indices add repeatedly."""
-        return self._apply(value, "add")
-
-    def __getattr__(self, name: str) -> Any:
-        raise error("W113", f".at[...].{name} is not supported", locs=user_loc(),
-                    hint="x.at[i].set(v) and x.at[i].add(v) are")
 
 
 def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
@@ -464,7 +447,11 @@ class SymbolicDim(Tracer):
 
     def __index__(self) -> int:
         raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
-                              "or np.zeros_like(x); or give the dim no symbol")
+                              "or np.zeros_like(x); for a loop or a step give the dim no symbol")
+
+    def _plain_hint(self) -> str:
+        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "
+                "for a count, a shift or a width give the dim no symbol")
 
 
 def _plain(x: Any) -> Dim | None:

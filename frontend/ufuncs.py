@@ -37,7 +37,6 @@ from .operand import (
 )
 from .scope import current
 from .tracer import Tracer
-from .views import Layout
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
@@ -58,7 +57,7 @@ _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 def fresh(x: Tracer) -> Tracer:
     """Another tracer of the same value: NumPy would have made a new array here."""
     made = Tracer(current(), current().value_of(x))
-    made.layout = Layout(x.layout.ordered, x.layout.ordered)
+    made.ordered = made.dense = x.ordered
     return made
 
 
@@ -284,8 +283,6 @@ def resolve(
 
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
-    if len(inputs) != ufunc.nin:
-        raise error("W102", f"np.{ufunc.__name__} takes {ufunc.nin} operands, got {len(inputs)}")
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
@@ -311,6 +308,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
         if exponent < 0:
             raise error("W111", "integers to negative integer powers are not allowed",
                         hint="convert the base: x.astype(np.float64) ** n")
+        constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
     if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None

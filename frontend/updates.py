@@ -32,6 +32,7 @@ from .operand import (
     result_dtype,
     shape_of,
     spread,
+    stored,
     to_tracer,
 )
 from .scope import current
@@ -71,7 +72,7 @@ def _fitting(x: Tracer, value: Any) -> Any:
     """
     if isinstance(value, (list, tuple)) and not contains_tracer(value):
         value = np.asarray(value)
-    if is_number(value) and np.asarray(value).astype(x.dtype) == value:
+    if is_number(value) and stored(value, x.dtype) == value:
         return value
     kind = kind_of(value)
     wide = result_dtype(x, value) if isinstance(kind, type) else kind

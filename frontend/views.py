@@ -18,13 +18,12 @@ are allowed until one array is written and the other one is read: that is an err
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..ir.diagnose import Error, error
 from ..ir.index import row_major, symbol, symbols_of
 from ..ir.op import Kind, OpDef
-from ..ir.types import BOOL
+from ..ir.types import BOOL, TensorType
 from .source import user_loc
 
 if TYPE_CHECKING:
@@ -32,46 +31,163 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 
-@dataclass(frozen=True, eq=False)
 class Link:
     """How a view comes from ``base``: ``follow`` computes the view, ``undo`` puts its elements back
     into the base. ``certain`` is False where NumPy might have copied."""
 
-    base: Tracer
-    follow: Callable[[Tracer], Tracer]
-    undo: Callable[[Tracer, Tracer], Tracer]
-    certain: bool = True
-    frozen: bool = False
+    __slots__ = ("base",)
+
+    def __init__(self, base: Tracer) -> None:
+        self.base = base
+
+    @property
+    def certain(self) -> bool:
+        return True
+
+    @property
+    def frozen(self) -> bool:
+        return False
+
+    @property
+    def dense(self) -> bool:
+        return False
+
+    def follow(self, base: Tracer) -> Tracer:
+        raise NotImplementedError
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What is surely known of how NumPy would lay an array out: its axes are in memory ``ordered``
-    as they are counted, its elements one ``dense`` row-major block."""
+class Indexed(Link):
+    """The link of elements taken by an index, with the functions that read and write them."""
 
-    ordered: bool = False
-    dense: bool = False
+    __slots__ = ("get", "put")
+
+    def __init__(self, base: Tracer, get: Callable[[Tracer], Tracer],
+                 put: Callable[[Tracer, Tracer], Tracer]) -> None:
+        super().__init__(base)
+        self.get, self.put = get, put
+
+    def follow(self, base: Tracer) -> Tracer:
+        return self.get(base)
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        return self.put(base, new)
 
 
-UNKNOWN, ROW_MAJOR = Layout(), Layout(ordered=True, dense=True)
+class Whole(Link):
+    """The link of another name for all of an array, which may be read-only."""
+
+    __slots__ = ("read_only",)
+
+    def __init__(self, base: Tracer, read_only: bool) -> None:
+        super().__init__(base)
+        self.read_only = read_only
+
+    @property
+    def frozen(self) -> bool:
+        return self.read_only
+
+    @property
+    def dense(self) -> bool:
+        return is_dense(self.base)
+
+    def follow(self, base: Tracer) -> Tracer:
+        return base
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        return new
+
+
+class OfRow(Link):
+    """The link by an op: the op itself, and its gradient, which puts elements where they came from.
+
+    Most views are never written to, so all that only a write asks for is found out then.
+    """
+
+    __slots__ = ("attrs", "ctx", "row", "type")
+
+    def __init__(self, base: Tracer, ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any],
+                 type_: TensorType) -> None:
+        super().__init__(base)
+        self.ctx, self.row, self.attrs, self.type = ctx, row, attrs, type_
+
+    @property
+    def certain(self) -> bool:
+        return self.row.alias != "reshaped" or _strides_can_say(self.base, self.type)
+
+    @property
+    def frozen(self) -> bool:
+        return self.row.alias == "repeated"
+
+    @property
+    def dense(self) -> bool:
+        return not self.frozen and is_dense(self.base) and self.certain and (
+            self.row.alias == "reshaped" or self._one_block())
+
+    def _one_block(self) -> bool:
+        """True if neighbours in the view of a dense array are neighbours in that array."""
+        assert self.row.view is not None
+        index = tuple(symbol(f"%{axis}") for axis in range(self.type.rank))
+        piece, = self.row.view(index, (self.base.type,), self.type, **self.attrs)
+        gap = row_major(piece.indices, self.base.type.shape) - row_major(index, self.type.shape)
+        return not any(name.startswith("%") for name in symbols_of(gap))
+
+    def follow(self, base: Tracer) -> Tracer:
+        return self.ctx.emit(self.row.name, base, **self.attrs)
+
+    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+        if new.type.size == 0:
+            return base
+        moved = self._back(new, base)
+        if new.type.size == base.type.size:
+            return moved
+        touched = self._back(self.ctx.full(True, BOOL, new.type.shape), base)
+        return self.ctx.emit("select", touched, moved, base)
+
+    def _back(self, new: Tracer, base: Tracer) -> Tracer:
+        assert self.row.grad is not None
+        value = self.ctx.value_of(new)
+        moved, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
+        return self.ctx.tracer(moved)
+
+
+class Writes:
+    """How often memory was written to in a trace, and in those around it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def link(result: Tracer, found: Link) -> None:
+    """Make ``result``, which was just computed from the base, a view of it."""
+    base = found.base
+    result.link = found
+    result.seen = base.version if base.link is None else base.seen
+    result.asked = base.ctx.writes.count
 
 
 def link_whole(result: Tracer, base: Tracer, *, frozen: bool = False) -> None:
     """Make ``result`` another name for the memory of ``base``, which it has the value of."""
-    link(result, Link(base, lambda x: x, lambda x, new: new, frozen=frozen))
-    result.layout = base.layout
+    link(result, Whole(base, frozen))
+    result.ordered = base.ordered
 
 
-def link(result: Tracer, found: Link) -> None:
-    """Make ``result`` a view."""
-    result.link, result.seen = found, owner(result, found).version
+def is_view_of(x: Tracer, base: Tracer) -> bool:
+    """True if the links of x lead to ``base``."""
+    here: Tracer | None = x
+    while here is not None and here is not base:
+        here = None if here.link is None else here.link.base
+    return here is base
 
 
-def owner(x: Tracer, first: Link | None = None) -> Tracer:
+def owner(x: Tracer) -> Tracer:
     """The array whose memory x shares, which is x itself if it is no view."""
-    here = first or x.link
-    while here is not None:
-        x, here = here.base, here.base.link
+    while x.link is not None:
+        x = x.link.base
     return x
 
 
@@ -80,19 +196,14 @@ def track(
     attrs: Mapping[str, Any],
 ) -> Tracer:
     """The result of an op, with what is known of the memory that NumPy would give it."""
+    type_ = result.type
     if not row.alias:
-        if result.value.type.rank < 2 or (row.kind not in _SCATTERED
-                                          and all(map(_ordered, operands))):
-            result.layout = ROW_MAJOR
+        result.ordered = result.dense = type_.rank < 2 or (
+            row.kind not in _SCATTERED and all(map(_is_ordered, operands)))
         return result
     base = operands[0]
-    certain = row.alias != "reshaped" or _strides_can_say(base, result)
-    follow, undo = _moves(ctx, row, attrs)
-    link(result, Link(base, follow, undo, certain, frozen=row.alias == "repeated"))
-    result.layout = Layout(
-        _ordered(base) and row.alias != "permuted",
-        base.layout.dense and certain and row.alias != "repeated" and (
-            row.alias == "reshaped" or _one_block(row, base, result, attrs)))
+    link(result, OfRow(base, ctx, row, attrs, type_))
+    result.ordered = row.alias != "permuted" and _is_ordered(base)
     return result
 
 
@@ -100,47 +211,25 @@ def track(
 _SCATTERED = frozenset((Kind.GATHER, Kind.EFFECT, Kind.REGION))
 
 
-def _ordered(x: Tracer) -> bool:
-    return x.layout.ordered or x.ndim < 2
+def _is_ordered(x: Tracer) -> bool:
+    return x.ordered or x.ndim < 2
 
 
-def _strides_can_say(base: Tracer, result: Tracer) -> bool:
+def is_dense(x: Tracer) -> bool:
+    """True if the elements of x surely are one row-major block of memory."""
+    chain = [x]
+    while chain[-1].dense is None and chain[-1].link is not None:
+        chain.append(chain[-1].link.base)
+    for here in reversed(chain):
+        if here.dense is None:
+            here.dense = here.link is not None and here.link.dense
+    return bool(x.dense)
+
+
+def _strides_can_say(base: Tracer, type_: TensorType) -> bool:
     """True if a reshape is surely a view: of a vector, of axes of size 1, or of dense memory."""
-    wide = [[dim for dim in x.type.shape if dim != 1] for x in (base, result)]
-    return wide[0] == wide[1] or len(wide[0]) < 2 or base.layout.dense
-
-
-def _one_block(row: OpDef, base: Tracer, result: Tracer, attrs: Mapping[str, Any]) -> bool:
-    """True if neighbours in the view of a dense array are neighbours in that array."""
-    assert row.view is not None
-    index = tuple(symbol(f"%{axis}") for axis in range(result.ndim))
-    piece, = row.view(index, (base.type,), result.type, **attrs)
-    gap = row_major(piece.indices, base.type.shape) - row_major(index, result.type.shape)
-    return not any(name.startswith("%") for name in symbols_of(gap))
-
-
-def _moves(ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """``follow`` and ``undo`` of a row: the op itself, and its gradient, which puts elements where
-    they came from."""
-    def follow(base: Tracer) -> Tracer:
-        return ctx.emit(row.name, base, **attrs)
-
-    def back(new: Tracer, base: Tracer) -> Tracer:
-        assert row.grad is not None
-        value = ctx.value_of(new)
-        moved, = row.grad(ctx.builder, value, base.value, value, **attrs)
-        return ctx.tracer(moved)
-
-    def undo(base: Tracer, new: Tracer) -> Tracer:
-        if new.type.size == 0:
-            return base
-        moved = back(new, base)
-        if new.type.size == base.type.size:
-            return moved
-        touched = back(ctx.full(True, BOOL, new.type.shape), base)
-        return ctx.emit("select", touched, moved, base)
-
-    return follow, undo
+    wide = [[dim for dim in shape if dim != 1] for shape in (base.type.shape, type_.shape)]
+    return wide[0] == wide[1] or len(wide[0]) < 2 or is_dense(base)
 
 
 def refresh(x: Tracer) -> None:
@@ -150,8 +239,6 @@ def refresh(x: Tracer) -> None:
     changed = root.changed if x.changed is None else x.changed
     if changed is not None:
         raise _changed(x, changed)
-    if x.seen is root.version:
-        return
     chain = [x]
     while chain[-1].link is not None and chain[-1].seen is not root.version:
         chain.append(chain[-1].link.base)
@@ -160,6 +247,7 @@ def refresh(x: Tracer) -> None:
         if not view.link.certain:
             raise _changed(x, root)
         view.renew(view.link.follow(view.link.base), root.version)
+    x.asked = x.ctx.writes.count
 
 
 def write(x: Tracer, new: Tracer) -> None:
@@ -178,10 +266,12 @@ def write(x: Tracer, new: Tracer) -> None:
         here, value = way.base, way.undo(way.base, value)
     if here.link is not None:
         # Perhaps a copy: it goes on by itself, and who has used the other array may not.
+        is_dense(here)  # which is found by the link
         owner(here).changed, here.link = value, None
     here.version = stamp
     for view, value_then in (*steps, (here, value)):
         view.renew(value_then, stamp)
+    ctx.writes.count += 1
 
 
 def _writable(x: Tracer, ctx: TraceContext) -> None:

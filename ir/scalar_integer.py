@@ -26,7 +26,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from .types import F32, I32, I64, U64, DType, as_dtype
+from .types import F32, I32, I64, U32, U64, DType, as_dtype
 
 
 def _known(x: Any) -> int | None:
@@ -125,19 +125,49 @@ def from_float(s: Any, x: Any, dtype: DType) -> Any:
     """The float ``x`` as an integer."""
     if as_dtype(x.dtype).bits < 32:
         x = s.cast(x, F32)
+    start = as_dtype(x.dtype)
     if dtype == U64:
-        half = s.const(2.0**63, as_dtype(x.dtype))
-        low, high = (s.cast(_signed(s, part, I64), U64) for part in (x, s.sub(x, half)))
-        return s.select(s.ge(x, half), s.xor(high, s.const(1 << 63, U64)), low)
-    wide = dtype.bits > 32 or (dtype.bits == 32 and dtype.kind == "u")
-    return s.cast(_signed(s, x, I64 if wide else I32), dtype)
+        half = s.const(2.0**63, start)
+        above = s.ge(x, half)
+        low = s.cast(_signed(s, s.select(above, s.sub(x, half), x), I64), U64)
+        return s.xor(low, s.select(above, s.const(1 << 63, U64), s.const(0, U64)))
+    if dtype == U32:
+        return s.cast(_low_word(s, x), U32)
+    if dtype.bits < 32:  # of -2**31 nothing is left in these
+        return s.cast(_signed(s, x, I32, otherwise=0.0), dtype)
+    return s.cast(_signed(s, x, dtype), dtype)
 
 
-def _signed(s: Any, x: Any, dtype: DType) -> Any:
-    """i32 or i64; what does not fit is replaced before the conversion by what it becomes."""
-    start, limit = as_dtype(x.dtype), 2.0 ** (dtype.bits - 1)
-    fits = s.lt(s.abs(x), s.const(limit, start))
-    return s.raw_int(s.select(fits, x, s.const(-limit, start)), dtype)
+def _signed(s: Any, x: Any, dtype: DType, otherwise: float | None = None) -> Any:
+    """i32 or i64; what does not fit is replaced before the conversion, by what it becomes if
+    nothing else is given."""
+    limit = 2.0 ** (dtype.bits - 1)
+    return s.raw_int(_below(s, x, limit, -limit if otherwise is None else otherwise), dtype)
+
+
+def _below(s: Any, x: Any, limit: float, otherwise: float) -> Any:
+    """x, but another number where abs(x) is not below the limit."""
+    start = as_dtype(x.dtype)
+    return s.select(s.lt(s.abs(x), s.const(limit, start)), x, s.const(otherwise, start))
+
+
+def _low_word(s: Any, x: Any) -> Any:
+    """The low 32 bits of x as an i64 is, without that i64, which takes two vectors or, on machines
+    without vectors of such conversions, one lane after the other.
+
+    A multiple of 2**32 is taken away, so that at most 2**31 is left; it is exact, as all of it are
+    bits of x. Where it is 2**31, the conversion of what does not fit gives the right bits.
+    """
+    start = as_dtype(x.dtype)
+    whole = _below(s, x, 2.0**63, 0.0)
+    if start != F32:  # whose numbers from 2**23 on have no fraction
+        whole = s.trunc(whole)
+    count = s.rint(s.mul(whole, s.const(2.0**-32, start)))
+    rest = s.fma(count, s.const(-(2.0**32), start), whole)
+    if start == F32:
+        return _signed(s, rest, I32)
+    # A float64 between 2**52 and 2**53 has its integer in its low bits.
+    return s.bitcast(s.add(rest, s.const(1.5 * 2.0**52, start)), I64)
 
 
 # The composite primitives of integers, by name; scalar_expand has those of floats.

@@ -162,6 +162,8 @@ def involved(dim: Dim) -> bool:
 
 def differ(a: Dim, b: Dim) -> bool:
     """True if two dims are not equal, whatever the sizes of arguments."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a != b
     gap = a - b
     return gap != 0 and (nonnegative(gap - 1) or nonnegative(-gap - 1))
 
@@ -218,6 +220,11 @@ def _placed(dim: Dim, places: Mapping[Dim, str]) -> str:
     return f"{dim} ({places[dim]})" if dim in places else str(dim)
 
 
+def not_negative(size: Dim, locs: tuple[Loc, ...] = ()) -> Requirement:
+    """What every size is required to be."""
+    return Requirement(size, ">=", 0, "W102", f"the size {size} is negative", locs)
+
+
 def node_requirements(node: Node) -> Iterator[Requirement]:
     """What one node requires of sizes."""
     symbolic = any(isinstance(dim, Expr) for value in (*node.inputs, *node.results)
@@ -229,7 +236,7 @@ def node_requirements(node: Node) -> Iterator[Requirement]:
     for value in node.results:
         for dim in value.type.shape:
             if not nonnegative(dim):
-                yield Requirement(dim, ">=", 0, "W102", f"the size {dim} is negative", node.locs)
+                yield not_negative(dim, node.locs)
 
 
 def check_requirement(need: Requirement, left: int, right: int) -> None:

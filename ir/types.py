@@ -83,6 +83,8 @@ def as_dtype(spec: object) -> DType:
         return spec
     if isinstance(spec, str) and spec in DTYPES:
         return DTYPES[spec]
+    if isinstance(spec, np.dtype) and spec in _BY_NUMPY:
+        return _BY_NUMPY[spec]
     numpy = np.dtype(spec)  # type: ignore[call-overload]
     found = _BY_NUMPY.get(numpy.newbyteorder("="))
     if found is None:
@@ -130,64 +132,75 @@ def parse_dim(text: str) -> Dim:
     >>> parse_dim("2*b + 1")
     Expr(2*b + 1)
     """
-    tokens = re.findall(r"%?\w[\w.]*|//|[-+*(),]", text)
-    if "".join(tokens) != text.replace(" ", ""):
-        raise ValueError(f"not a dim: {text!r}")
-    position = 0
+    return _DimText(text).whole()
 
-    def peek() -> str:
-        return tokens[position] if position < len(tokens) else ""
 
-    def take() -> str:
-        nonlocal position
-        position += 1
-        return str(tokens[position - 1])
+class _DimText:
+    """A dim being read, by recursive descent."""
 
-    def expect(sign: str) -> None:
-        if not peek() or take() != sign:
-            raise ValueError(f"not a dim: {text!r}")
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = re.findall(r"%?\w[\w.]*|//|[-+*(),]", text)
+        self.at = 0
+        if "".join(self.tokens) != text.replace(" ", ""):
+            raise self.problem()
 
-    def atom() -> Dim:
-        token = take() if peek() else ""
-        if token == "(":
-            inner = sums()
-            expect(")")
-            return inner
-        if token == "max":
-            expect("(")
-            first = sums()
-            expect(",")
-            second = sums()
-            expect(")")
-            return maximum(first, second)
-        if token == "-":
-            return atom() * -1
-        if token.isdigit():
-            return int(token)
-        if re.fullmatch(r"%[\w.]+|[^\W\d][\w.]*", token) and token != "mod":
-            return symbol(token)
-        raise ValueError(f"not a dim: {text!r}")
+    def problem(self) -> ValueError:
+        return ValueError(f"not a dim: {self.text!r}")
 
-    def products() -> Dim:
-        value = atom()
-        while peek() in ("*", "//", "mod"):
-            sign = take()
-            right = atom()
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def expect(self, sign: str) -> None:
+        if self.take() != sign:
+            raise self.problem()
+
+    def whole(self) -> Dim:
+        value = self.sums()
+        if self.peek():
+            raise self.problem()
+        return value
+
+    def sums(self) -> Dim:
+        value = self.products()
+        while self.peek() in ("+", "-"):
+            sign = self.take()
+            value = value + self.products() * (1 if sign == "+" else -1)
+        return value
+
+    def products(self) -> Dim:
+        value = self.atom()
+        while self.peek() in ("*", "//", "mod"):
+            sign, right = self.take(), self.atom()
             value = value * right if sign == "*" else (
                 value // right if sign == "//" else value % right)
         return value
 
-    def sums() -> Dim:
-        value = products()
-        while peek() in ("+", "-"):
-            sign = take()
-            value = value + products() * (1 if sign == "+" else -1)
-        return value
-
-    result = sums()
-    if peek():
-        raise ValueError(f"not a dim: {text!r}")
-    return result
+    def atom(self) -> Dim:
+        token = self.take()
+        if token == "(":
+            inner = self.sums()
+            self.expect(")")
+            return inner
+        if token == "max":
+            self.expect("(")
+            first = self.sums()
+            self.expect(",")
+            second = self.sums()
+            self.expect(")")
+            return maximum(first, second)
+        if token == "-":
+            return self.atom() * -1
+        if token.isdigit():
+            return int(token)
+        if re.fullmatch(r"%[\w.]+|[^\W\d][\w.]*", token) and token != "mod":
+            return symbol(token)
+        raise self.problem()
 
 
 def split_dims(text: str) -> list[str]:

@@ -12,13 +12,13 @@ import os
 import platform
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal  # now: a lazy import could be held at a fork
 from numpy.typing import NDArray
+from running import in_threads, python
 
 from weft.codegen.llvm_text import FunctionText, module_text
 from weft.codegen.llvm_threads import pool_module, pool_parts
@@ -283,31 +284,12 @@ def test_nested_launch(pool: Pool) -> None:
         assert (counts == 50).all()
 
 
-def _in_threads(functions: Sequence[Callable[[], None]]) -> None:
-    """Run all at once, and raise what the first of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(function: Callable[[], None]) -> None:
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 def test_concurrent_launches(pool: Pool) -> None:
     def launches(seed: int) -> None:
         for round_ in range(40):
             pool.check(1 + 97 * seed + round_, 2 + (seed + round_) % 3, launches=50)
 
-    _in_threads([lambda seed=seed: launches(seed) for seed in range(4)])  # type: ignore[misc]
+    in_threads(*(partial(launches, seed) for seed in range(4)))
 
 
 def test_no_more_threads_than_asked(pool: Pool) -> None:
@@ -344,9 +326,7 @@ def _fresh(scenario: str, *, wiped: bool = True, seconds: float = 60) -> None:
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
         f"import test_llvm_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", command], timeout=seconds, capture_output=True, text=True
-    )
+    done = python(command, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -543,7 +523,7 @@ def scenario_fork_while_launching(pool: Pool) -> None:
         while not over.is_set():
             pool.check(60, 3, launches=50, body="slow")
 
-    _in_threads([forks, launches, launches])
+    in_threads(forks, launches, launches)
     pool.check(100, 4, launches=100)
 
 

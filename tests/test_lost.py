@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.frontend import lost
 
 X = np.arange(3.0)
 RNG = np.random.default_rng(0)
@@ -326,3 +327,74 @@ def test_what_draws_nothing_is_quiet() -> None:
         # Outside of any trace this is traced at each call, so its numbers are fresh.
         found = [weft.vjp(lambda w: w * RNG.normal(size=3), X)[0] for _ in range(2)]
     assert not np.array_equal(*found)
+
+
+PAIRS = np.random.RandomState(0)
+GAUSS = random.Random(0)
+TWISTER, PCG = np.random.Generator(np.random.MT19937(0)), np.random.Generator(np.random.PCG64(0))
+SYSTEM = random.SystemRandom()
+
+
+@pytest.mark.parametrize(("draw", "times"), [
+    (lambda: PAIRS.normal(), 4), (lambda: PAIRS.rand(), 1), (lambda: GAUSS.gauss(0, 1), 4),
+    (lambda: GAUSS.random(), 1), (lambda: TWISTER.random(), 2),
+    (lambda: PCG.integers(9, dtype=np.int32), 4), (np.random.normal, 4),
+    (lambda: random.gauss(0, 1), 4)])
+def test_each_single_draw_is_noticed(draw: Any, times: int) -> None:
+    """Also those that are made in pairs, of which the second moves no generator."""
+    for _ in range(times):
+        with pytest.warns(weft.TracingWarning, match="drawn from"):
+            weft.compile(lambda x: x + draw()).trace(X)
+
+
+def test_what_keeps_no_state_and_looks_at_states_is_quiet() -> None:
+    def looks(x: Any) -> Any:
+        states = PAIRS.get_state(), GAUSS.getstate(), TWISTER.bit_generator.state
+        TWISTER.bit_generator.ctypes  # noqa: B018  (which it makes when it is asked first)
+        return x + SYSTEM.random() * 0 + len(states)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weft.compile(looks).trace(X)
+
+
+# -- what it costs ------------------------------------------------------------------------------
+
+
+def test_a_trace_needs_no_collection_of_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full one takes as long as all objects of the process do."""
+    collected: list[int] = []
+    monkeypatch.setattr(lost.gc, "collect", collected.append)
+
+    def loss(w: Any) -> Any:
+        return np.sum(np.tanh(w * X))
+
+    def transformed(x: Any) -> Any:
+        def inner(w: Any) -> Any:
+            return np.sum(np.tanh(w * x))
+
+        return inner(x), weft.grad(inner)(x), weft.value_and_grad(inner)(x), weft.vjp(inner, x)[0]
+
+    weft.compile(transformed).trace(X)
+    weft.grad(loss)(X)
+    assert collected == []
+
+
+def test_cycles_are_found_without_a_collection_of_all_objects(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[int] = []
+    collect = gc.collect
+    monkeypatch.setattr(lost.gc, "collect", lambda at: collected.append(at) or collect(at))
+
+    def recursive(x: Any) -> Any:
+        def again(times: int) -> Any:
+            return x * times if times == 0 else again(times - 1) + x
+
+        junk = [[] for _ in range(20_000)]  # so many that the collector would look at the young
+        return again(3) + len(junk)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", weft.TracingWarning)
+        weft.compile(recursive).trace(X)
+    assert collected == [0]

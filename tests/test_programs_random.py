@@ -26,13 +26,11 @@ from fuzz.oracle import Jitter, Oracle, differs
 from fuzz.prelude import laid
 from fuzz.program import ArgSet, Leaf, Program, Settings, Step
 from fuzz.supervise import run
+from programs import wrong_simplify
 
 import weft
-from weft.ir.graph import Graph
-from weft.ir.ops import OPS
 from weft.ir.verify import verify_plan
 from weft.passes import manager
-from weft.passes.clone import Clone
 
 SEED, COUNT = 1, 400
 
@@ -77,18 +75,6 @@ def test_a_number_is_always_the_same_program() -> None:
     assert len(hashes) == 1 and hashes != {""}
 
 
-def wrong_simplify(graph: Graph, rounds: int) -> Graph:
-    """Like the pass, but it turns every subtraction into an addition."""
-    clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
-    for node in graph.nodes:
-        copy = clone.node(node)
-        if node.op.name == "sub":
-            copy.op = OPS["add"]
-    return clone.finish()
-
-
 def first_with(accept: Callable[[Program], bool], seed: int = 5) -> Program:
     return next(drawn for drawn in (program(seed, n) for n in range(500)) if accept(drawn))
 
@@ -97,7 +83,7 @@ def test_a_wrong_pass_is_found_and_its_program_made_small(monkeypatch: pytest.Mo
     drawn = first_with(lambda drawn: drawn.kind == "call" and len(drawn.steps) > 3
                        and any(step.template == "{out} = {0} - {1}" for step in drawn.steps)
                        and all(way.opt for way in drawn.settings) and check(drawn).verdict == "ok")
-    monkeypatch.setattr(manager, "simplify", wrong_simplify)
+    monkeypatch.setattr(manager, "simplify", wrong_simplify("sub", "add"))
     outcome = check(drawn)
     assert outcome.verdict == "finding"
     small = minimise(drawn, lambda candidate: check(candidate).verdict == "finding")

@@ -163,3 +163,29 @@ def test_an_explicit_conversion_of_a_number_wraps() -> None:
         return np.asarray(n).astype(np.uint8) if isinstance(n, int) else n.astype(np.uint8)
 
     assert weft.compile(converted)(-1) == converted(-1) == 255
+
+
+def _set(x: Any, number: int) -> Any:
+    y = x.copy()
+    y[1] = number
+    return y
+
+
+@pytest.mark.parametrize("function", [
+    _set, lambda x, n: np.pad(x, 1, constant_values=n), lambda x, n: x ** n,
+    lambda x, n: np.maximum(x, n)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_a_constant_beyond_the_dtype_is_one_kind_of_error(function: Any, dtype: str) -> None:
+    x, number = np.ones(3, dtype), 2**70
+    with pytest.raises(OverflowError):
+        function(x, number)
+    with pytest.raises(RangeError, match=r"W131(.*\n)*.*test_python_integers.py:\d+ in "):
+        weft.compile(function, static_argnames="n" if function is not _set else "number")(x, number)
+
+
+def test_an_exponent_must_fit_the_dtype() -> None:
+    x = np.arange(5, dtype=np.int8)
+    power = weft.compile(lambda x, n: x ** n, static_argnames="n", on_recompile="silent")
+    np.testing.assert_array_equal(power(x, 127), x ** 127)
+    with pytest.raises(RangeError, match="W131"):
+        power(x, 128)

@@ -6,11 +6,12 @@ figure 1), which Weft's graphs and sessions are modelled on.
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft import Session, Variable
@@ -380,25 +381,15 @@ def test_failed_steps_change_nothing() -> None:
 
 
 def test_sessions_serve_several_threads(net: Net) -> None:
-    problems: list[BaseException] = []
-
     def work(at: int) -> None:
-        try:
-            for number in range(50):
-                v = V * at + number
-                fetch = (net.y, net.z, net.total, net.h)[number % 4]
-                want = (v * 2 + 1, np.exp(v), (v * 2 + 1).sum(), v * 2)[number % 4]
-                np.testing.assert_allclose(net.s.run(fetch, {net.x: v}), want)
-                net.s.run(net.bump)
-        except BaseException as problem:
-            problems.append(problem)
+        for number in range(50):
+            v = V * at + number
+            fetch = (net.y, net.z, net.total, net.h)[number % 4]
+            want = (v * 2 + 1, np.exp(v), (v * 2 + 1).sum(), v * 2)[number % 4]
+            np.testing.assert_allclose(net.s.run(fetch, {net.x: v}), want)
+            net.s.run(net.bump)
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not problems, problems[0]
+    in_threads(*(partial(work, at) for at in range(4)))
     assert int(net.count) == 200
 
 
