@@ -152,8 +152,11 @@ def test_bounds_that_bound_nothing() -> None:
 def test_where_converts_as_numpy_does() -> None:
     """It makes arrays of its branches first, and arrays wrap around."""
     x = np.array([0, 5, 2**32 - 1], np.uint32)
-    np.testing.assert_array_equal(weft.compile(lambda x: np.where(x > 2, x, -1))(x),
-                                  np.where(x > 2, x, -1), strict=True)
+    for n in (-1, 2**32 + 3, -2**63, 2**63 + 3, 2**64 - 1):
+        for y in (x, x.astype(np.uint8), x.astype(np.int64)):
+            np.testing.assert_array_equal(
+                weft.compile(lambda x, n=n: np.where(x > 2, x, n), static_argnames="n")(y),
+                np.where(y > 2, y, n), strict=True)
     np.testing.assert_array_equal(weft.compile(lambda x, n: np.where(x > 2, x, n))(x, -1),
                                   np.where(x > 2, x, -1), strict=True)
 
