@@ -12,7 +12,7 @@ import weft
 
 from . import prelude
 from .compiled import SYMBOLIC, UNSUPPORTED, Refused
-from .excused import divided_by_zero, excused
+from .excused import excused, of_python
 from .oracle import Answer, Expected, Oracle, differs, equal, load
 from .prelude import laid
 from .program import ArgSet, Program
@@ -130,7 +130,7 @@ def _part(whole: Expected, at: int) -> Expected:
 def _problem(program: Program, name: str, got: Any, expect: Expected) -> str:
     base = expect.base
     if base.error is not None:
-        if divided_by_zero(base.error):
+        if of_python(base.error):
             return ""
         if expect.unneeded is None:
             return f"{name} alone: no error, NumPy raises {base.error}"

@@ -5,8 +5,8 @@
    interpreter, or while tracing where a known size already says no. To repeat a dim that happens
    to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
    only where a value has a 1 that it has not for the sizes the program was drawn with.
-2. *Python's own division by zero.* A number among the arguments is traced, and divides as NumPy's
-   numbers do: 1 / 0.0 is inf. ``divided_by_zero`` accepts what the plain program does not survive.
+2. *Python's own errors of arithmetic*: division by zero, and shifts by negative counts. A number
+   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf.
 3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
    when they run: what the results do not need, and arrays without elements. The oracle accepts a
    missing error only if the results are the same, to the last bit, whatever that value is; and it
@@ -45,9 +45,9 @@ def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) 
     return unknown_dim(program, problem, oracle.shapes(args), [*map(oracle.shapes, calls)])
 
 
-def divided_by_zero(problem: Exception | None) -> bool:
-    """Exception 2."""
-    return isinstance(problem, ZeroDivisionError)
+def of_python(problem: Exception | None) -> bool:
+    """Exception 2: NumPy itself raises neither."""
+    return isinstance(problem, ZeroDivisionError) or str(problem) == "negative shift count"
 
 
 def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
@@ -67,13 +67,18 @@ def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
         return np.asarray(function(first, *map(plain, rest)))
 
     def widened(axis: int) -> Any:
-        """For an axis without elements, which has no index in range: as if it had one, or two."""
-        one, two = (made(np.zeros((*shape[:axis], n, *shape[axis + 1:]), dtype)) for n in (1, 2))
-        return np.zeros([a if a == z else 0 for a, z in zip(one.shape, two.shape, strict=True)],
-                        one.dtype)
+        """As if an axis were long enough for any index, where the result says how long it is."""
+        wide = [np.zeros((*shape[:axis], n, *shape[axis + 1:]), dtype) for n in (16, 17)]
+        one, two = map(made, wide)
+        if (one.shape, two.shape) == (wide[0].shape, wide[1].shape):
+            return np.zeros(shape, one.dtype)
+        dims = [a if a == z else 0 for a, z in zip(one.shape, two.shape, strict=True)]
+        if 0 in dims and shape[axis]:
+            raise IndexError("a result that is as long as the axis")
+        return np.zeros(dims, one.dtype)
 
     tries = [lambda: made(first), lambda: made(plain(first)),
-             *(lambda axis=axis: widened(axis) for axis, dim in enumerate(shape) if dim == 0)]
+             *(lambda axis=axis: widened(axis) for axis in range(len(shape)))]
     for attempt in tries:
         try:
             like = attempt()
