@@ -89,9 +89,8 @@ class GraphWriter:
         return node.results[0] if node.results else None
 
     def add_map(self) -> None:
-        special = ("cast", "full", "iota", "dim")
         row = self.one(row for row in OPS.values() if row.kind is Kind.MAP and row.ref is not None
-                       and row.name not in special)
+                       and not row.attrs)
         accepted = {dtype.kind for dtype in row.dtypes}
         x = self.value(lambda value: value.dtype.kind in accepted)
         if x is None:

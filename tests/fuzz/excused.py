@@ -5,12 +5,14 @@
    interpreter, or while tracing where a known size already says no. To repeat a dim that happens
    to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
    only where a value has a 1 that it has not for the sizes the program was drawn with.
-2. *Python's own division by zero.* A number among the arguments is traced, and divides as NumPy's
-   numbers do: 1 / 0.0 is inf. ``divided_by_zero`` accepts what the plain program does not survive.
+2. *Python's own errors of arithmetic*: division by zero, and shifts by negative counts. A number
+   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf.
 3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
    when they run: what the results do not need, and arrays without elements. The oracle accepts a
    missing error only if the results are the same, to the last bit, whatever that value is; and it
    compares with these results (``Jitter.fill``, ``Oracle.unneeded``).
+4. *Python integers beyond 64 bits.* A traced one is an int64. Where arithmetic of Python numbers
+   leaves that range, the step fails (W131) instead of going on with a larger number.
 """
 
 from __future__ import annotations
@@ -35,9 +37,17 @@ def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[
         for usual in others for one, other in zip(shapes, usual, strict=False))
 
 
-def divided_by_zero(problem: Exception | None) -> bool:
-    """Exception 2."""
-    return isinstance(problem, ZeroDivisionError)
+def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) -> bool:
+    """Whether Weft may raise that, though NumPy does not: exceptions 1 and 4."""
+    if getattr(problem, "code", "") == "W131":
+        oracle.shapes(args)
+        return bool(oracle.jitter.beyond)
+    return unknown_dim(program, problem, oracle.shapes(args), [*map(oracle.shapes, calls)])
+
+
+def of_python(problem: Exception | None) -> bool:
+    """Exception 2: NumPy itself raises neither."""
+    return isinstance(problem, ZeroDivisionError) or str(problem) == "negative shift count"
 
 
 def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
@@ -52,14 +62,26 @@ def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
 
     first, *rest = operands
     shape, dtype = np.shape(first), np.asarray(first).dtype
-    # An axis without elements has no index in range: it gets one.
-    wider = [np.zeros((*shape[:axis], 1, *shape[axis + 1:]), dtype)
-             for axis, dim in enumerate(shape) if dim == 0]
-    tries = [(first, *map(plain, rest)), tuple(map(plain, operands)),
-             *((wide, *map(plain, rest)) for wide in wider)]
+
+    def made(first: Any, rest: Any = rest) -> Any:
+        return np.asarray(function(first, *map(plain, rest)))
+
+    def widened(axis: int) -> Any:
+        """As if an axis were long enough for any index, where the result says how long it is."""
+        wide = [np.zeros((*shape[:axis], n, *shape[axis + 1:]), dtype) for n in (16, 17)]
+        one, two = map(made, wide)
+        if (one.shape, two.shape) == (wide[0].shape, wide[1].shape):
+            return np.zeros(shape, one.dtype)
+        dims = [a if a == z else 0 for a, z in zip(one.shape, two.shape, strict=True)]
+        if 0 in dims and shape[axis]:
+            raise IndexError("a result that is as long as the axis")
+        return np.zeros(dims, one.dtype)
+
+    tries = [lambda: made(first), lambda: made(plain(first)),
+             *(lambda axis=axis: widened(axis) for axis in range(len(shape)))]
     for attempt in tries:
         try:
-            like = np.asarray(function(*attempt))
+            like = attempt()
             break
         except (IndexError, OverflowError, ValueError) as problem:
             last = problem

@@ -46,10 +46,11 @@ class Jitter:
         self.mode: int | None = None
         self.fill: int | None = None  # what stands for values that cannot be computed, if anything
         self.shapes: list[Any] = []   # of all operands and results, in order
+        self.beyond = False           # whether a Python integer needs more than 64 bits
         self.rng = np.random.default_rng(0)
 
     def start(self, mode: int | None, fill: int | None = None) -> None:
-        self.mode, self.fill, self.shapes = mode, fill, []
+        self.mode, self.fill, self.shapes, self.beyond = mode, fill, [], False
         self.rng = np.random.default_rng(mode)
 
     def __call__(self, close: Close | None, function: Callable[..., Any], *operands: Any) -> Any:
@@ -59,6 +60,7 @@ class Jitter:
             if self.fill is None:
                 raise
             result = substitute(function, operands, self.fill)
+        self.beyond |= type(result) is int and not -2**63 <= result < 2**63
         self.shapes += [*map(np.shape, operands), np.shape(result)]
         return result
 
@@ -83,10 +85,10 @@ class Jitter:
         if kind != "mix":  # sums of many: both sides may add them up in any order
             ulp += int(longest ** 0.5)
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
-        if kind not in ("sum", "mean", "factored"):
+        if kind == "mix":
             return shaken
-        risk = _overflows(function, operands, np.asarray(result).dtype,
-                          longest if kind == "mean" else 1)
+        risk = _overflows(np.sum if kind == "var" else function, operands,
+                          np.asarray(result).dtype, longest if kind == "mean" else 1)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 

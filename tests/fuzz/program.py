@@ -34,18 +34,16 @@ class Step:
 
     def text(self, uncertain: bool) -> str:
         """Its lines; with ``uncertain`` the step is computed by the oracle's ``jitter``."""
-        if not uncertain or not self.operands or not self.is_expression:
+        if not uncertain or not self.operands or not self.out:
             return self.template.format(*self.operands, out=self.out)
         names = [f"_{at}" for at in range(len(self.operands))]
-        body = self.template.removeprefix("{out} = ").format(*names)
         given = "".join(f", {name}" for name in self.operands)
-        return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
-
-
-    @property
-    def is_expression(self) -> bool:
-        """Whether it is ``out = expression`` and nothing more."""
-        return self.template.startswith("{out} = ") and "\n" not in self.template
+        if self.template.startswith("{out} = ") and "\n" not in self.template:
+            body = self.template.removeprefix("{out} = ").format(*names)
+            return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
+        lines = self.template.format(*names, out="_").split("\n")
+        return "\n".join((f"def _s({', '.join(names)}):", *(f"    {line}" for line in lines),
+                          "    return _", f"{self.out} = jitter({self.close}, _s{given})"))
 
 
 @dataclass(frozen=True)

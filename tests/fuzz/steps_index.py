@@ -69,9 +69,10 @@ def at(w: Writer) -> Any:
     if found is None:
         return None
     text, index = found
-    many = any(np.size(i) * np.size(a) > w.limit * max(len(a), 1)
-               for i, a in zip(index.samples, x.samples, strict=True))
-    value = "2" if mode == "at_set" or many or w.yes() else f"{{0}}[{text}]"
+    if any(np.size(i) * np.size(a) > w.limit * max(len(a), 1)
+           for i, a in zip(index.samples, x.samples, strict=True)):
+        return None  # rows of a large array at many places: more than any value may have
+    value = "2" if mode == "at_set" or w.yes() else f"{{0}}[{text}]"
     return w.emit("at", f"{mode}({{0}}, {text}, {value})", x, index)
 
 
