@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable
@@ -138,6 +140,33 @@ def test_objects_and_old_arrays_are_not_kept() -> None:
     weight = np.ones(2)
     same(f, X)
     assert gone() is None
+
+
+def test_threads_that_call_meanwhile_leave_no_old_programs() -> None:
+    global weight
+    f = compiled(lambda x: x * 0 + weight)
+    stop, problems = threading.Event(), []
+    weight = np.full(3, 0.0)
+
+    def call() -> None:
+        while not stop.is_set():
+            before = weight[0]
+            found = f(X)
+            if not (before <= found[0] <= weight[0] and np.all(found == found[0])):
+                problems.append((before, found, weight[0]))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for value in range(1, 25):
+        weight = np.full(3, float(value))
+        time.sleep(0.03)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not problems, problems[0]
+    same(f, X)
+    assert len(f._ways) == f.cache_info().specialisations == 1
 
 
 def test_recompiling_is_warned_of_or_refused() -> None:
