@@ -21,7 +21,7 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overlo
 import numpy as np
 
 from ..ir.diagnose import Error, ShapeError, error
-from ..ir.types import Device, TensorType
+from ..ir.types import Device
 from . import tree
 from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
@@ -30,6 +30,7 @@ from .context import TraceContext, context_for
 from .export import ExportJob, write_artifact
 from .pipeline import Options
 from .program import make_program
+from .rebound import rebound
 from .scope import ACTIVE
 from .source import user_loc
 from .spec import Spec
@@ -176,7 +177,7 @@ class Function(Generic[P, R]):
         leaves, structure = self._signature.flatten(args, kwargs)
         key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
         found = aliases.get(key)
-        if found is None:
+        if found is None or rebound(found.traced.names) is not None:
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
@@ -192,7 +193,8 @@ class Function(Generic[P, R]):
         way = found.direct
         if way is not None and way not in self._ways:
             with self._lock:
-                if aliases is self._aliases:  # else the cache was cleared meanwhile
+                # Else the cache was cleared meanwhile, or another has taken its place.
+                if any(found is made for made in self._made.values()):
                     self._ways = (way, *self._ways[:_WAYS - 1])
                     self._direct = way
         return found.traced.results(raw)
@@ -205,15 +207,17 @@ class Function(Generic[P, R]):
         types = tuple(self._signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
-        if found is not None:  # it does not wait for others to be made
-            return found
+        if found is not None and rebound(found.traced.names) is None:
+            return found  # it does not wait for others to be made
         with self._lock:
             found = self._made.get(key)
-            if found is not None:
+            other = None if found is None else rebound(found.traced.names)
+            if found is not None and other is None:
                 return found
             start = time.perf_counter()
+            change = difference(self._made.values(), names, types) if found is None else (
+                f"the array '{other}' is another")
             if self._made and self._on_recompile == "error":
-                change = difference(self._made.values(), names, types)
                 raise error("W405", f"{self.__name__} would be compiled again: {change}",
                             locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
@@ -223,25 +227,31 @@ class Function(Generic[P, R]):
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn":
-                self._warn(names, types, spent)
+                self._warn(change, spent, "pass the array as an argument" if other else
+                           "see weft.compile(dynamic=...)")
             rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
             made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
+            if found is not None:
+                self._forget(found)
             return made
 
-    def _warn(
-        self, names: Sequence[str], types: Sequence[tuple[str, TensorType]], spent: float
-    ) -> None:
+    def _forget(self, old: Specialisation) -> None:
+        """Let go of a specialisation that another one has taken the place of."""
+        self._ways = tuple(way for way in self._ways if way is not old.direct)
+        self._direct = self._ways[0] if self._ways else miss
+        for key in [key for key, made in list(self._aliases.items()) if made is old]:
+            self._aliases.pop(key, None)
+
+    def _warn(self, change: str, spent: float, advice: str) -> None:
         place = user_loc()
         where = f" at {place[0]}" if place else ""
         frame, level = sys._getframe(1), 2
         package = __name__.partition(".")[0]
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
-        change = difference(self._made.values(), names, types)
-        warnings.warn(
-            f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; "
-            "see weft.compile(dynamic=...)", RecompileWarning, stacklevel=level)
+        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; {advice}",
+                      RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 
@@ -380,9 +390,11 @@ def compile(
 
     Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
     scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
-    order. A default value is used as it is, spelled out or not. As a method, the function has
-    specialisations for each object, whose attributes are read while tracing (an object that is
-    itself a nest, such as a dataclass of arrays, is an argument like any other).
+    order. Closed-over arrays are read at each call (what is computed from them alone, once, while
+    tracing); where a name has another array, the function is traced again. Numbers and other
+    objects are read while tracing. A default value is used as it is, spelled out or not. As a
+    method, the function has specialisations for each object, whose attributes are closed over (an
+    object that is itself a nest, such as a dataclass of arrays, is an argument like any other).
 
     Args:
         static_argnames: arguments that stay Python values and select the specialisation, by type

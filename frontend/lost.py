@@ -157,7 +157,7 @@ class Draws:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._functions, found = _reachable(function)
+        self.functions, found = _reachable(function)
         sources = {**_GLOBAL, **found}
         self._before = [(label, rng, _state(rng)) for label, rng in sources.items()]
 
@@ -168,7 +168,7 @@ class Draws:
                 _warn(f"{label} was drawn from while {_name(self._function)} was traced: the "
                       "numbers are constants of the program, the same at each call. Draw from "
                       "weft.random.default_rng(seed), or pass the numbers as an argument",
-                      _drawn_at(rng, label, self._functions) or definition(self._function))
+                      _drawn_at(rng, label, self.functions) or definition(self._function))
 
 
 def _state(rng: Rng) -> Any:
@@ -243,7 +243,7 @@ def _seen_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
         yield name, _content(cell)
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         yield "a default", value
-    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    names = {name for code in codes(function.__code__) for name in code.co_names}
     for name in names & function.__globals__.keys():
         value = function.__globals__[name]
         if not isinstance(value, ModuleType):
@@ -259,11 +259,12 @@ def _content(cell: CellType) -> Any:
         return _NOTHING
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A piece of code, and those of the functions defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from codes(constant)
 
 
 def _drawn_at(rng: Rng, label: str, functions: Sequence[FunctionType]) -> tuple[Loc, ...]:
@@ -271,7 +272,7 @@ def _drawn_at(rng: Rng, label: str, functions: Sequence[FunctionType]) -> tuple[
     for function in functions:
         cells = dict(zip(function.__code__.co_freevars,
                          map(_content, function.__closure__ or ()), strict=True))
-        for code in _codes(function.__code__):
+        for code in codes(function.__code__):
             value: Any = _NOTHING
             for step in dis.get_instructions(code):
                 if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

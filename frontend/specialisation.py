@@ -19,7 +19,7 @@ from . import tree
 from .exact import immutable
 from .pipeline import Options, Stages
 from .trace import Traced, is_default
-from .ways import avoiding, without
+from .ways import avoiding, while_bound, without
 
 # What Python calls the numbers among the arguments.
 _NUMBERS = MappingProxyType({"f64": "float", "i64": "int", "bool": "bool"})
@@ -66,6 +66,8 @@ class Specialisation:
         way = self.program.direct if native else _attempt_of(traced, self.program)
         if fixed:
             way = without(fixed, places, way)
+        if traced.names:
+            way = while_bound(traced.names, way)
         return avoiding(self.rivals, way) if self.rivals else way
 
 

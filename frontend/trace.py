@@ -33,6 +33,7 @@ from .exact import UnhashableError, exact
 from .lost import Draws, check_leaks, check_unchanged
 from .numpy_api import NumpyApi
 from .operand import fits_int64, is_number, to_tracer
+from .rebound import Binding, bindings
 from .scope import current
 from .source import definition, user_loc
 from .spec import Spec
@@ -61,6 +62,7 @@ class Traced:
     out_kinds: tuple[str, ...]      # array or number, for each result
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
+    names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
 
     def as_text(self) -> str:
         """The graph in text."""
@@ -392,10 +394,12 @@ def trace_function(
     inputs.clear()
     ctx.forget()
     check_leaks(ctx.made, function)
+    bound: tuple[Binding, ...] = ()
     if draws is not None:
         draws.check()
+        bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables))
+                  dict(ctx.variables), bound)
 
 
 def _record(

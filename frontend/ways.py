@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .rebound import Binding, rebound
+
 
 def miss(*args: Any) -> Any:
     """The way of a function that has no program yet."""
@@ -24,6 +26,14 @@ def avoiding(rivals: Sequence[tuple[int, Any]], way: Callable[..., Any]) -> Call
         return way(*args)
 
     return guarded
+
+
+def while_bound(names: Sequence[Binding], way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way for as long as the names of closed-over arrays are names of these arrays."""
+    def bound(*args: Any) -> Any:
+        return NotImplemented if rebound(names) is not None else way(*args)
+
+    return bound
 
 
 def without(
