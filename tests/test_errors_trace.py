@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -546,14 +547,18 @@ def test_wrong_arguments(name: str) -> None:
     assert len(str(caught.value).splitlines()) <= 15
 
 
-def test_a_leaked_value() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_leaked_value(fails: bool) -> None:
     held: list[Any] = []
 
     def leaking(x: Any) -> Any:
         held.append(x * 2)
+        if fails:
+            raise ValueError("after the leak")
         return x
 
-    trace_function(leaking, (X,))
+    with pytest.raises(ValueError, match="leak") if fails else nullcontext():
+        trace_function(leaking, (X,))
     for use in (lambda: held[0] + 1, lambda: np.sin(held[0]), lambda: held[0][0],
                 lambda: bool(held[0]), lambda: trace_function(lambda x: x + held[0], (X,))):
         with pytest.raises(TypeError) as caught:

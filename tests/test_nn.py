@@ -70,6 +70,16 @@ def test_norms() -> None:
                                X / np.sqrt((X * X).mean(1, keepdims=True) + 1e-6) * w, rtol=1e-5)
 
 
+def test_what_does_not_vary_is_normalised_to_nothing() -> None:
+    """The epsilon keeps the root of no variance away from zero."""
+    x, zeros = np.full((3, 4), 2.5, np.float32), np.zeros(4, np.float32)
+    assert not both(nn.layer_norm, x).any() and not both(nn.rms_norm, 0 * x).any()
+    trained = both(lambda x, m, v: nn.batch_norm(x, m, v, training=True), x, zeros, zeros + 1)
+    assert not trained[0].any()
+    kept = both(nn.batch_norm, x, zeros, zeros)
+    np.testing.assert_allclose(kept, x / np.sqrt(np.float32(1e-5)), rtol=1e-5)
+
+
 def test_batch_norm() -> None:
     x = RNG.normal(size=(5, 3, 2, 2)).astype(np.float32)
     mean, var = np.zeros(3, np.float32), np.ones(3, np.float32)

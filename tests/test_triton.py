@@ -8,9 +8,11 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from triton_kernels import CASES, every_primitive
 
@@ -26,7 +28,7 @@ from weft.ir.index import evaluate, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
 from weft.ir.plan import tasks_of
 from weft.ir.scalar import PRIMITIVES, RAW
-from weft.ir.types import COMPUTED, F32, TensorType
+from weft.ir.types import COMPUTED, F32, F64, DType, TensorType
 from weft.ir.verify import verify_kernel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
@@ -87,6 +89,31 @@ def test_source_reads_well() -> None:
 def test_full_tiles_have_no_mask() -> None:
     assert "mask" not in emit_triton(row_sum(64, Axis("j", 64, "lane", 0))).text
     assert "mask" not in emit_triton(row_sum(96, Axis("j", 96, "seq", 32))).text
+
+
+def test_axes_of_one_element_are_no_axes() -> None:
+    kernel = row_sum(100, Axis("j", 100, "seq", 32))
+    one = replace(kernel, axes=(Axis("i", 1, "par"), *kernel.axes[1:]))
+    source = emit_triton(one)
+    assert source.grid == 1 and "program_id" not in source.text and "i" not in re.findall(
+        r"\w+", source.text.partition("def ")[2])
+
+
+@pytest.mark.parametrize(("dtype", "value", "plain"), [
+    (F32, 0.5, True), (F32, -3.0, True), (F32, 0.0, True), (F32, 2.0**-126, True),
+    (F32, 2.0**-127, False), (F32, -1e-40, False), (F32, np.inf, False), (F64, 0.5, False),
+    (F64, 0.0, False)])
+def test_literals_of_a_fused_multiply_add_have_its_type(
+    dtype: DType, value: float, plain: bool
+) -> None:
+    """A bare literal would be float32, or float64 outside of float32's normal range."""
+    s = KernelBuilder()
+    x = s.load("x", dtype, (symbol("i"),))
+    s.store("y", (symbol("i"),), s.fma(x, s.const(value, dtype), x))
+    params = tuple(Param(name, TensorType(dtype, (64,)), mutable=name == "y") for name in "xy")
+    text = emit_triton(Kernel("fused", params, (Axis("i", 64, "par", 64),), tuple(s.body))).text
+    found = re.search(r"tl\.fma\(x, (.*), x\)", text)
+    assert found is not None and (re.fullmatch(r"[-+.e\d]+", found[1]) is not None) == plain
 
 
 def test_indices_are_narrow_where_they_fit() -> None:
