@@ -135,8 +135,13 @@ def _overflows(function: Callable[..., Any], operands: Sequence[Any], dtype: np.
     the order, as inf - inf is NaN."""
     if dtype.kind != "f":
         return np.zeros((), bool)
-    parts = [np.abs(np.nan_to_num(np.asarray(x, np.longdouble), posinf=0, neginf=0))
-             for x in operands]
+    wide: Any = np.float64 if dtype.itemsize < 8 else np.longdouble
+    parts = [np.abs(np.nan_to_num(np.asarray(x, wide), posinf=0, neginf=0)) for x in operands]
+    most = np.longdouble(max(map(np.size, parts), default=0)) * max(terms, 1)
+    for part in parts:
+        most *= np.max(part, initial=0)
+    if most < np.finfo(dtype).max:
+        return np.zeros((), bool)
     return function(*parts) * np.longdouble(max(terms, 1)) > np.finfo(dtype).max
 
 
