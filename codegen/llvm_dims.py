@@ -86,9 +86,16 @@ def emit_dim(f: FunctionText, dim: Dim, values: Mapping[str, str]) -> str:
 def floor_divide(
     f: FunctionText, left: str, right: str, *, quotient: bool, width: int = 1
 ) -> str:
-    """Division by a positive number, rounded down whatever the sign of ``left``."""
+    """Division by a size, rounded down whatever the sign of ``left``.
+
+    By a size of 0, which only elements that are not there have in their index, it is some number:
+    the processor's own division would end the process, also where a guard drops the element.
+    """
     type_, truth = vector_type("i64", width), vector_type("i1", width)
     zero = "0" if width == 1 else "zeroinitializer"
+    if right.startswith("%"):
+        empty = f(f"icmp eq {type_} {right}, {zero}")
+        right = f(f"add {type_} {right}, {f(f'zext {truth} {empty} to {type_}')}")
     q = f(f"sdiv {type_} {left}, {right}") if quotient else ""
     r = f(f"srem {type_} {left}, {right}")
     negative = f(f"icmp slt {type_} {r}, {zero}")

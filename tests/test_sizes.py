@@ -255,6 +255,25 @@ def test_indices_are_checked_where_they_are_used() -> None:
                 (0, 2), (0, 3)]
 
 
+FOLDED: dict[str, Callable[[Any], Any]] = {
+    "a part, padded": lambda x: np.pad(x[-1:6:-3].reshape(1, -1), ((2, 2), (2, 3))),
+    "padded": lambda x: np.pad(x.reshape(1, -1) + 1, ((2, 2), (2, 3)), constant_values=1),
+    "joined": lambda x: np.concatenate([np.ones(3), x.T.reshape(-1), x.reshape(-1)]),
+    "joined and summed": lambda x: np.sum(np.concatenate([np.tanh(x).T.reshape(-1), np.ones(2)])),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", FOLDED)
+def test_rows_and_columns_of_no_width_beside_elements(name: str, target: str | None) -> None:
+    """The index of an element that is not there divides by 0, which would end the process."""
+    function = FOLDED[name]
+    compiled = weft.compile(dynamic={"x": {0: "n", 1: "m"}}, target=target)(function)
+    for shape in itertools.product((4, 0, 9, 1), repeat=2):
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        np.testing.assert_allclose(compiled(x), function(x), rtol=1e-12, strict=True)
+
+
 def test_an_int_past_a_dynamic_end_names_the_line() -> None:
     function = weft.compile(dynamic={"x": {0: "b"}})(lambda x: x.at[5].set(0.0))
     np.testing.assert_array_equal(function(np.ones(6)), [1, 1, 1, 1, 1, 0])

@@ -13,6 +13,7 @@ that needs nothing from here. One idea per file:
     steps_*     the steps by subject: elementwise, views, reduce, index, shifts and casts, calls
     draw        draws what is around the steps: arguments, dims, nests, options, variables
     oracle      what NumPy says, and how much of it is certain: see there for the tolerances
+    excused     the few places where Weft need not do what NumPy does, each with its reason
     compiled    Weft's results for a program: as a function, or the interpreter's
     check       what has to be equal; check_grad, check_session, check_stages: the other ways to run
     minimise    a smaller program with the same defect
@@ -24,5 +25,6 @@ for two sets of sizes, and a step that NumPy refuses is dropped. A new step is a
 lines with the decorator ``step`` in one of ``steps_*``.
 
 Outcomes: *ok*; *refused* (Weft says at compile time, by an error of its own, that it does not
-support a step: no defect, but counted); *finding* (anything else). NumPy raises where Weft raises.
+support a step: no defect, but counted); *finding* (anything else). Where NumPy raises, Weft raises
+an error of its own that is NumPy's as well.
 """

@@ -64,6 +64,8 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
         ("interpreter", 0.5), ("stages", 0.2), ("threads", 0.15)) if rng.random() < chance}
     if writer.variables:
         checks = {"shared"}
+    if large:
+        checks -= {"stages"}  # kernels of so many elements take the interpreter minutes
     argsets = [_argset(rng, leaves, env, hostile=at >= 2) for at, env in enumerate(sizes)]
     argsets[0] = replace(argsets[0], order=0)
     drawn = Program(

@@ -36,6 +36,7 @@ from .program import Close, Program, flat
 Array = np.ndarray[Any, Any]
 # Past this, sums of whole numbers are rounded.
 WHOLE = {"f2": 2.0**10, "f4": 2.0**22, "f8": 2.0**50}
+SUMS = frozenset(("sum", "mean", "factored", "var"))
 RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 
 
@@ -47,10 +48,13 @@ class Jitter:
         self.fill: int | None = None  # what stands for values that cannot be computed, if anything
         self.shapes: list[Any] = []   # of all operands and results, in order
         self.beyond = False           # whether a Python integer needs more than 64 bits
+        self.risks: list[Any] = []    # where the sums of the last unshaken run may overflow
+        self.sums = 0                 # of this run so far
         self.rng = np.random.default_rng(0)
 
     def start(self, mode: int | None, fill: int | None = None) -> None:
         self.mode, self.fill, self.shapes, self.beyond = mode, fill, [], False
+        self.sums, self.risks = 0, [] if mode is None else self.risks
         self.rng = np.random.default_rng(mode)
 
     def __call__(self, close: Close | None, function: Callable[..., Any], *operands: Any) -> Any:
@@ -69,26 +73,31 @@ class Jitter:
         kind, ulp = close or ("", 0)
         if kind == "cast":
             return self._cast(function, *operands)
-        if self.mode is None or close is None:
+        if close is None:
             return function(*operands)
+        if self.mode is None:
+            result = function(*operands)
+            if kind in SUMS:
+                self.risks.append(_overflows(kind, function, operands, result))
+            return result
         if kind == "zero":
             return self._zeros(function(*operands))
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
         result = function(*operands)
-        if kind in ("sum", "mean", "factored") and all(map(is_whole, operands)) and _sum_fits(
-                operands, result):
+        if kind == "mix":
+            return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
+        self.sums += 1
+        # Shaken operands may be infinite, which is certain; so what was a risk before stays one.
+        before = self.risks[self.sums - 1] if self.sums <= len(self.risks) else False
+        risk = before | _overflows(kind, function, operands, result)
+        if kind != "var" and all(map(is_whole, operands)) and _sum_fits(operands, result):
             return result if kind != "mean" else self.shake(result, ulp)
         if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
             return np.full_like(result, np.nan if self.mode else 0)
-        longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
-        if kind != "mix":  # sums of many: both sides may add them up in any order
-            ulp += int(longest ** 0.5)
+        # Sums of many: both sides may add them up in any order.
+        ulp += int(_terms(operands, result) ** 0.5)
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
-        if kind == "mix":
-            return shaken
-        risk = _overflows(np.sum if kind == "var" else function, operands,
-                          np.asarray(result).dtype, longest if kind == "mean" else 1)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
@@ -129,15 +138,28 @@ def is_whole(x: Any) -> bool:
     return x.dtype.kind != "f" or bool(np.all(np.isfinite(x)) and np.all(x == np.rint(x)))
 
 
-def _overflows(function: Callable[..., Any], operands: Sequence[Any], dtype: np.dtype[Any],
-               terms: float) -> Any:
-    """Where a sum may be infinite on the way, in one order or another: what it is then depends on
-    the order, as inf - inf is NaN."""
+def _terms(operands: Sequence[Any], result: Any) -> float:
+    """At least so many numbers are added up for each element."""
+    return float(max(np.size(x) for x in operands) / max(np.size(result), 1))
+
+
+def _overflows(kind: str, function: Callable[..., Any], operands: Sequence[Any],
+               result: Any) -> Any:
+    """Where a sum or a term of it may be infinite on the way, in one order or another: what it is
+    then depends on the order, as inf - inf is NaN."""
+    dtype = np.asarray(result).dtype
     if dtype.kind != "f":
         return np.zeros((), bool)
-    parts = [np.abs(np.nan_to_num(np.asarray(x, np.longdouble), posinf=0, neginf=0))
-             for x in operands]
-    return function(*parts) * np.longdouble(max(terms, 1)) > np.finfo(dtype).max
+    wide: Any = np.float64 if dtype.itemsize < 8 else np.longdouble
+    parts = [np.abs(np.nan_to_num(np.asarray(x, wide), posinf=0, neginf=0)) for x in operands]
+    terms = max(_terms(operands, result), 1) if kind == "mean" else 1
+    most = np.longdouble(max(map(np.size, parts), default=0)) * terms
+    for part in parts:
+        most *= np.max(part, initial=0)
+    if most < np.finfo(dtype).max:
+        return np.zeros((), bool)
+    total = np.sum if kind == "var" else function
+    return total(*parts) * np.longdouble(terms) > np.finfo(dtype).max
 
 
 def _sum_fits(operands: Sequence[Any], result: Any) -> bool:
