@@ -17,18 +17,13 @@ from dataclasses import dataclass
 from ..ir.types import DTYPES
 from .llvm_pool import Emitted, ImportTable
 from .llvm_support import (
-    ALIGNED,
-    C_ORDER,
     FORMAT,
-    HAS_GIVEN,
     HEADER,
     KINDS,
     MAX_RANK,
-    MAY_ALIAS,
     RELEASE_GIL,
     SINGLE,
     SLOTS,
-    WRITEABLE,
     dim_word,
     element,
 )
@@ -52,20 +47,18 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """A result; a ``given`` one is a trailing argument that is written to and not returned."""
+    """A result."""
 
     dtype: str
     shape: tuple[Dim, ...]
-    given: bool = False
 
 
 @dataclass(frozen=True)
 class EntrySpec:
     """What the entry of program ``name`` checks and makes.
 
-    ``arena`` is a number of bytes, or None to ask ``i64 @{name}_arena(ptr dims)``. With
-    ``may_alias`` destinations may overlap inputs (never each other). ``release_gil`` costs some
-    30 ns, so leave it off for tiny programs.
+    ``arena`` is a number of bytes, or None to ask ``i64 @{name}_arena(ptr dims)``.
+    ``release_gil`` costs some 30 ns, so leave it off for tiny programs.
     """
 
     name: str
@@ -75,12 +68,10 @@ class EntrySpec:
     single: bool = False
     arena: int | None = 0
     release_gil: bool = False
-    may_alias: bool = False
 
     def __post_init__(self) -> None:
-        returned = sum(not output.given for output in self.outputs)
-        if self.single and returned != 1:
-            raise ValueError(f"{self.name}: single, but {returned} results are returned")
+        if self.single and len(self.outputs) != 1:
+            raise ValueError(f"{self.name}: single, but there are {len(self.outputs)} results")
         for spec in self.inputs:
             if spec.kind != "array" and _SCALARS.get(spec.kind) != spec.dtype:
                 raise ValueError(f"{self.name}: no {spec.kind} argument is passed as {spec.dtype}")
@@ -122,7 +113,7 @@ def emit_entry(spec: EntrySpec) -> Emitted:
 
 
 class _Rows:
-    """The words of ``@{name}_entry``; rows are those of inputs, destinations, results."""
+    """The words of ``@{name}_entry``; rows are those of inputs, then results."""
 
     def __init__(self, spec: EntrySpec, table: ImportTable) -> None:
         self.spec = spec
@@ -130,21 +121,17 @@ class _Rows:
         self.words: list[int] = []
         self.bound: set[str] = set()
         self.expressions: list[Callable[[FunctionText, dict[str, str]], str]] = []
-        outputs = list(enumerate(spec.outputs, len(spec.inputs)))
-        for place, item in enumerate(spec.inputs):
-            self.add(place, KINDS[item.kind], item.dtype, item.shape, C_ORDER | ALIGNED)
-        for place, output in sorted(outputs, key=lambda pair: not pair[1].given):
-            flags = C_ORDER | ALIGNED | WRITEABLE
-            self.add(place, KINDS["array"], output.dtype, output.shape, flags)
+        for item in spec.inputs:
+            self.add(KINDS[item.kind], item.dtype, item.shape)
+        for output in spec.outputs:
+            self.add(KINDS["array"], output.dtype, output.shape)
         self.sizes = self.write_sizes() if self.expressions else None
 
-    def add(
-        self, place: int, kind: int, dtype: str, shape: Iterable[Dim], flags: int
-    ) -> None:
+    def add(self, kind: int, dtype: str, shape: Iterable[Dim]) -> None:
         dims = [self.dim(dim) for dim in shape]
         slot = self.table.offset(f"dtype.{dtype}")
         size = DTYPES[dtype].itemsize
-        row = [kind, place, slot, _TWINS.get(dtype, -1), flags, len(dims), size]
+        row = [kind, slot, _TWINS.get(dtype, -1), len(dims), size]
         self.words += row + dims
 
     def dim(self, dim: Dim) -> int:
@@ -160,21 +147,12 @@ class _Rows:
 
     def header(self) -> list[str]:
         spec, name = self.spec, self.spec.name
-        given = sum(output.given for output in spec.outputs)
-        flags = (
-            SINGLE * spec.single
-            | RELEASE_GIL * spec.release_gil
-            | MAY_ALIAS * spec.may_alias
-            | HAS_GIVEN * (given > 0)
-        )
         numbers = {
-            "arguments": len(spec.inputs) + given,
             "inputs": len(spec.inputs),
-            "results": len(spec.outputs) - given,
-            "pointers": len(spec.inputs) + len(spec.outputs),
+            "results": len(spec.outputs),
             "symbols": len(spec.symbols),
             "dims": len(spec.symbols) + len(self.expressions),
-            "flags": flags,
+            "flags": SINGLE * spec.single | RELEASE_GIL * spec.release_gil,
             "arena": -1 if spec.arena is None else spec.arena,
         }
         addresses = {

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
 from ..ir.kernel import Kernel
-from ..ir.plan import MISFIT, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
+from ..ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
 from .cost import kernel_work
 from .llvm_dims import argument_sizes, emit_dim, symbols_from
 from .llvm_emit import emit_kernel
@@ -28,7 +28,6 @@ from .target import Target
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
 PARALLEL_WORK = 1 << 18
-_RANGE = 1 << 60  # of sizes in bytes: more than any machine has
 
 
 def emit_program(
@@ -107,7 +106,7 @@ def _fits(plan: Plan, symbols: Sequence[str]) -> FunctionText:
 
 def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
     """Return if a size could overflow. The sum of all their terms, each at its largest, is taken in
-    floating point, where it cannot; below 2**60 every size is exact, on the way to it, too."""
+    floating point, where it cannot; below MOST_BYTES every size is exact, on the way to it, too."""
     sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
     for kernel in plan.kernels.values():
         sizes += [param.type.nbytes for param in kernel.params]
@@ -119,7 +118,7 @@ def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
             if monomial:
                 largest[monomial] = max(largest.get(monomial, 0), abs(scale))
     total = _magnitude(f, Expr(tuple(largest.items())), dims) if largest else "0.0"
-    _return_if(f, f(f"fcmp ogt double {total}, {float(_RANGE):e}"), NO_MEMORY)
+    _return_if(f, f(f"fcmp ogt double {total}, {float(MOST_BYTES):e}"), NO_MEMORY)
 
 
 def _magnitude(f: FunctionText, dim: Dim, dims: Mapping[str, str]) -> str:

@@ -20,14 +20,14 @@ from types import MappingProxyType
 from .llvm_pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 from .llvm_text import FunctionText
 
-FORMAT = 1  # of header and rows; a program and a support of different formats never meet
-HEADER = ("arguments", "inputs", "results", "pointers", "symbols", "dims", "flags", "arena",
-          "program", "arena_of", "sizes_of")  # of a program's constants, eight bytes each
-ROW = ("kind", "place", "dtype", "twin", "flags", "rank", "item")  # then the dims, see `dim_word`
+FORMAT = 2  # of header and rows; a program and a support of different formats never meet
+HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
+          "sizes_of")  # of a program's constants, eight bytes each
+ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({"array": 0, "float": 1, "int": 2, "bool": 3})
-SINGLE, RELEASE_GIL, MAY_ALIAS, HAS_GIVEN = 1, 2, 4, 8  # the header's flags
+SINGLE, RELEASE_GIL = 1, 2  # the header's flags
 SLOTS = ("weft_entry", "threads", "spare")  # the first imports of a program; then its dtypes
-C_ORDER, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # NumPy's array flags
+_DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
     "object.type": 8,
@@ -63,7 +63,6 @@ def emit_support() -> Emitted:
     functions = (
         _entry(table),
         _arguments(table),
-        _overlap(),
         _results(),
         _new_array(table),
         _run(table),
@@ -129,27 +128,20 @@ def _entry(table: ImportTable) -> FunctionText:
     """All of a call: check, allocate, run, return."""
     f = _function("ptr", "weft_entry", "ptr args", "i64 nargs", "ptr kwnames", "ptr constants",
                   "ptr table", linkage="")
-    _guard(f, f(f"icmp eq i64 %nargs, {_header(f, 'arguments')}"))
+    inputs, count = _header(f, "inputs"), _header(f, "results")
+    _guard(f, f(f"icmp eq i64 %nargs, {inputs}"))
     _guard(f, f("icmp eq ptr %kwnames, null"))
-    pointers = f(f"alloca ptr, i64 {_header(f, 'pointers')}, align 8")
+    pointers = f(f"alloca ptr, i64 {f(f'add i64 {inputs}, {count}')}, align 8")
     dims = f(f"alloca i64, i64 {_header(f, 'dims')}, align 8")
     slots = f("alloca i64, i64 %nargs, align 8")
-    inputs, count = _header(f, "inputs"), _header(f, "results")
     results = f(f"alloca ptr, i64 {count}, align 8")
     memory = f"ptr {pointers}, ptr {dims}, ptr {slots}, ptr %table"
     first = element(f, "i64", "%constants", len(HEADER))
-    given = f(f"call ptr @weft_arguments(ptr %args, i64 0, i64 {inputs}, ptr {first}, {memory})")
-    _guard(f, f(f"icmp ne ptr {given}, null"))
+    rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, {memory})")
+    _guard(f, f(f"icmp ne ptr {rows}, null"))
     _evaluate_sizes(f, dims)
-    new = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, i64 %nargs, ptr {given}, {memory})")
-    _guard(f, f(f"icmp ne ptr {new}, null"))
-    written, apart = f.fresh("written"), f.fresh("apart")
-    f.branch(_flag(f, HAS_GIVEN), written, apart)
-    f.place(written)
-    common = f(f"call i1 @weft_overlap(ptr %args, i64 %nargs, ptr %constants, ptr {pointers})")
-    f.branch(common, "miss", apart)
-    f.place(apart)
-    made = f(f"call i64 @weft_results(i64 {count}, ptr {new}, ptr {pointers}, ptr {dims}, "
+    data = element(f, "ptr", pointers, inputs)
+    made = f(f"call i64 @weft_results(i64 {count}, ptr {rows}, ptr {data}, ptr {dims}, "
              f"ptr {results}, ptr %table)")
     _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
     status = f(f"call i32 @weft_run(ptr %constants, ptr {pointers}, ptr {dims}, ptr %table)")
@@ -190,17 +182,17 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
 
 
 def _arguments(table: ImportTable) -> FunctionText:
-    """Check arguments ``start`` to ``stop`` by their rows and note where their data lies.
+    """Check ``count`` arguments by their rows and note where their data lies.
 
     Returns the row after theirs, or null for a miss.
     """
-    f = _function("ptr", "weft_arguments", "ptr args", "i64 start", "i64 stop", "ptr row",
-                  "ptr pointers", "ptr dims", "ptr slots", "ptr table")
-    with f.carried_loop("%start", "%stop", 1, [("ptr", "%row")]) as loop:
+    f = _function("ptr", "weft_arguments", "ptr args", "i64 count", "ptr row", "ptr pointers",
+                  "ptr dims", "ptr slots", "ptr table")
+    with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
         (row,), value = loop.values, _at(f, "ptr", "%args", loop.index)
         slot = element(f, "i64", "%slots", loop.index)
         type_ = _field(f, "ptr", value, "object.type")
-        rank, place = _row(f, row, "rank"), element(f, "ptr", "%pointers", _row(f, row, "place"))
+        rank, place = _row(f, row, "rank"), element(f, "ptr", "%pointers", loop.index)
         cases = " ".join(f"i64 {KINDS[kind]}, label %{kind}" for kind in ("float", "int", "bool"))
         f.do(f"switch i64 {_row(f, row, 'kind')}, label %array [ {cases} ]")
         f.place("array")
@@ -234,10 +226,9 @@ def _check_array(f: FunctionText, array: str, row: str, rank: str) -> None:
     native = f(f"icmp ne i8 {_field(f, 'i8', descr, 'descr.byteorder')}, {ord('>')}")
     f.branch(f(f"and i1 {native}, {f(f'or i1 {same}, {twin}')}"), "typed", "miss")
     f.place("typed")
-    flags = f(f"trunc i64 {_row(f, row, 'flags')} to i32")
-    masked = f(f"and i32 {_field(f, 'i32', array, 'array.flags')}, {flags}")
+    masked = f(f"and i32 {_field(f, 'i32', array, 'array.flags')}, {_DENSE}")
     nd = f(f"sext i32 {_field(f, 'i32', array, 'array.nd')} to i64")
-    dense, ranked = f(f"icmp eq i32 {masked}, {flags}"), f(f"icmp eq i64 {nd}, {rank}")
+    dense, ranked = f(f"icmp eq i32 {masked}, {_DENSE}"), f(f"icmp eq i64 {nd}, {rank}")
     _guard(f, f(f"and i1 {dense}, {ranked}"))
     sizes = _field(f, "ptr", array, "array.dims")
     words = element(f, "i64", row, len(ROW))
@@ -279,43 +270,6 @@ def _read_scalar(
     f.do(f"store i64 {number}, ptr {slot}")
 
 
-def _overlap() -> FunctionText:
-    """Whether a destination shares memory with an earlier one or (unless allowed) an input."""
-    f = _function("i1", "weft_overlap", "ptr args", "i64 nargs", "ptr constants", "ptr pointers")
-    starts, ends = (f("alloca ptr, i64 %nargs, align 8") for _ in range(2))
-    first = element(f, "i64", "%constants", len(HEADER))
-    with f.carried_loop("0", "%nargs", 1, [("ptr", first)]) as loop:
-        (row,), i = loop.values, loop.index
-        rank, item = _row(f, row, "rank"), _row(f, row, "item")
-        array = f(f"icmp eq i64 {_row(f, row, 'kind')}, {KINDS['array']}")
-        start = _at(f, "ptr", "%pointers", _row(f, row, "place"))
-        sizes = f.fresh("sizes")
-        f.do(f"store ptr {start}, ptr {element(f, 'ptr', starts, i)}")
-        f.do(f"store ptr {start}, ptr {element(f, 'ptr', ends, i)}")
-        f.branch(array, sizes, "next")
-        f.place(sizes)
-        dims = _field(f, "ptr", _at(f, "ptr", "%args", i), "array.dims")
-        with f.carried_loop("0", rank, 1, [("i64", item)]) as product:
-            product.next = [f(f"mul i64 {product.values[0]}, {_at(f, 'i64', dims, product.index)}")]
-        end = element(f, "i8", start, product.results[0])
-        f.do(f"store ptr {end}, ptr {element(f, 'ptr', ends, i)}")
-        f.jump("next")
-        f.place("next")
-        loop.next = [_next(f, row, rank)]
-    inputs = _header(f, "inputs")
-    begin = f(f"select i1 {_flag(f, MAY_ALIAS)}, i64 {inputs}, i64 0")
-    with f.loop(inputs, "%nargs") as i:
-        start, end = _at(f, "ptr", starts, i), _at(f, "ptr", ends, i)
-        with f.loop(begin, i) as j:
-            before = f(f"icmp ule ptr {end}, {_at(f, 'ptr', starts, j)}")
-            after = f(f"icmp ule ptr {_at(f, 'ptr', ends, j)}, {start}")
-            _guard(f, f(f"or i1 {before}, {after}"), "common")
-    f.ret("i1 false")
-    f.place("common")
-    f.ret("i1 true")
-    return f
-
-
 def _results() -> FunctionText:
     """Allocate ``count`` results by their rows; return how many there was memory for."""
     f = _function("i64", "weft_results", "i64 count", "ptr row", "ptr pointers", "ptr dims",
@@ -346,7 +300,7 @@ def _results() -> FunctionText:
         f.ret(f"i64 {i}")
         f.place(there)
         f.do(f"store ptr {made}, ptr {element(f, 'ptr', '%results', i)}")
-        place = element(f, "ptr", "%pointers", _row(f, row, "place"))
+        place = element(f, "ptr", "%pointers", i)
         f.do(f"store ptr {_field(f, 'ptr', made, 'array.data')}, ptr {place}")
         loop.next = [_next(f, row, rank)]
     f.ret("i64 %count")

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ir.diagnose import Error
 from . import tree
+from .boundary import boundary, leave
 from .methods import ArrayMethods
 
 if TYPE_CHECKING:
@@ -56,7 +58,11 @@ class Bound:
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*self.given, *args, **kwargs)
+        try:
+            return self.function(*self.given, *args, **kwargs)
+        except Error as problem:
+            leave(problem)
+            raise
 
     def __getattr__(self, name: str) -> Any:
         """All that does not depend on the object: names, ``signatures``, ``clear_cache()``."""
@@ -69,6 +75,10 @@ class Bound:
         return (isinstance(other, Bound) and self.function is other.function
                 and self.__self__ is other.__self__)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As Python's methods: the method of that name of a copy of the object."""
+        return getattr, (self.__self__, self.function.__name__)
+
     def __hash__(self) -> int:
         return hash((id(self.function), id(self.__self__)))
 
@@ -78,14 +88,17 @@ class Bound:
         method: Callable[..., Any] = functools.partial(self.function.py_func, *self.given)
         return method if self.given else self.function.py_func
 
+    @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """See ``Function.trace``."""
         return self.function.trace(*self.given, *args, **kwargs)
 
+    @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """See ``Function.lower``; the program takes the arguments that the method takes."""
         return self.function.lower_with(self.given, args, kwargs)
 
+    @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """See ``Function.eval_shape``."""
         return self.function.eval_shape(*self.given, *args, **kwargs)

@@ -4,7 +4,8 @@
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
     weft run graph.ir
 
-Exit status 1: the program that is compiled has an error. 2: the command has one.
+Exit status 1: the program that is compiled has an error. 2: the command has one. Either is said
+in a few lines on stderr; ``WEFT_TRACEBACK=full`` shows where the user's own code raised what.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ import difflib
 import importlib.util
 import inspect
 import json
+import os
 import re
 import sys
-from collections.abc import Sequence
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
+from ..ir.diagnose import Error
 from ..ir.graph import Graph
 from ..ir.interp import run_graph
 from ..ir.parser import parse
@@ -36,6 +40,7 @@ from .compile import Function, compile, export
 from .oracle import example_array
 from .pipeline import STAGES, Options, Stages
 from .program import make_program
+from .source import is_internal
 from .variable import Variable
 
 
@@ -47,29 +52,38 @@ def load_function(spec: str) -> Function[..., Any]:
     """The function that ``FILE.py:FUNCTION`` names; a plain one is compiled with defaults.
 
     The file becomes a module of a name of its own, whatever the file is called, and its folder
-    comes last in the path: json.py takes nothing from who imports json. Raises W301 when there is
-    no such file or function.
+    comes last in the path: json.py takes nothing from who imports json. Raises UsageError when
+    there is no such file or function, and what the file raises.
     """
     file, _, name = spec.rpartition(":")
+    if not name or not file:
+        raise UsageError(f"{spec} names no function: write FILE.py:FUNCTION")
     path = Path(file)
-    if not name or not path.is_file():
-        raise error("W301", f"no file for {spec!r}", hint="write FILE.py:FUNCTION")
+    if not path.is_file():
+        raise UsageError(f"there is no file {file}")
     module_name = f"weft_file_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     if module_spec is None or module_spec.loader is None:
-        raise error("W301", f"{file} is no Python file", hint="write FILE.py:FUNCTION")
+        raise UsageError(f"{file} is no Python file: write FILE.py:FUNCTION")
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module  # where dataclasses and pickle look for it
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    module_spec.loader.exec_module(module)
+    try:
+        module_spec.loader.exec_module(module)
+    except SyntaxError as problem:
+        problem.filename = problem.filename or file  # not known of a file that is no text at all
+        raise
+    except SystemExit as problem:
+        raise UsageError(f"{file} exits while it is imported (SystemExit: {problem}); put what it "
+                         "runs below: if __name__ == '__main__'") from None
     found = getattr(module, name, None)
     if not callable(found):
         functions = [key for key, value in vars(module).items() if callable(value)]
         close = difflib.get_close_matches(name, functions, 1)
-        raise error("W301", f"{file} has no function {name!r}",
-                    hint=f"did you mean {close[0]}?" if close else "")
+        raise UsageError(f"{file} has no function {name!r}"
+                         + (f"; did you mean {close[0]}?" if close else ""))
     return found if isinstance(found, Function) else compile(found)
 
 
@@ -81,22 +95,36 @@ def read_argument(text: str) -> Any:
     >>> read_argument("f32[b,784]"), read_argument("0.5")
     ('f32[b,784]', 0.5)
     """
+    value = _literal(text)
+    for found in _texts(value):
+        if "[" in found:
+            try:
+                parse_type(found)
+            except ValueError as problem:
+                raise UsageError(f"--args: {problem}") from None
+    return value
+
+
+def _literal(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
         pass
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if text.lstrip()[:1] in ("{", "(", "["):
             raise UsageError(f"--args: {text} is no nest of types; write such as "
                              """'{"w": "f32[1,64]", "b": "f32[64]"}'""") from None
-    if "[" in text:
-        try:
-            parse_type(text)
-        except ValueError as problem:
-            raise UsageError(f"--args: {problem}") from None
     return text
+
+
+def _texts(nest: Any) -> Iterator[str]:
+    if isinstance(nest, str):
+        yield nest
+    elif isinstance(nest, (dict, list, tuple)):
+        for item in nest.values() if isinstance(nest, dict) else nest:
+            yield from _texts(item)
 
 
 def read_arguments(function: Function[..., Any], texts: Sequence[str]) -> list[Any]:
@@ -152,6 +180,8 @@ def run(options: argparse.Namespace) -> None:
         text = Path(options.file).read_text(encoding="utf-8")
     except OSError as problem:
         raise UsageError(f"cannot read {options.file}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {options.file}: it is no text") from None
     graphs = [item for item in _items(text, options.file) if isinstance(item, Graph)]
     if not graphs:
         raise UsageError(f"{options.file} {_NO_GRAPH}")
@@ -249,12 +279,53 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         options.action(options)
+        sys.stdout.flush()
     except UsageError as problem:
-        print(f"weft: {problem}", file=sys.stderr)
-        return 2
+        return _fail(f"weft: {problem}", 2)
     except Error as problem:
-        print(problem, file=sys.stderr)
-        return 1
+        # A value of the command itself was wrong: the line that started it says nothing.
+        command = os.path.abspath(sys.argv[0])
+        problem.locs = tuple(loc for loc in problem.locs if os.path.abspath(loc.file) != command)
+        return _fail(str(problem), 1)
     except BrokenPipeError:
         return 0
+    except Exception as problem:
+        told = _told(problem)
+        if told is None or os.environ.get("WEFT_TRACEBACK") == "full":
+            raise
+        return _fail(f"weft: {told[0]}", told[1])
     return 0
+
+
+def _fail(message: str, status: int) -> int:
+    print(message, file=sys.stderr)
+    return status
+
+
+def _told(problem: Exception) -> tuple[str, int] | None:
+    """An exception that is no error of Weft's in one line, with the line of the user's code that
+    raised it, and the status; None for a defect of Weft."""
+    text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
+    first = next(iter(text.splitlines()), "")
+    place = _raised_at(problem)
+    if place:
+        return f"{place}: {type(problem).__name__}: {first}", 1
+    if isinstance(problem, OSError):
+        return ": ".join(str(part) for part in (problem.filename, problem.strerror) if part), 2
+    return (f"out of memory: {first}", 1) if isinstance(problem, MemoryError) else None
+
+
+def _raised_at(problem: Exception) -> str:
+    """Where the user's code raised an exception, by itself or in a library; empty if it was Weft,
+    which raises no more than Python does where there is no such attribute or argument."""
+    if isinstance(problem, SyntaxError) and problem.filename:
+        return f"{problem.filename}:{problem.lineno or 1}"
+    package, standard = __name__.partition(".")[0], sysconfig.get_paths()["stdlib"]
+    for frame, line in reversed(list(traceback.walk_tb(problem.__traceback__))):
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if frame.f_globals.get("__name__", "").partition(".")[0] == package:
+            if not isinstance(problem, (AttributeError, TypeError)) or name == "main":
+                return ""
+        elif not (is_internal(frame) or file.startswith(("<", standard)) or "-packages" in file):
+            return f"{file}:{line}" + (f" in {name}" if name != "<module>" else "")
+    return ""

@@ -14,40 +14,36 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from ..ir.diagnose import Error, ShapeError, error
-from ..ir.interp import run_graph
 from ..ir.types import Device, TensorType
-from ..runtime.executor import Program, Source
-from ..runtime.state import Writer
 from . import tree
 from .bound import Bound, WeakMethod, is_argument
 from .boundary import boundary, leave
 from .collector import paused_collector
 from .context import TraceContext, context_for
-from .exact import immutable
 from .export import ExportJob, write_artifact
-from .pipeline import Options, Stages
+from .pipeline import Options
 from .program import make_program
 from .scope import ACTIVE
 from .source import user_loc
 from .spec import Spec
+from .specialisation import Specialisation, difference, stages_of, verified
 from .stages import Lowered
-from .trace import Signature, Traced, is_default, trace_function
+from .trace import Signature, Traced, trace_function
 from .variable import Variable
-from .ways import avoiding, miss, without
+from .ways import miss
 
 P = ParamSpec("P")
 R = TypeVar("R")
 OnRecompile = Literal["warn", "silent", "error"]
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
-_KINDS = {"f64": "float", "i64": "int", "bool": "bool"}
 _ALIASES = 4096  # raw argument kinds remembered for one function
 _WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
@@ -61,67 +57,6 @@ class CacheInfo(NamedTuple):
 
     specialisations: int
     milliseconds: float
-
-
-@dataclass(eq=False)
-class Specialisation:
-    """A function compiled for one kind of arguments."""
-
-    traced: Traced
-    stages: Stages
-    program: Program
-    names: tuple[str, ...]
-    types: tuple[tuple[str, TensorType], ...]
-    milliseconds: float
-    rivals: Sequence[tuple[int, Any]] = ()  # see Signature.rivals
-
-    def results(self, raw: Sequence[Any]) -> Any:
-        """Results as the function would return them: NumPy scalars for arrays without dims."""
-        return _results(self.traced, raw)
-
-    @functools.cached_property
-    def direct(self) -> Callable[..., Any] | None:
-        """The shortest way for calls whose arguments are arrays and numbers by position.
-
-        Native code itself, where it takes and gives just what the function does; else the
-        executor. NotImplemented sends a call the long way.
-        """
-        traced = self.traced
-        arguments, keywords = traced.in_tree.children
-        ranks = [slot.type.rank for slot in self.program.plan.results]
-        out = traced.out_tree
-        plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
-            child.kind is None for child in out.children))
-        places = [at for at, child in enumerate(arguments.children) if child.kind is None]
-        fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
-                 if child.kind is type(None)
-                 or (child.kind is tree.Static and (is_default(child) or immutable(child.meta)))]
-        if (keywords.count or len(places) + len(fixed) < len(arguments.children)
-                or any(leaf.param is None for leaf in traced.leaves)):
-            return None
-        native = plain_out and all(ranks) and self.program.stateless
-        way = self.program.direct if native else _attempt_of(traced, self.program)
-        if fixed:
-            way = without(fixed, places, way)
-        return avoiding(self.rivals, way) if self.rivals else way
-
-
-def _results(traced: Traced, raw: Sequence[Any]) -> Any:
-    kinds = traced.out_kinds
-    if len(raw) != len(kinds):
-        raise AssertionError("the program has other results than its function")
-    leaves = [value.item() if kind == "number" else value[()] if value.ndim == 0 else value
-              for value, kind in zip(raw, kinds, strict=True)]
-    return tree.unflatten(traced.out_tree, leaves)
-
-
-def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
-    """The executor as a function, which does not hold the specialisation that keeps it."""
-    def attempt(*args: Any) -> Any:
-        raw = program.attempt(*args)
-        return raw if raw is NotImplemented else _results(traced, raw)
-
-    return attempt
 
 
 class Function(Generic[P, R]):
@@ -171,6 +106,10 @@ class Function(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<weft.compile of {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        """Pickled by name and never copied, as Python's functions are."""
+        return self.__qualname__
 
     def _method(self, instance: Any) -> Bound:
         found = self._methods.get(id(instance))
@@ -246,10 +185,9 @@ class Function(Generic[P, R]):
             if len(aliases) >= _ALIASES:
                 aliases.clear()
             aliases[key] = found
-        given = [leaf for leaf, entry in zip(leaves, found.traced.leaves, strict=True)
-                 if entry.param is not None]
+        given = found.traced.given(leaves)
         if self.options.verify:
-            return _verified(found, given)
+            return verified(found, given)
         raw = found.program.run(given)
         way = found.direct
         if way is not None and way not in self._ways:
@@ -257,7 +195,7 @@ class Function(Generic[P, R]):
                 if aliases is self._aliases:  # else the cache was cleared meanwhile
                     self._ways = (way, *self._ways[:_WAYS - 1])
                     self._direct = way
-        return found.results(raw)
+        return found.traced.results(raw)
 
     def _specialise(
         self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
@@ -275,8 +213,9 @@ class Function(Generic[P, R]):
                 return found
             start = time.perf_counter()
             if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self.__name__} would be compiled again: "
-                                    f"{self._difference(names, types)}", locs=user_loc(),
+                change = difference(self._made.values(), names, types)
+                raise error("W405", f"{self.__name__} would be compiled again: {change}",
+                            locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector():
                 traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
@@ -290,21 +229,6 @@ class Function(Generic[P, R]):
             self._made[key] = made
             return made
 
-    def _difference(self, names: Sequence[str], types: Sequence[tuple[str, TensorType]]) -> str:
-        """What tells these arguments from those of the most similar specialisation."""
-        best: list[str] | None = None
-        for other in self._made.values():
-            if list(other.names) != list(names):
-                continue
-            parts = [part for name, (kind, type_), (old_kind, old)
-                     in zip(names, types, other.types, strict=True)
-                     for part in _changes(name, kind, type_, old_kind, old)]
-            if best is None or len(parts) < len(best):
-                best = parts
-        if best is None:
-            return "the arguments have another structure"
-        return "; ".join(best[:3]) or "a static argument or variable is another"
-
     def _warn(
         self, names: Sequence[str], types: Sequence[tuple[str, TensorType]], spent: float
     ) -> None:
@@ -314,10 +238,10 @@ class Function(Generic[P, R]):
         package = __name__.partition(".")[0]
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
+        change = difference(self._made.values(), names, types)
         warnings.warn(
-            f"{self.__name__} recompiled ({spent:.0f} ms): "
-            f"{self._difference(names, types)}{where}; see weft.compile(dynamic=...)",
-            RecompileWarning, stacklevel=level)
+            f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; "
+            "see weft.compile(dynamic=...)", RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 
@@ -348,7 +272,6 @@ class Function(Generic[P, R]):
 
         def compile_now() -> Callable[..., Any]:
             program = make_program(stages, sources, traced.variables)
-            made = Specialisation(traced, stages, program, (), (), 0.0)
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 args = (*first, *args)
@@ -359,9 +282,7 @@ class Function(Generic[P, R]):
                 except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
                                         "the function was lowered for", locs=user_loc()) from None
-                given = [leaf for leaf, entry in zip(leaves, traced.leaves, strict=True)
-                         if entry.param is not None]
-                return made.results(program.run(given))
+                return traced.results(program.run(traced.given(leaves)))
 
             return call
 
@@ -384,9 +305,7 @@ class Function(Generic[P, R]):
     @property
     def signatures(self) -> list[dict[str, str]]:
         """The argument types of each specialisation, in the order they were made."""
-        return [{name: f"{type_}" if kind != "number" else f"{_KINDS[type_.dtype.name]}"
-                 for name, (kind, type_) in zip(made.names, made.types, strict=True)}
-                for made in self._specialisations()]
+        return [made.signature() for made in self._specialisations()]
 
     def explain(self) -> str:
         """A table of the specialisations: types, compile time, kernels, and why each was made."""
@@ -434,58 +353,6 @@ def _kind_of(leaf: Any) -> Any:
     if isinstance(leaf, Variable):
         return id(leaf)
     return type(leaf)
-
-
-def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:
-    if (kind, new) == (old_kind, old):
-        return []
-    if kind != old_kind:
-        return [f"{name} was a {old_kind}, is a {kind}"]
-    if new.dtype != old.dtype:
-        return [f"{name}.dtype {old.dtype} -> {new.dtype}"]
-    if new.rank != old.rank:
-        return [f"{name}.ndim {old.rank} -> {new.rank}"]
-    return [f"{name}.shape[{axis}] {a} -> {z}"
-            for axis, (a, z) in enumerate(zip(old.shape, new.shape, strict=True)) if a != z]
-
-
-def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
-    """The pipeline for a traced function, and where the parameters of its graph come from."""
-    captured = {capture.param: capture.array for capture in traced.captures}
-    positions = {entry.param: at for at, entry in enumerate(
-        entry for entry in traced.leaves if entry.param is not None)}
-    kinds = {entry.param: _KINDS[entry.type.dtype.name] for entry in traced.leaves
-             if entry.kind == "number"}
-    params = traced.graph.params
-    sources: list[Source] = [captured[param] if param in captured else positions[param]
-                             for param in params]
-    single = traced.out_tree.kind is None
-    stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
-                    single)
-    return stages, sources
-
-
-def _verified(made: Specialisation, given: Sequence[Any]) -> Any:
-    """Run the interpreter on the same graph first; raise W601 where native code differs."""
-    traced = made.traced
-    arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
-
-    def both() -> tuple[Sequence[Any], Sequence[Any]]:
-        state = {name: variable.value for name, variable in traced.variables.items()}
-        return run_graph(traced.graph, arrays, state), made.program.run(given)
-
-    # As a writer of all its variables, so that both runs see the same values.
-    wanted, raw = Writer(variable.cell for variable in traced.variables.values()).run(both)
-    for at, (got, want) in enumerate(zip(raw, wanted, strict=True)):
-        tolerance = 1e-4 if got.dtype.itemsize == 4 else 1e-9
-        if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
-            value = traced.graph.results[at]
-            locs = value.node.locs if value.node is not None else ()
-            with np.errstate(invalid="ignore"):
-                worst = np.unravel_index(np.nanargmax(np.abs(got - want)), got.shape)
-            raise error("W601", f"native code gives {got[worst]} for {value.name}{list(worst)}, "
-                                f"the interpreter {want[worst]}", locs=locs)
-    return made.results(raw)
 
 
 @overload

@@ -438,9 +438,14 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
         if ctx is None:
             return function(*args, **options)
 
+        def operand(x: Any) -> Any:
+            # One integer without dims is an axis or a size.
+            return x if isinstance(x, np.ndarray) and x.ndim == 0 and (
+                x.dtype.kind in "iu") else ctx.captured(x)
+
         def record(*args: Any, **options: Any) -> Any:
-            return function(*map(ctx.captured, args),
-                            **{name: ctx.captured(x) for name, x in options.items()})
+            return function(*map(operand, args),
+                            **{name: operand(x) for name, x in options.items()})
 
         return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
 

@@ -13,7 +13,6 @@ import numpy as np
 from ..ir.interp import run_graph
 from ..ir.op import Effect
 from ..runtime.state import Writer, commit, cut
-from . import tree
 from .trace import Signature, Traced, trace_function
 
 
@@ -29,8 +28,9 @@ def run_eagerly(
 def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
     """The result of a traced function for the leaves of its arguments; variables it assigns
     change. Raises the error of the step, which then changes none."""
+    params = [entry for entry in traced.leaves if entry.param is not None]
     arrays = [np.asarray(leaf, entry.type.dtype.numpy)
-              for leaf, entry in zip(leaves, traced.leaves, strict=True) if entry.param is not None]
+              for leaf, entry in zip(traced.given(leaves), params, strict=True)]
     arrays += [capture.array for capture in traced.captures]
     cells = {name: variable.cell for name, variable in traced.variables.items()}
     written = {name: cells[name] for name in dict.fromkeys(
@@ -42,8 +42,4 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
         commit(list(written.values()), [np.array(state[name]) for name in written])
         return results
 
-    results = Writer(written.values()).run(step)
-    # NumPy's functions give scalars, not arrays without dims.
-    return tree.unflatten(traced.out_tree, [
-        array.item() if kind == "number" else array[()]
-        for array, kind in zip(results, traced.out_kinds, strict=True)])
+    return traced.results(Writer(written.values()).run(step))

@@ -12,7 +12,6 @@ A traced integer is an index array without dims.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from ..ir.sizes import involved, larger, nonnegative, smaller
 from ..ir.types import TensorType
 from .operand import (
     as_dim,
+    as_int,
     broadcast,
     cast,
     common_shape,
@@ -182,7 +182,7 @@ def _below(dim: Dim) -> Dim:
 def _span(item: slice, size: Dim, axis: int) -> Span:
     """A slice of an axis, clamped as in Python (``slice.indices``), also where sizes are symbolic:
     the count is never negative, whatever the sizes."""
-    step = 1 if item.step is None else operator.index(item.step)
+    step = 1 if item.step is None else as_int(item.step, "slice step")
     if step == 0:
         raise error("W122", f"the slice step of axis {axis} is 0")
     given = [None if bound is None else as_dim(bound) for bound in (item.start, item.stop)]
@@ -220,8 +220,8 @@ def take_spans(x: Tracer, spans: Sequence[Span]) -> Tracer:
     return current().emit("slice", x, start=start, step=step, shape=shape)
 
 
-def getitem(x: Any, index: Any) -> Tracer:
-    """``x[index]``."""
+def getitem(x: Any, index: Any, uses: Dim = 1) -> Tracer:
+    """``x[index]``; index arrays whose values are known are checked if ``uses`` is not 0."""
     x = to_tracer(x)
     parsed = parse(x.type.shape, index)
     x = parsed.checked(x)
@@ -237,25 +237,33 @@ def getitem(x: Any, index: Any) -> Tracer:
     # Drop the axes of ints, so that only slices and index arrays are left.
     left = [axis for axis in range(len(spans)) if axis in sizes or axis in arrays]
     x = reshape(x, tuple(spans[axis].count for axis in left))
-    indices = index_operands(x.type.shape, {left.index(axis): a for axis, a in arrays.items()})
+    x, indices = index_operands(x, {left.index(axis): a for axis, a in arrays.items()}, uses)
     result = current().emit("gather", x, *indices.values(), axes=tuple(indices))
     return _arranged(result, parsed, indices[left.index(min(arrays))].type.shape, sizes)
 
 
-def index_operands(shape: tuple[Dim, ...], arrays: dict[int, Tracer]) -> dict[int, Tracer]:
-    """Index arrays of one dtype and shape; captured ones are checked against the axis now."""
+def index_operands(
+    x: Tracer, arrays: dict[int, Tracer], uses: Dim = 1
+) -> tuple[Tracer, dict[int, Tracer]]:
+    """Index arrays of one dtype and shape for axes of x; captured ones are checked before any step:
+    now (W122), or as soon as the size of the axis is known (W124)."""
     dims = common_shape(arrays.values())
     if len({a.dtype for a in arrays.values()}) > 1:
         arrays = {axis: cast(a, _INT) for axis, a in arrays.items()}
     known = {id(capture.param): capture.array for capture in current().captures}
     for axis, a in arrays.items():
-        array, size = known.get(id(a.value)), shape[axis]
-        if array is not None and isinstance(size, int) and array.size and not (
-                -size <= array.min() and array.max() < size):
-            raise error("W122", f"an index from {array.min()} to {array.max()} is out of range for "
-                                f"an axis with size {size}", types=[TensorType(a.type.dtype, dims)],
+        array, size = known.get(id(a.value)), x.type.shape[axis]
+        if array is None or not array.size or uses == 0:
+            continue
+        low, high = int(array.min()), int(array.max())
+        message = f"an index from {low} to {high} is out of range for an axis with size {size}"
+        if not isinstance(size, int):
+            least = tuple(larger(dim, -uses) for dim in (size + low, size - 1 - high))
+            x = required(x, x.type.shape, least=least, code="W124", message=message)
+        elif isinstance(uses, int) and not -size <= low <= high < size:
+            raise error("W122", message, types=[TensorType(a.type.dtype, dims)],
                         hint=f"indices run from {-size} to {size - 1}")
-    return {axis: broadcast(a, dims) for axis, a in arrays.items()}
+    return x, {axis: broadcast(a, dims) for axis, a in arrays.items()}
 
 
 def _arranged(

@@ -93,9 +93,10 @@ def check_leaks(made: Sequence[ref[Tracer]], function: Callable[..., Any]) -> No
         if not _alive(made):
             return
     alive = _alive(made)
+    ours = {id(alive), *(id(part) for tracer in alive for part in _views(tracer))}
     shown = 0
     for tracer in alive:
-        where = _holder(tracer, alive)
+        where = _holder(tracer, ours)
         if where and shown < _MOST_WARNINGS:
             shown += 1
             value = tracer._value
@@ -110,12 +111,20 @@ def _alive(made: Sequence[ref[Tracer]]) -> list[Tracer]:
     return [tracer for each in made if (tracer := each()) is not None]
 
 
-def _holder(tracer: Tracer, alive: list[Tracer]) -> str:
-    """Who holds a tracer, in words; '' if it is another tracer."""
-    parts = {id(part) for each in alive for part in (each.link, each.taken)}
+def _views(tracer: Tracer) -> Iterator[Any]:
+    """What a view holds the array by that it is of."""
+    if tracer.taken is not None:
+        yield from (tracer.taken, tracer.taken[1])
+    if tracer.link is not None:
+        yield tracer.link
+        for way in (tracer.link.follow, tracer.link.undo):
+            yield from way.__closure__ or ()
+
+
+def _holder(tracer: Tracer, ours: set[int]) -> str:
+    """Who holds a tracer, in words; '' if it is another tracer, or a part of one."""
     owners = [owner for owner in gc.get_referrers(tracer)
-              if owner is not alive and id(owner) not in parts
-              and not isinstance(owner, (FrameType, Tracer))]
+              if id(owner) not in ours and not isinstance(owner, (FrameType, Tracer))]
     for owner in owners:
         key = _key_of(tracer, owner)
         if isinstance(owner, dict):

@@ -50,7 +50,8 @@ def _function(function: Any) -> Callable[..., Any]:
 
 def _dims(args: tuple[Any, ...]) -> Any:
     """``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same."""
-    return args[0] if len(args) == 1 and np.ndim(args[0]) else args
+    one = len(args) == 1 and (isinstance(args[0], (tuple, list)) or np.ndim(args[0]))
+    return args[0] if one else args
 
 
 class ArrayMethods:

@@ -24,7 +24,7 @@ from .operand import (
     broadcast,
     cast,
     common_shape,
-    is_number,
+    fits_int64,
     is_weak,
     kind_of,
     result_dtype,
@@ -53,14 +53,10 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
     shape = common_shape((condition, x, y))
     dtype = result_dtype(x, y)
     mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
-    # Here NumPy converts Python integers as it converts arrays: they wrap around.
-    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and _is_int64(x) else x
-              for x in (x, y)]
+    # Here NumPy converts Python integers as it converts arrays, of int64 or uint64: they wrap round.
+    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and (
+        not isinstance(x, int) or fits_int64(x) or 0 < x < 1 << 64) else x for x in (x, y)]
     return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
-
-
-def _is_int64(x: Any) -> bool:
-    return not isinstance(x, int) or -(1 << 63) <= x < 1 << 63
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
@@ -249,7 +245,7 @@ class NumpyApi:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
         (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
         ctx: TraceContext = current()
-        numbers = is_weak(value) or (is_number(value) and not isinstance(value, np.generic))
+        numbers = is_weak(value)
         if isinstance(value, (list, tuple)):
             numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
         new = strong(to_tracer(value, variable.dtype if numbers else None))
@@ -293,7 +289,8 @@ class _Binding:
     def __init__(self, function: Callable[..., Any], found: Callable[..., Any]) -> None:
         signature = _signature(function) or _signature(found)
         assert signature is not None
-        self.signature, self.known = signature, _parameters(found)
+        self.signature = signature
+        self.known = _parameters(found) if not isinstance(found, np.ufunc) else {}
         parameters = signature.parameters.values()
         self.plain = bool(self.known) and not any(
             p.kind is p.VAR_POSITIONAL for p in parameters)

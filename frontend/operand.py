@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.diagnose import Error, error
 from ..ir.index import Dim, Expr, divide, product
 from ..ir.sizes import differ
 from ..ir.types import I64, DType, TensorType, as_dtype
@@ -83,6 +83,11 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, np.generic))
 
 
+def fits_int64(x: int) -> bool:
+    """True for a Python integer that an i64, which stands for traced ones, can hold."""
+    return -(1 << 63) <= x < 1 << 63
+
+
 def type_of(x: Any) -> TensorType:
     """The type an operand is shown with in errors."""
     return TensorType(as_dtype(result_dtype(x)), shape_of(x))
@@ -122,14 +127,30 @@ def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] 
         array = np.asarray(x, dtype)
         found = as_dtype(array.dtype)
     except OverflowError:
-        raise error("W131", f"Python integer {x} out of bounds for {dtype}",
-                    hint="use a number that fits, or give the array a wider dtype: "
-                         "x.astype(np.int64)") from None
+        raise too_large(x, dtype) from None
     except TypeError:
         raise error("W112", f"{x!r} cannot be traced") from None
     made = current().full(array.item(), found, shape)
     made.weak = weak
     return made
+
+
+def too_large(number: Any, dtype: Any) -> Error:
+    """The error of a Python integer that a dtype cannot hold."""
+    return error("W131", f"Python integer {number} out of bounds for {dtype}",
+                 hint="use a number that fits, or give the array a wider dtype: "
+                      "x.astype(np.int64)")
+
+
+def stored(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A number as NumPy stores it into an array of that dtype, where integers wrap around.
+
+    Raises RangeError (W131) for a Python integer beyond all of NumPy's.
+    """
+    try:
+        return np.asarray(number).astype(dtype)
+    except OverflowError:
+        raise too_large(number, dtype) from None
 
 
 def _sequence(items: Sequence[Any]) -> Tracer:

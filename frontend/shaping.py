@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.index import Dim
-from ..ir.sizes import differ, larger, smaller
+from ..ir.index import Dim, product
+from ..ir.sizes import differ, larger, nonnegative, smaller
 from .indexing import Span, as_number, getitem, take_spans
 from .operand import (
     Kind,
@@ -36,6 +36,7 @@ from .operand import (
     result_dtype,
     shape_of,
     spread,
+    stored,
     strong,
     to_tracer,
 )
@@ -51,7 +52,12 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
     if order not in ("C", "A", "K"):
         raise error("W113", f"order={order!r} is not supported", hint="transpose first")
     x = strong(a)
-    wanted = fill_shape(as_shape(shape), x.type.size)
+    given = as_shape(shape)
+    wanted = fill_shape(given, x.type.size)
+    if -1 in given and not nonnegative(known := product(d for d in given if d != -1) - 1):
+        x = required(x, x.type.shape, least=(known,), code="W103",
+                     message=f"cannot tell the -1 of ({', '.join(map(str, given))}) where there "
+                             "are no elements")
     made = reshape(x, wanted)
     return fresh(made) if copy else made
 
@@ -298,7 +304,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     else:
         widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     low, high = (tuple(int(width) for width in side) for side in widths.T)
-    value = np.asarray(constant_values).astype(x.dtype).item()
+    value = stored(constant_values, x.dtype).item()
     return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 
@@ -309,8 +315,9 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     x = strong(a)
     if axis is None:
         return fresh(getitem(ravel(x), indices))
-    before = (slice(None),) * axis_of(axis, x.ndim)
-    return fresh(getitem(x, (*before, indices)))
+    at = axis_of(axis, x.ndim)
+    uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
+    return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:

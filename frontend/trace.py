@@ -32,7 +32,7 @@ from .context import Capture, TraceContext
 from .exact import UnhashableError, exact
 from .lost import Draws, check_leaks, check_unchanged
 from .numpy_api import NumpyApi
-from .operand import is_number, to_tracer
+from .operand import fits_int64, is_number, to_tracer
 from .scope import current
 from .source import definition, user_loc
 from .spec import Spec
@@ -65,6 +65,18 @@ class Traced:
     def as_text(self) -> str:
         """The graph in text."""
         return print_graph(self.graph)
+
+    def given(self, leaves: Sequence[Any]) -> list[Any]:
+        """Those leaves of a call that become parameters: all but variables."""
+        return [leaf for leaf, entry in zip(leaves, self.leaves, strict=True)
+                if entry.param is not None]
+
+    def results(self, arrays: Sequence[Any]) -> Any:
+        """What the graph gives, as the function would return it: NumPy's functions give scalars
+        for arrays without dims, and operations of Python numbers are Python numbers."""
+        return tree.unflatten(self.out_tree, [
+            array.item() if kind == "number" else array[()] if array.ndim == 0 else array
+            for array, kind in zip(arrays, self.out_kinds, strict=True)])
 
 
 _OMITTED = object()
@@ -318,7 +330,7 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
                     locs=user_loc(), hint="convert it to a real number dtype")
     if isinstance(leaf, bool):
         return "number", TensorType(BOOL, ())
-    if isinstance(leaf, int) and -(1 << 63) <= leaf < 1 << 63:
+    if isinstance(leaf, int) and fits_int64(leaf):
         return "number", TensorType(I64, ())
     if isinstance(leaf, float):
         return "number", TensorType(F64, ())

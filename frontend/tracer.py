@@ -23,6 +23,7 @@ from ..ir.graph import Node, Value
 from ..ir.index import Dim, Expr
 from ..ir.types import TensorType
 from . import views
+from .at import At
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import assigns_item, user_loc
@@ -231,9 +232,16 @@ class Tracer(ArrayMethods):
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
-        return operator.index(self.shape[0])
+        size = self.shape[0]
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("len(x)", "use x.shape[0]")
+        return operator.index(size)
 
     def __iter__(self) -> Iterator[Tracer]:
+        size = self.shape[0] if self.ndim else 0
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("how often a loop over an array runs", "compute with whole "
+                                  "arrays, or give the dim no symbol")
         return iter([self[at] for at in range(len(self))])
 
     # -- what Python or NumPy would need a number for -------------------------------------------
@@ -293,8 +301,14 @@ class Tracer(ArrayMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if assigns_item():
             raise self._stored()
-        raise self._no_number("a plain array of it", "np.asarray(x) is not needed here; use "
-                              "np.stack for np.array([x, y]), or a NumPy function that traces")
+        raise self._no_number("a plain array of it", self._plain_hint())
+
+    def _plain_hint(self) -> str:
+        if self._is_parameter:
+            return ("name the argument in static_argnames where it is a count, a shift or a width; "
+                    "use np.stack for np.array([x, y])")
+        return ("np.asarray(x) is not needed here; use x.copy() for np.array(x), np.stack for "
+                "np.array([x, y]), or a NumPy function that traces")
 
     def _stored(self) -> Error:
         return self._refused(error(
@@ -374,44 +388,6 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
 
 
-class At:
-    """``x.at``; indexing it says which elements an update is for."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> Update:
-        return Update(self._array, index)
-
-
-class Update:
-    """``x.at[index]``."""
-
-    __slots__ = ("_array", "_index")
-
-    def __init__(self, array: Any, index: Any) -> None:
-        self._array, self._index = array, index
-
-    def _apply(self, value: Any, mode: str) -> Tracer:
-        ctx = self._array.context()
-        result: Tracer = ctx.apply(ctx.api.update, (self._array, self._index, value, mode))
-        return result
-
-    def set(self, value: Any) -> Tracer:
-        """The array with these elements replaced."""
-        return self._apply(value, "set")
-
-    def add(self, value: Any) -> Tracer:
-        """The array with ``value`` added at the index; repeated indices add repeatedly."""
-        return self._apply(value, "add")
-
-    def __getattr__(self, name: str) -> Any:
-        raise error("W113", f".at[...].{name} is not supported", locs=user_loc(),
-                    hint="x.at[i].set(v) and x.at[i].add(v) are")
-
-
 def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
     """A dim as the user sees it."""
     return SymbolicDim(ctx, dim) if isinstance(dim, Expr) else dim
@@ -471,7 +447,11 @@ class SymbolicDim(Tracer):
 
     def __index__(self) -> int:
         raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
-                              "or np.zeros_like(x); or give the dim no symbol")
+                              "or np.zeros_like(x); for a loop or a step give the dim no symbol")
+
+    def _plain_hint(self) -> str:
+        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "
+                "for a count, a shift or a width give the dim no symbol")
 
 
 def _plain(x: Any) -> Dim | None:

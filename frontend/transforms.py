@@ -25,7 +25,7 @@ from . import tree
 from .context import TraceContext, context_for
 from .eager import run_eagerly
 from .lost import check_unchanged
-from .operand import cast, is_weak, to_tracer
+from .operand import as_int, cast, is_weak, to_tracer
 from .scope import current
 from .source import user_loc
 from .tracer import Tracer
@@ -176,7 +176,7 @@ def _differentiated(structure: tree.TreeDef) -> list[str]:
 
 
 def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    numbers = tuple(int(at) for at in np.atleast_1d(argnums))
+    numbers = [as_int(at, "argument number") for at in np.atleast_1d(argnums)]
     for at in numbers:
         if not -count <= at < count:
             raise error("W114", f"argnums names argument {at}, but {count} are given by position",
@@ -194,9 +194,8 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
             raise error("W111", f"cannot differentiate with respect to {inner.name}, whose dtype "
                                 f"is {inner.dtype}", types=[inner.type],
                         hint="pass floating-point values, or leave it out of argnums")
-        made = ctx.emit("identity", inner)
-        made.weak = is_weak(leaf)
-        return made
+        named = ctx.emit("identity", inner).value
+        return Tracer(ctx, named, weak=is_weak(leaf), argument=True)
 
     tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
     variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)

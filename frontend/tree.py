@@ -23,7 +23,6 @@ from .exact import UnhashableError, exact
 from .source import user_loc
 
 _HANDLERS = "__weft_tree__"
-_TEXTS = frozenset({str})  # tuples of these are their own keys
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
 
@@ -148,8 +147,7 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
         if kind is defaultdict:
             meta = keys, tree.default_factory
             return tree.values(), meta, exact(meta)
-        plain = _TEXTS.issuperset(builtins.map(type, keys))
-        return tree.values(), keys, keys if plain else exact(keys)
+        return tree.values(), keys, exact(keys)
     if tree is None:
         return (), None, None
     if kind is Static:

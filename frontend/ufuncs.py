@@ -106,6 +106,14 @@ SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
     "entr": _entropy,
 })
 
+# Operators whose results Python's integers hold and 64 bits may not: an op of two numbers each.
+_GROWING: Mapping[Any, tuple[str, Callable[..., tuple[Any, Any]]]] = MappingProxyType({
+    np.add: ("add", lambda x, y: (x, y)), np.subtract: ("sub", lambda x, y: (x, y)),
+    np.multiply: ("mul", lambda x, y: (x, y)), np.power: ("pow", lambda x, y: (x, y)),
+    np.left_shift: ("shl", lambda x, y: (x, y)), np.negative: ("sub", lambda x: (0, x)),
+    np.absolute: ("mul", lambda x: (x, np.sign(x))),
+})
+
 # What bool and integer operands mean to ops whose rows take floats or numbers only.
 _BOOL_ROWS: Mapping[Any, str] = MappingProxyType({np.add: "or_", np.multiply: "and_"})
 _WHOLE = frozenset((np.floor, np.ceil, np.trunc, np.rint))  # the identity on integers
@@ -124,6 +132,10 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
     if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
         operands = (strong(operands[0]).astype(np.float64), operands[1])
     result = apply(ufunc, operands)
+    if ufunc in _GROWING and result.dtype == _INT64.dtype:
+        op, numbers = _GROWING[ufunc]
+        result = current().emit("unwrapped", result, *(
+            to_tracer(x, _INT64.dtype) for x in numbers(*operands)), of=op)
     result.weak = True
     return result
 
@@ -271,8 +283,6 @@ def resolve(
 
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
-    if len(inputs) != ufunc.nin:
-        raise error("W102", f"np.{ufunc.__name__} takes {ufunc.nin} operands, got {len(inputs)}")
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
     try:
@@ -298,6 +308,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
         if exponent < 0:
             raise error("W111", "integers to negative integer powers are not allowed",
                         hint="convert the base: x.astype(np.float64) ** n")
+        constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
     if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None

@@ -32,6 +32,7 @@ from .operand import (
     result_dtype,
     shape_of,
     spread,
+    stored,
     to_tracer,
 )
 from .scope import current
@@ -71,7 +72,7 @@ def _fitting(x: Tracer, value: Any) -> Any:
     """
     if isinstance(value, (list, tuple)) and not contains_tracer(value):
         value = np.asarray(value)
-    if is_number(value) and np.asarray(value).astype(x.dtype) == value:
+    if is_number(value) and stored(value, x.dtype) == value:
         return value
     kind = kind_of(value)
     wide = result_dtype(x, value) if isinstance(kind, type) else kind
@@ -118,17 +119,24 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
     counts, shape = patch.type.shape, x.type.shape
     if any(count == 0 for count in counts):
         return fresh(x)
-    padded = _padded(patch, spans, shape)
     if mode == "add":
-        return ctx.emit("add", x, padded)
+        return ctx.emit("add", x, _padded(patch, spans, shape, nothing_added(x.dtype)))
+    padded = _padded(patch, spans, shape)
     if counts == shape:
         return fresh(padded)
     mask = _padded(ctx.full(True, BOOL, counts), spans, shape)
     return ctx.emit("select", mask, padded, x)
 
 
-def _padded(patch: Tracer, spans: Sequence[Span], shape: Shape) -> Tracer:
-    """The patch in the place that the spans say, in zeros of the given shape."""
+def nothing_added(dtype: np.dtype[Any]) -> float:
+    """What changes no number of a dtype that it is added to: -0.0 + 0.0 is 0.0, so -0.0."""
+    return -0.0 if dtype.kind == "f" else 0
+
+
+def _padded(
+    patch: Tracer, spans: Sequence[Span], shape: Shape, value: float = 0
+) -> Tracer:
+    """The patch in the place that the spans say; ``value`` elsewhere in the given shape."""
     ctx = current()
     counts = patch.type.shape
     if any(span.step < 0 for span in spans):
@@ -144,22 +152,24 @@ def _padded(patch: Tracer, spans: Sequence[Span], shape: Shape) -> Tracer:
     gap = tuple(abs(span.step) - 1 for span in spans)
     high = tuple(dim - before - (n + positive(n - 1) * between)
                  for dim, before, n, between in zip(shape, low, counts, gap, strict=True))
-    return ctx.emit("pad", patch, low=low, high=high, interior=gap, value=0)
+    return ctx.emit("pad", patch, low=low, high=high, interior=gap, value=value)
 
 
-def _split(x: Tracer, parsed: Index) -> tuple[dict[int, Tracer], dict[int, Span], int]:
-    """Index arrays by axis, spans by axis, and how many kept spans stand before the index dims of
-    x[index] in NumPy's layout."""
-    arrays = index_operands(x.type.shape, parsed.arrays)
+def _split(
+    x: Tracer, parsed: Index
+) -> tuple[Tracer, dict[int, Tracer], dict[int, Span], int]:
+    """x, index arrays by axis, spans by axis, and how many kept spans stand before the index dims
+    of x[index] in NumPy's layout."""
+    x, arrays = index_operands(x, parsed.arrays)
     spans = {axis: item for axis, item in enumerate(parsed.axes) if isinstance(item, Span)}
     first = min(arrays)
     before = sum(span.keep for axis, span in spans.items() if axis < first)
-    return arrays, spans, before if parsed.together else 0
+    return x, arrays, spans, before if parsed.together else 0
 
 
 def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     ctx = current()
-    arrays, spans, before = _split(x, parsed)
+    x, arrays, spans, before = _split(x, parsed)
     dims = next(iter(arrays.values())).type.shape
     kept = tuple(span.count for span in spans.values() if span.keep)
     updates = _patch(x, value, kept[:before] + dims + kept[before:])
@@ -169,14 +179,15 @@ def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
             *range(before, before + rank), *range(before), *range(before + rank, updates.ndim)))
     updates = reshape(updates, dims + tuple(span.count for span in spans.values()))
     window = [Span(0, 1, dim) for dim in dims] + list(spans.values())
-    updates = _padded(updates, window, dims + tuple(x.type.shape[axis] for axis in spans))
+    updates = _padded(updates, window, dims + tuple(x.type.shape[axis] for axis in spans),
+                      nothing_added(x.dtype))
     return ctx.emit("scatter_add", x, updates, *arrays.values(), axes=tuple(arrays))
 
 
 def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     """Set where equal indices get equal values: a mask of the touched places chooses."""
     ctx = current()
-    arrays, spans, before = _split(x, parsed)
+    x, arrays, spans, before = _split(x, parsed)
     dims = next(iter(arrays.values())).type.shape
     kept = tuple(span.count for span in spans.values() if span.keep)
     if dims and len(shape_of(value)) > len(kept) - before:

@@ -18,15 +18,15 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
 from ..runtime.state import Cell, Writer, commit, moment
+from .at import At
+from .context import TraceContext, context_for
 from .methods import ArrayMethods
 from .scope import ACTIVE
 from .source import user_loc
-from .tracer import At, Tracer
+from .tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from .context import TraceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -64,6 +64,10 @@ class Variable(ArrayMethods):
                 name = f"{stem}_{count}"
             Variable._named[name] = self
             return name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is a variable of its own, with the value of that moment."""
+        return Variable, (self.numpy(), self.name, self.trainable)
 
     # -- the value ------------------------------------------------------------------------------
 
@@ -115,7 +119,7 @@ class Variable(ArrayMethods):
         return self._assign(value, "update_var", np.negative)
 
     def _assign(self, value: Any, op: str, change: np.ufunc = np.positive) -> Any:
-        ctx = self._context(value if isinstance(value, (list, tuple)) else (value,))
+        ctx = context_for(value if isinstance(value, (list, tuple)) else (value,))
         if ctx is not None:
             return ctx.apply(ctx.api.assign, (self, value, op, change))
         array = self._fitting(value, op)
@@ -145,14 +149,6 @@ class Variable(ArrayMethods):
 
     # -- as an array ----------------------------------------------------------------------------
 
-    def _context(self, operands: Any) -> TraceContext | None:
-        """The trace that an operation belongs to: the active one, or that of another operand."""
-        ctx = ACTIVE.get()
-        if ctx is not None:
-            return ctx
-        tracer = next((x for x in operands if isinstance(x, Tracer)), None)
-        return None if tracer is None else tracer.context()
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if ACTIVE.get() is not None:
             raise error("W201", f"variable {self.name} is traced: a plain array of it is not known "
@@ -161,7 +157,7 @@ class Variable(ArrayMethods):
         return np.array(self.value, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        ctx = self._context(inputs)
+        ctx = context_for(inputs)
         if ctx is not None:
             return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
                              stem=ctx.api.stem(ufunc))
@@ -184,7 +180,7 @@ class Variable(ArrayMethods):
         return function(*args, **options)
 
     def __getitem__(self, index: Any) -> Any:
-        ctx = self._context(index if isinstance(index, tuple) else (index,))
+        ctx = context_for(index if isinstance(index, tuple) else (index,))
         if ctx is not None:
             return ctx.apply(ctx.api.getitem, (self, index))
         return self.value[_values(index)].copy()

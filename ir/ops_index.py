@@ -1,7 +1,8 @@
 """Rows of the GATHER and SCATTER families: loads and stores at computed indices.
 
 Index operands are i32 or i64 tensors of one shape; negative indices count from the end; an index
-out of range fails the step (W124), as in NumPy, and never touches memory outside the array.
+out of range fails the step (W124), as in NumPy, and never touches memory outside the array. Indices
+are checked where they are used: no element gathered or added, no check.
 The result of a gather has the index dims first, then the dims of x that were not indexed.
 """
 
@@ -46,7 +47,9 @@ def _front(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _gather_ref(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    return _front(np.asarray(x), axes)[tuple(np.asarray(i) for i in indices)]
+    x = _front(np.asarray(x), axes)
+    shape = np.shape(indices[0]) + x.shape[len(axes):]
+    return x[tuple(np.asarray(i) for i in indices)] if 0 not in shape else np.zeros(shape, x.dtype)
 
 
 def _gather_grad(b: Any, g: Any, x: Any, *rest: Any, axes: tuple[int, ...]) -> Any:
@@ -69,7 +72,8 @@ def _scatter_infer(
 
 def _scatter_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
     result = np.array(x)
-    np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
+    if np.size(updates):
+        np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
     return result
 
 

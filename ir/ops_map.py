@@ -10,7 +10,7 @@ from .diagnose import error
 from .index import Dim, symbol
 from .op import OpDef, RunCheck, Sample, map_op
 from .scalar import PRIMITIVES, NumpyScalars
-from .types import I64, U32, U64, DType, TensorType, as_dtype
+from .types import F64, I64, U32, U64, DType, TensorType, as_dtype
 
 _erf = PRIMITIVES["erf"].numpy
 _sigmoid = PRIMITIVES["sigmoid"].numpy
@@ -110,6 +110,33 @@ def _narrow_ref(x: Any, *, dtype: DType) -> Any:
     if not np.all(_narrow_holds(NumpyScalars(), np.asarray(x), dtype=dtype)):
         raise error("W131", _narrow_message(dtype=dtype))
     return np.asarray(x).astype(dtype.numpy)
+
+
+_WRAPPED = 2.0**62  # less than a sum that wraps around is off by, more than f64 rounds off
+
+
+def _unwrapped_infer(*types: TensorType, of: str) -> tuple[TensorType, ...]:
+    if any(type_ != types[0] or type_.dtype != I64 for type_ in types):
+        raise error("W111", "unwrapped takes three i64 of one shape")
+    return (types[0],)
+
+
+def _unwrapped_holds(s: Any, result: Any, a: Any, b: Any, *, of: str) -> Any:
+    a, b = s.cast(a, F64), s.cast(b, F64)
+    if of == "shl":
+        of, b = "mul", s.pow(s.const(2.0, F64), s.min(b, s.const(100.0, F64)))
+    far = s.abs(s.sub(s.cast(result, F64), getattr(s, of)(a, b)))
+    return s.lt(far, s.const(_WRAPPED, F64))
+
+
+def _unwrapped_message(*, of: str) -> str:
+    return "a Python integer is out of bounds for int64, in which traced ones are held"
+
+
+def _unwrapped_ref(result: Any, a: Any, b: Any, *, of: str) -> Any:
+    if not np.all(_unwrapped_holds(NumpyScalars(), *map(np.asarray, (result, a, b)), of=of)):
+        raise error("W131", _unwrapped_message(of=of))
+    return np.asarray(result)
 
 
 def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
@@ -303,6 +330,12 @@ ROWS: tuple[OpDef, ...] = (
            check=RunCheck(_narrow_holds, "W131", _narrow_message),
            samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0, high=100)
                          for to in ("i32", "u32", "u64", "i64") for shape in _SHAPES)),
+    map_op("unwrapped", _unwrapped_infer, lambda s, result, a, b, *, of: result, _unwrapped_ref,
+           doc="the first operand, which is an op of the other two: Python integers do not wrap "
+               "around, so a step in which it does not fit fails (W131)", attrs={"of": str},
+           dtypes=(I64,), check=RunCheck(_unwrapped_holds, "W131", _unwrapped_message),
+           samples=tuple(Sample((shape,) * 3, {"of": of}, low=0, high=9)
+                         for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},

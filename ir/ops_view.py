@@ -333,7 +333,7 @@ ROWS: tuple[OpDef, ...] = (
           {"shape": tuple, "least": tuple, "code": str, "message": str},
           tuple(Sample((shape,), {"shape": shape, "least": (0, 2), "code": "W102",
                                   "message": "too few"})
-                for shape in ((), (0,), (3, 5))), requires=_require_requires),
+                for shape in ((), (0,), (3, 5))), requires=_require_requires, alias="part"),
     _view("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),
           "the same elements, in row-major order, as another shape", {"shape": tuple},

@@ -26,6 +26,7 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
 # all memory, or those of its arguments do not agree.
 NO_MEMORY, MISFIT = -1, -5
+MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
 
 
 @dataclass(frozen=True)

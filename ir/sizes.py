@@ -220,6 +220,11 @@ def _placed(dim: Dim, places: Mapping[Dim, str]) -> str:
     return f"{dim} ({places[dim]})" if dim in places else str(dim)
 
 
+def not_negative(size: Dim, locs: tuple[Loc, ...] = ()) -> Requirement:
+    """What every size is required to be."""
+    return Requirement(size, ">=", 0, "W102", f"the size {size} is negative", locs)
+
+
 def node_requirements(node: Node) -> Iterator[Requirement]:
     """What one node requires of sizes."""
     symbolic = any(isinstance(dim, Expr) for value in (*node.inputs, *node.results)
@@ -231,7 +236,7 @@ def node_requirements(node: Node) -> Iterator[Requirement]:
     for value in node.results:
         for dim in value.type.shape:
             if not nonnegative(dim):
-                yield Requirement(dim, ">=", 0, "W102", f"the size {dim} is negative", node.locs)
+                yield not_negative(dim, node.locs)
 
 
 def check_requirement(need: Requirement, left: int, right: int) -> None:

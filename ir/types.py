@@ -132,64 +132,83 @@ def parse_dim(text: str) -> Dim:
     >>> parse_dim("2*b + 1")
     Expr(2*b + 1)
     """
-    tokens = re.findall(r"%?\w[\w.]*|//|[-+*(),]", text)
-    if "".join(tokens) != text.replace(" ", ""):
-        raise ValueError(f"not a dim: {text!r}")
-    position = 0
+    return _DimText(text).whole()
 
-    def peek() -> str:
-        return tokens[position] if position < len(tokens) else ""
 
-    def take() -> str:
-        nonlocal position
-        position += 1
-        return str(tokens[position - 1])
+class _DimText:
+    """A dim being read, by recursive descent."""
 
-    def expect(sign: str) -> None:
-        if not peek() or take() != sign:
-            raise ValueError(f"not a dim: {text!r}")
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = re.findall(r"%?\w[\w.]*|//|[-+*(),]", text)
+        self.at = 0
+        if "".join(self.tokens) != text.replace(" ", ""):
+            raise self.problem()
 
-    def atom() -> Dim:
-        token = take() if peek() else ""
-        if token == "(":
-            inner = sums()
-            expect(")")
-            return inner
-        if token == "max":
-            expect("(")
-            first = sums()
-            expect(",")
-            second = sums()
-            expect(")")
-            return maximum(first, second)
-        if token == "-":
-            return atom() * -1
-        if token.isdigit():
-            return int(token)
-        if re.fullmatch(r"%[\w.]+|[^\W\d][\w.]*", token) and token != "mod":
-            return symbol(token)
-        raise ValueError(f"not a dim: {text!r}")
+    def problem(self) -> ValueError:
+        return ValueError(f"not a dim: {self.text!r}")
 
-    def products() -> Dim:
-        value = atom()
-        while peek() in ("*", "//", "mod"):
-            sign = take()
-            right = atom()
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def expect(self, sign: str) -> None:
+        if self.take() != sign:
+            raise self.problem()
+
+    def whole(self) -> Dim:
+        value = self.sums()
+        if self.peek():
+            raise self.problem()
+        return value
+
+    def sums(self) -> Dim:
+        value = self.products()
+        while self.peek() in ("+", "-"):
+            sign = self.take()
+            value = value + self.products() * (1 if sign == "+" else -1)
+        return value
+
+    def products(self) -> Dim:
+        value = self.atom()
+        while self.peek() in ("*", "//", "mod"):
+            sign, right = self.take(), self.atom()
             value = value * right if sign == "*" else (
                 value // right if sign == "//" else value % right)
         return value
 
-    def sums() -> Dim:
-        value = products()
-        while peek() in ("+", "-"):
-            sign = take()
-            value = value + products() * (1 if sign == "+" else -1)
-        return value
+    def atom(self) -> Dim:
+        token = self.take()
+        if token == "(":
+            inner = self.sums()
+            self.expect(")")
+            return inner
+        if token == "max":
+            self.expect("(")
+            first = self.sums()
+            self.expect(",")
+            second = self.sums()
+            self.expect(")")
+            return maximum(first, second)
+        if token == "-":
+            return self.atom() * -1
+        if token.isdigit():
+            return int(token)
+        if re.fullmatch(r"%[\w.]+|[^\W\d][\w.]*", token) and token != "mod":
+            return symbol(token)
+        raise self.problem()
 
-    result = sums()
-    if peek():
-        raise ValueError(f"not a dim: {text!r}")
-    return result
+
+def parse_size(text: str) -> Dim:
+    """``parse_dim`` for text of any origin: raises ValueError whatever is wrong with it."""
+    try:
+        return parse_dim(text)
+    except (ZeroDivisionError, RecursionError):
+        raise ValueError(f"not a size: {text[:60]!r}") from None
 
 
 def split_dims(text: str) -> list[str]:
@@ -213,7 +232,7 @@ def parse_type(text: str) -> TensorType:
     match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
     if not match or match[1] not in DTYPES:
         raise ValueError(f"not a type: {text!r} (expected such as 'f32[128,784]')")
-    dims = tuple(map(parse_dim, split_dims(match[2])))
+    dims = tuple(map(parse_size, split_dims(match[2])))
     if any(isinstance(dim, int) and dim < 0 for dim in dims):
         raise ValueError(f"not a type: {text!r} (a size is negative)")
     return TensorType(DTYPES[match[1]], dims)
@@ -228,6 +247,10 @@ class Loc:
     function: str = ""
     code: CodeType | None = field(default=None, compare=False, repr=False)
     instruction: int = field(default=-1, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Code does not leave its process: elsewhere a place has no columns."""
+        return Loc, (self.file, self.line, self.function)
 
     @property
     def source(self) -> str:

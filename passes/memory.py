@@ -37,7 +37,7 @@ from ..ir.plan import (
     facts_of,
     sizes_of,
 )
-from ..ir.sizes import Requirement, nonnegative
+from ..ir.sizes import Requirement, nonnegative, not_negative
 from ..ir.types import CPU0, Device, TensorType
 from ..ir.verify_plan import may_share
 from .arena import Block, assign_offsets
@@ -89,8 +89,8 @@ def _with_sizes_checked(plan: Plan, needs: Sequence[Requirement]) -> Plan:
 
     plan = with_needs(needs)
     facts = facts_of(plan)
-    return with_needs(Requirement(size, ">=", 0, "W102", f"the size {size} is negative")
-                      for size in dict.fromkeys(sizes_of(plan)) if not nonnegative(size, facts))
+    return with_needs(not_negative(size) for size in dict.fromkeys(sizes_of(plan))
+                      if not nonnegative(size, facts))
 
 
 def written(call: KernelCall) -> list[str]:

@@ -10,7 +10,6 @@ fit changes nothing.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -78,27 +77,25 @@ def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
 def write_tensors(
     path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: Mapping[str, str]
 ) -> None:
-    """Write a safetensors file; the old one stays until the new one is safely on disk."""
-    codes = {dtype: code for code, dtype in _STORED.items()}
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    dense: list[Array] = []
-    offset = 0
-    # The largest elements first, so that all are aligned.
-    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
-        dtype = _type(array).dtype.name
-        if dtype not in codes:
+    """Write a safetensors file; the old one stays until the new one is safely on disk.
+
+    Raises FeedError (W304) for dtypes that the format lacks, OSError if it cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    dense = {}
+    for name, array in arrays.items():
+        if _type(array).dtype.name not in _STORED.values():
             raise error("W304", f"{name} has dtype {array.dtype}, which safetensors files lack",
                         hint="convert it before it is saved")
-        header[name] = {"dtype": codes[dtype], "shape": array.shape,
-                        "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-        dense.append(np.require(array, array.dtype.newbyteorder("="), ("C", "A")))
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
+        # Of other memory orders the library writes the wrong elements.
+        dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
     with new_file(Path(path)) as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for array in dense:
-            file.write(array.reshape(-1).view(np.uint8).data)
+        try:
+            save_file(dense, file, dict(metadata))
+        except SafetensorError as problem:  # all that is left to go wrong: a full disk, a limit
+            raise OSError(f"{path} cannot be written: {problem}") from None
 
 
 def _named(variables: Variables) -> dict[str, Any]:

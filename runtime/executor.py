@@ -18,13 +18,11 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.interp import bind_dims
-from ..ir.plan import NO_MEMORY, CheckSite, Plan, Relation, Slot
+from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .native_call import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut
 
 Source = int | Array | Cell
-
-_MOST_BYTES = 1 << 60  # more than any machine has
 
 
 class Program:
@@ -125,9 +123,7 @@ class Program:
 
     def _retry(self, args: list[Any]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
-        bound = plain_dims(self.plan.params, args)
-        fitted = [fit(slot, kind, value, bound)
-                  for slot, kind, value in zip(self.plan.params, self._kinds, args, strict=True)]
+        fitted, _ = fit_all(self.plan.params, self._kinds, args)
         results = self._call(*fitted)
         if results is not NotImplemented:
             return results
@@ -179,7 +175,7 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
     dims = _dims_of(plan, args)
     for need in plan.requires:
         check_sizes(need, plan.checks[need.site - 1], dims)
-    if _bytes_of(plan, dims) >= _MOST_BYTES:
+    if _bytes_of(plan, dims) >= MOST_BYTES:
         raise no_memory(plan, args)
 
 
@@ -222,6 +218,17 @@ _HINTS = MappingProxyType({
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
     return error(site.code, site.message + values, locs=site.locs, hint=_HINTS.get(site.code, ""))
+
+
+def fit_all(
+    slots: Sequence[Slot], kinds: Sequence[str], values: Sequence[Any]
+) -> tuple[list[Any], dict[str, int]]:
+    """Arguments in the form of their slots (see ``fit``), and the sizes of their symbols.
+
+    The symbols come first: a dim such as ``2*b`` may stand before the ``b`` that it is checked by.
+    """
+    bound = plain_dims(slots, values)
+    return [fit(*each, bound) for each in zip(slots, kinds, values, strict=True)], bound
 
 
 def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:

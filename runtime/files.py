@@ -1,9 +1,10 @@
 """Files and folders that are written whole or not at all, whenever the machine stops.
 
-What is new is written beside its destination, under a name that ends in ``.weft-partial``, forced
-to disk, and renamed over it; then the folder is forced to disk, too, which is what remembers names.
+What is new is written in a folder beside its destination, whose name ends in ``.weft-partial``,
+forced to disk, and renamed over it; then the folder around is forced to disk, too, which is what
+remembers names.
 
-A writer holds a lock on what it writes, and the system drops the locks of the dead: so the next
+A writer holds a lock on its folder, and the system drops the locks of the dead: so the next
 writer can tell what a killed one has left behind from what others are writing now.
 """
 
@@ -16,10 +17,9 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 _SUFFIX = "weft-partial"
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
@@ -27,21 +27,18 @@ _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written in the body, which takes the place of ``path`` when that ends well."""
-    def make(temporary: Path) -> int:
-        return os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+def new_file(path: Path) -> Iterator[Path]:
+    """Where the body is to write a file, which takes the place of ``path`` when that ends well.
 
-    temporary, handle = _claim(path, make)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(handle)
-            os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    What else the writer leaves beside it (libraries have temporaries of their own) goes away.
+    """
+    with _workplace(path) as folder:
+        file = folder / path.name
+        yield file
+        # As for any new file here; some libraries let only the owner read what they make.
+        file.chmod(folder.stat().st_mode & 0o666)
+        sync(file)
+        os.replace(file, path)
     sync(path.parent)
 
 
@@ -55,13 +52,7 @@ def new_folder(path: Path, own: Collection[str], seal: str) -> Iterator[Path]:
     one by one, and the new seal comes last: a folder without one is not whole.
     """
     path = path.resolve()  # a link to a folder stays
-
-    def make(temporary: Path) -> int:
-        temporary.mkdir()
-        return os.open(temporary, os.O_RDONLY)
-
-    temporary, handle = _claim(path, make)
-    try:
+    with _workplace(path) as temporary:
         yield temporary
         for name in os.listdir(temporary):
             sync(temporary / name)
@@ -71,9 +62,6 @@ def new_folder(path: Path, own: Collection[str], seal: str) -> Iterator[Path]:
         elif _works_in(path) or not _swapped(temporary, path, own):
             _replace_files(temporary, path, own, seal)
         sync(path.parent)
-    finally:
-        os.close(handle)
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sync(path: Path) -> None:
@@ -85,17 +73,31 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def _claim(path: Path, make: Callable[[Path], int]) -> tuple[Path, int]:
-    """A new file or folder beside ``path``, and the handle that holds its lock."""
+@contextmanager
+def _workplace(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, locked, and removed in the end if it is still there."""
     _sweep(path)
+    temporary, handle = _claim(path)
+    try:
+        yield temporary
+    finally:
+        os.close(handle)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _claim(path: Path) -> tuple[Path, int]:
+    """A new folder beside ``path``, and the handle that holds its lock."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.{_SUFFIX}")
-        handle = make(temporary)
-        with suppress(OSError):  # a file system without locks, on which nothing is swept either
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if temporary.exists():
-            return temporary, handle
-        os.close(handle)  # another writer found it before it was locked
+        temporary.mkdir()
+        with suppress(FileNotFoundError):
+            handle = os.open(temporary, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks, on which nothing is swept either
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if temporary.exists():
+                return temporary, handle
+            os.close(handle)
+        # Another writer has found it before it was locked.
 
 
 def _sweep(path: Path) -> None:
@@ -104,13 +106,10 @@ def _sweep(path: Path) -> None:
     for name in filter(wanted.fullmatch, os.listdir(path.parent)):
         left = path.with_name(name)
         with suppress(OSError):  # it is gone already, or its writer lives
-            handle = os.open(left, os.O_RDONLY)
+            handle = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if left.is_dir():
-                    shutil.rmtree(left)
-                else:
-                    left.unlink()
+                shutil.rmtree(left)
             finally:
                 os.close(handle)
 

@@ -28,7 +28,7 @@ from ..ir.diagnose import error
 from ..ir.index import evaluate
 from ..ir.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
-from .executor import check_failed, check_sizes, fit
+from .executor import check_failed, check_sizes, fit_all
 from .lifetime import Lifetime
 from .structure import collect, kind_of, restorer
 from .threads import thread_limit
@@ -233,13 +233,12 @@ class Loaded:
     def _call(self, leaves: Sequence[Any]) -> list[Array]:
         """One run: results in order, those for variables too, which are committed."""
         with self._lock if self._stateful else nullcontext():
-            bound: dict[str, int] = {}
             source = iter(leaves)
-            args = []
-            for item in self._inputs:
-                value = self._state[item.slot.var] if item.slot.var else fit(
-                    item.slot, item.kind, next(source), bound)
-                args.append(np.asarray(value, item.slot.type.dtype.numpy))
+            slots = [item.slot for item in self._inputs]
+            values = [self._state[slot.var] if slot.var else next(source) for slot in slots]
+            fitted, bound = fit_all(slots, [item.kind for item in self._inputs], values)
+            args = [np.asarray(value, slot.type.dtype.numpy)
+                    for slot, value in zip(slots, fitted, strict=True)]
             dims = tuple([bound[name] for name in self._symbols])
             last = self._last
             if last is None or last[0] != dims:  # the next call mostly has the same sizes

@@ -67,11 +67,10 @@ class Argument:
 
 @dataclass(frozen=True)
 class Result:
-    """A result; a ``given`` one is a trailing argument that is written to and not returned."""
+    """A result."""
 
     dtype: str
     shape: tuple[Dim, ...]
-    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,6 @@ class Signature:
     single: bool = False
     arena: int | None = 0
     release_gil: bool = False
-    may_alias: bool = False
 
 
 class _MethodDef(ctypes.Structure):
@@ -332,11 +330,6 @@ class CtypesCall:
         self.threads = threads
         self._signature = signature
         self._keep = keep
-        self._given = [
-            Argument("array", output.dtype, output.shape)
-            for output in signature.outputs
-            if output.given
-        ]
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
         prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
         pointers = [ctypes.c_void_p] * 3
@@ -349,29 +342,20 @@ class CtypesCall:
         ran = None if named else self.attempt(*args)
         if ran is None or ran[0] != 0:
             return NotImplemented
-        pairs = zip(self._signature.outputs, ran[1], strict=True)
-        returned = tuple(array for output, array in pairs if not output.given)
-        return returned[0] if self._signature.single else returned
+        return ran[1][0] if self._signature.single else tuple(ran[1])
 
     def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
         """Run the program: its status and all its results; None if the arguments do not fit."""
         signature, bound = self._signature, dict[str, int]()
-        count = len(signature.inputs)
-        if len(args) != count + len(self._given):
+        if len(args) != len(signature.inputs):
             return None
-        held = self._check(signature.inputs, args[:count], bound)
+        held = self._check(signature.inputs, args, bound)
         if held is None:
             return None
-        given = self._check(self._given, args[count:], bound)
-        if given is None or not all(array.flags.writeable for array in given):
-            return None
-        if self._overlap([item for item in held if isinstance(item, np.ndarray)], given):
-            return None
         try:
-            new = [self._new(output, bound) for output in signature.outputs if not output.given]
+            results = [self._new(output, bound) for output in signature.outputs]
         except ValueError:  # a negative size, or more elements than an array can have
             return None
-        results = [(given if output.given else new).pop(0) for output in signature.outputs]
         return self._run([*held, *results], [bound[name] for name in signature.symbols]), results
 
     def release(self) -> None:
@@ -406,15 +390,6 @@ class CtypesCall:
             if isinstance(dim, str):
                 bound.setdefault(dim, size)
         return bool(array.shape == _sizes(wanted.shape, bound))
-
-    def _overlap(self, inputs: list[Array], given: Iterable[Array]) -> bool:
-        """Whether a destination shares memory with an earlier one or (else allowed) an input."""
-        others = [] if self._signature.may_alias else inputs
-        for array in given:
-            if any(np.may_share_memory(array, other) for other in others):
-                return True
-            others.append(array)
-        return False
 
     def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
         pointers = (ctypes.c_void_p * len(held))(*map(_address, held))

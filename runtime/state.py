@@ -32,7 +32,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -43,7 +43,6 @@ R = TypeVar("R")
 
 _COMMITS = threading.RLock()
 _SERIALS = itertools.count()
-_LIVING: WeakSet[Cell] = WeakSet()
 
 _value = operator.attrgetter("value")
 _lock = operator.attrgetter("lock")
@@ -58,13 +57,14 @@ class Cell:
     ``value``; to replace it, ``commit``."""
 
     __slots__ = ("__weakref__", "lock", "serial", "value")
+    living: ClassVar[WeakSet[Cell]] = WeakSet()  # whose locks a forked child makes anew
 
     def __init__(self, value: Array) -> None:
         self.serial = next(_SERIALS)
         self.lock = threading.RLock()
         value.flags.writeable = False
         self.value = value
-        _LIVING.add(self)
+        Cell.living.add(self)
 
 
 def cut(cells: Sequence[Cell]) -> list[Array]:
@@ -119,7 +119,7 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
 def _forked() -> None:
     """In a forked child, no other thread is left to release the locks of its updates."""
     _COMMITS.release()
-    for cell in list(_LIVING):
+    for cell in list(Cell.living):
         cell.lock = threading.RLock()
 
 

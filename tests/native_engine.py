@@ -102,10 +102,10 @@ class Engine:
         inputs = tuple(Argument(item.kind, item.dtype, item.shape) for item in spec.inputs)
         python: dict[Any, Any] = dict(sizes)
         outputs = tuple(
-            Result(item.dtype, tuple(python.get(dim, dim) for dim in item.shape), item.given)
+            Result(item.dtype, tuple(python.get(dim, dim) for dim in item.shape))
             for item in spec.outputs
         )
-        fields = (spec.symbols, spec.single, spec.arena, spec.release_gil, spec.may_alias)
+        fields = (spec.symbols, spec.single, spec.arena, spec.release_gil)
         signature = Signature(spec.name, inputs, outputs, *fields)
         return CtypesCall(signature, library.__getitem__, keep=(self.jit, library), **options)
 
@@ -114,8 +114,8 @@ def array(*shape: int | str, dtype: str = "f32") -> InputSpec:
     return InputSpec("array", dtype, shape)
 
 
-def out(*shape: llvm_entry.Dim, dtype: str = "f32", given: bool = False) -> OutputSpec:
-    return OutputSpec(dtype, shape, given)
+def out(*shape: llvm_entry.Dim, dtype: str = "f32") -> OutputSpec:
+    return OutputSpec(dtype, shape)
 
 
 def entry(

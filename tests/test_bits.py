@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from running import python
 
 import weft
 from weft.frontend import tree
@@ -228,8 +227,8 @@ def test_another_process_and_another_environment(name: str) -> None:
     found = set()
     for changed in ({"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1"},
                     {"PYTHONHASHSEED": "2", "OMP_NUM_THREADS": "3", "WEFT_NATIVE_CALL": "0"}):
-        run = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
-                             check=True, env={**os.environ, **changed})
+        run = python(program, **changed)
+        assert run.returncode == 0, run.stderr
         found.add(run.stdout)
     _, function, args = next(case for case in CASES if case[0] == name)
     assert found == {digest(weft.compile(function)(*args)) + "\n"}

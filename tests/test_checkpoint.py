@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import stat
@@ -139,18 +138,6 @@ def test_one_variable_alone(tmp_path: Path) -> None:
     v.assign(np.zeros(3))
     restore(tmp_path / "c", v)
     np.testing.assert_array_equal(v.numpy(), [0, 1, 2])
-
-
-def test_the_largest_elements_come_first(tmp_path: Path) -> None:
-    """So that all are aligned in a file that is mapped, and none between them is left out."""
-    values = {"b": np.ones(3, np.int8), "x": np.ones(2, np.float64), "é": np.ones(5, np.float32)}
-    save(tmp_path / "c", values)
-    data = (tmp_path / "c").read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    places = {name: header[name]["data_offsets"] for name in values}
-    assert size % 8 == 0 and places == {"x": [0, 16], "é": [16, 36], "b": [36, 39]}
-    assert len(data) == 8 + size + 39
 
 
 def test_broken_and_missing_files(tmp_path: Path) -> None:

@@ -75,8 +75,6 @@ def test_run_executes_text(
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
-    (["dump", "nowhere.py:f"], "W301"),
-    (["dump", "{model}x"], "did you mean dense?"),
     (["dump", "{model}", "--args", "f32[8,20]", "f32[21,10]", "f32[10]"], "W104"),
     (["run", "{bad}"], "W501"),
 ])
@@ -169,10 +167,17 @@ def test_arguments_may_be_nests_and_numbers(
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
+    (["dump", "nowhere.py:f"], "there is no file nowhere.py"),
+    (["dump", "nowhere.py"], "nowhere.py names no function: write FILE.py:FUNCTION"),
+    (["dump", "{model}x"], "has no function 'densex'; did you mean dense?"),
     (["dump", "{model}", "--args", "f32[8,20]"], "dense(x, w, b) does not take 1 arguments"),
     (["dump", "{model}", "--args", *TYPES, "f32[1]"], "does not take 4 arguments"),
     (["dump", "{model}", "--args", "f33[8,20]", *TYPES[1:]], "not a type: 'f33[8,20]'"),
     (["dump", "{model}", "--args", "{{'w': f32}}", *TYPES[1:]], "is no nest of types"),
+    (["dump", "{model}", "--args", "{{'w': ['f33[3]']}}", *TYPES[1:]], "not a type: 'f33[3]'"),
+    (["export", "{model}", "--args", *TYPES, "-o", "/proc/x"], "No such file or directory"),
+    (["export", "{model}", "--args", *TYPES, "-o", "{folder}/model.py"], "Not a directory"),
+    (["run", "{folder}"], "Is a directory"),
     (["dump", "{model}", "--args", *TYPES, "--passes", "simplfy"], "no pass 'simplfy'; passes are"),
     (["dump", "{model}", "--args", *TYPES, "--passes", "simplify{{depth=1}}"], "no option 'depth'"),
     (["export", "{model}", "--args", "f32[8,20]", "-o", "out"], "does not take 1 arguments"),
@@ -193,6 +198,45 @@ def test_wrong_commands_are_one_line_and_status_2(
     captured = capsys.readouterr()
     assert captured.out == "" and expected in captured.err
     assert captured.err.startswith("weft: ") and captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("code", "place", "said"), [
+    ("def f(x:\n", "1", "SyntaxError: '(' was never closed"),
+    ("import nowhere_at_all\n", "1", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+    ("\ndef f(x):\n    raise ValueError('so\\nit is')\n", "3 in f", "ValueError: so"),
+    ("def f(x):\n    return x.nothing_here\n", "2 in f", "AttributeError: a traced array has no"),
+    ("import json\ndef f(x): return json.loads('{')\n", "2 in f", "JSONDecodeError: Expecting"),
+    ("def f(x):\n    return open('/nowhere/at/all')\n", "2 in f", "FileNotFoundError"),
+    ("\0", "1", "source code"),
+])
+def test_what_the_users_file_raises_is_one_line_and_status_1(
+    code: str, place: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(code)
+    assert main(["dump", f"{file}:f", "--args", "f32[3]"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert captured.err.startswith(f"weft: {file}:{place}: ") and said in captured.err
+
+
+def test_a_file_that_exits_and_one_that_is_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(5)\n")
+    assert main(["dump", f"{tmp_path}/exits.py:f"]) == 2
+    assert "exits while it is imported" in capsys.readouterr().err
+    (tmp_path / "bytes.ir").write_bytes(b"\xff\xfe\x00")
+    assert main(["run", f"{tmp_path}/bytes.ir"]) == 2
+    assert "it is no text" in capsys.readouterr().err
+
+
+def test_a_defect_of_weft_keeps_its_traceback(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.frontend.cli.STAGES", ())
+    with pytest.raises(ValueError, match="index"):
+        main(["dump", model, "--args", *TYPES])
 
 
 @pytest.mark.parametrize("words", [["--stage", "fussed"], ["--dim", "b"]])

@@ -7,9 +7,7 @@ import dataclasses
 import functools
 import os
 import re
-import subprocess
-import sys
-import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from running import in_threads, python
 
 import weft
 from weft import RecompileWarning, Variable
@@ -305,7 +304,7 @@ def test_functions_compile_in_several_threads() -> None:
             x = np.random.default_rng(own).normal(size=(own + 3, own + 3))
             np.testing.assert_allclose(function(x), function.py_func(x))
 
-    in_threads(6, work)
+    in_threads(*[work] * 6)
 
 
 def test_one_function_compiles_once_for_all_threads() -> None:
@@ -316,7 +315,7 @@ def test_one_function_compiles_once_for_all_threads() -> None:
         traced.append(1)
         return np.tanh(x).sum()
 
-    in_threads(6, lambda: same(function(X), np.tanh(X).sum()))
+    in_threads(*[lambda: same(function(X), np.tanh(X).sum())] * 6)
     assert traced == [1]
 
 
@@ -512,24 +511,6 @@ def test_a_failed_step_leaves_every_variable_as_it_was() -> None:
     same(step(index), np.array([0.0, 12.0, 0.0]))
 
 
-def in_threads(count: int, work: Callable[[], None]) -> None:
-    problems: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not problems, problems[0]
-    assert not any(thread.is_alive() for thread in threads)
-
-
 def test_concurrent_steps_lose_nothing_and_tear_nothing() -> None:
     count, wide = Variable(0), Variable(np.zeros(20_000))
 
@@ -551,7 +532,7 @@ def test_concurrent_steps_lose_nothing_and_tear_nothing() -> None:
             held = wide.value
             assert held[0] == held[-1]
 
-    in_threads(4, work)
+    in_threads(*[work] * 4)
     assert int(count) == 601
     same(wide.numpy(), np.full(20_000, 600.0))
 
@@ -568,7 +549,7 @@ def test_concurrent_calls_have_arenas_of_their_own() -> None:
             for number in range(20):
                 assert function(x, float(number)) == 2.0 * n * number
 
-    in_threads(4, work)
+    in_threads(*[work] * 4)
     assert function.cache_info().specialisations == 1
 
 
@@ -770,8 +751,7 @@ print(count() - before)
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs Linux's /proc")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_are_as_many_as_were_asked_for(threads: int) -> None:
-    run = subprocess.run([sys.executable, "-c", THREADS.format(threads=threads)], text=True,
-                         capture_output=True, check=True)
+    run = python(THREADS.format(threads=threads))
     assert (run.stdout, run.stderr) == (f"{threads - 1}\n", "")
 
 
@@ -795,7 +775,13 @@ def test_stages_have_text() -> None:
     assert function.cache_info().specialisations == 0  # stages are apart from calls
     report = compiled.report()
     assert all(ms >= 0 for ms in report.values())
-    assert {"fuse", "lower", "tile", "memory", "emit"} <= report.keys()
+    assert {"fuse", "lower", "tile", "memory", "emit", "link"} <= report.keys()
+
+
+def test_the_steps_of_compiling_take_no_longer_than_all_of_it() -> None:
+    start = time.perf_counter()
+    report = weft.compile(lambda x: np.tanh(x) + 1).lower("f32[b,3]").compile().report()
+    assert 0 < sum(report.values()) <= 1e3 * (time.perf_counter() - start)
 
 
 def test_specs_stand_for_arrays() -> None:
@@ -903,5 +889,5 @@ def test_without_the_native_entry() -> None:
             "    x = np.arange(b * 2.0).reshape(b, 2)\n"
             "    y, total = f(x, 2)\n"
             "    assert np.array_equal(y, x @ x.T * 2) and total == x.sum(), b\n")
-    subprocess.run([sys.executable, "-c", code], check=True,
-                   env={**os.environ, "WEFT_NATIVE_CALL": "0"})
+    run = python(code, WEFT_NATIVE_CALL="0")
+    assert run.returncode == 0, run.stderr

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.frontend import nn
 from weft.frontend.random import default_rng
 from weft.frontend.spec import Spec
@@ -569,3 +570,29 @@ def test_symbolic_dims_that_are_needed_now() -> None:
         with pytest.raises(Error) as caught:
             trace_function(function, ("f32[b]",))
         assert caught.value.code == "W201" and "symbolic" in str(caught.value)
+
+
+def test_the_methods_take_a_shape_with_symbolic_dims() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    for f in (lambda x: np.ravel(x).reshape(x.shape), lambda x: x.T.reshape((x.shape[0], -1)),
+              lambda x: x.T.reshape([x.shape[0], x.shape[1]])):
+        np.testing.assert_array_equal(weft.compile(f, dynamic={"x": {0: "a", 1: "b"}})(x), f(x))
+
+
+@pytest.mark.parametrize(("function", "fix"), [
+    (lambda x: len(x) * x, r"fix: use x.shape\[0\]"),
+    (lambda x: sum(row for row in x), "whole arrays, or give the dim no symbol"),
+    (lambda x: np.roll(x, x.shape[0]), "a shift or a width give the dim no symbol"),
+    (lambda x: np.arange(x.shape[0]) * x, r"np.arange\(n, like=x\)"),
+    (lambda x: np.array(x), r"use x.copy\(\) for np.array\(x\)"),
+])
+def test_what_needs_a_size_now_says_what_to_write(
+    function: Callable[..., Any], fix: str
+) -> None:
+    with pytest.raises(weft.Error, match=f"W201.*\n(.*\n)*.*{fix}"):
+        weft.compile(function, dynamic={"x": {0: "n"}})(np.ones(3))
+
+
+def test_a_shift_that_is_an_argument_should_be_static() -> None:
+    with pytest.raises(weft.Error, match=r"W201.*\n(.*\n)*.*static_argnames"):
+        weft.compile(np.roll)(np.ones(3), 1)

@@ -8,15 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft.codegen import cpu_check, elf, link
@@ -142,19 +143,12 @@ def test_many_threads_call_at_once(folder: Path) -> None:
     loaded = load(folder, threads=2)
     inputs = [batch(size) for size in (1, 5, 64, 200)]
     wanted = [loaded(x) for x in inputs]
-    failures: list[Any] = []
 
     def work(at: int) -> None:
         for _ in range(20):
-            if not np.array_equal(loaded(inputs[at]), wanted[at]):
-                failures.append(at)
+            np.testing.assert_array_equal(loaded(inputs[at]), wanted[at])
 
-    threads = [threading.Thread(target=work, args=(at % 4,)) for at in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(*(partial(work, at % 4) for at in range(8)))
 
 
 def test_loading_needs_no_compiler(folder: Path) -> None:
@@ -268,6 +262,18 @@ def test_exported_again_at_the_same_place(tmp_path: Path) -> None:
         write_artifact(job(made, 1), tmp_path / "again")
         found.append(load(tmp_path / "again")(np.ones(3, np.float32))[0])
     assert found == [1.0, 2.0, 3.0]
+
+
+def test_scratch_memory_is_kept_for_the_next_call(folder: Path) -> None:
+    loaded = load(folder)
+    assert loaded._spare == []
+    loaded(batch(9))
+    kept, = loaded._spare
+    loaded(batch(9))
+    assert loaded._spare[0] is kept
+    wanted = load(folder)(batch(900))
+    np.testing.assert_array_equal(loaded(batch(900)), wanted)  # the old one is too small
+    assert len(loaded._spare) == 1 and loaded._spare[0].size > kept.size
 
 
 def test_cpu_that_lacks_a_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -694,3 +700,16 @@ def test_size_that_no_argument_tells(tmp_path: Path) -> None:
     made = graph(lambda b, x: b.mul(x, 2.0), "x:f32[2*n]")
     with pytest.raises(Error, match=r"W105.*size n"):
         write_artifact(job(made, 1), tmp_path / "m")
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (4, 3), (3, 1), (5, 0)])
+def test_size_that_stands_before_its_symbol_is_checked(
+    tmp_path: Path, shape: tuple[int, int]
+) -> None:
+    """What ``2*b`` does not fit was read as ``b`` said: outside of the array."""
+    path = weft.export(lambda x: x[:x.shape[0] // 2] - x[x.shape[0] // 2:], "f32[2*b,b]",
+                       path=tmp_path / "halves")
+    loaded, x = weft.load(path), np.arange(18, dtype=np.float32).reshape(6, 3)
+    np.testing.assert_array_equal(loaded(x), x[:3] - x[3:])
+    with pytest.raises(weft.Error, match=r"W105.*2\*b is"):
+        loaded(np.zeros(shape, np.float32))

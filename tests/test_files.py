@@ -6,43 +6,49 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads, python
 
 import weft
 from weft.runtime import files
 from weft.runtime.checkpoint import restore, save
 from weft.runtime.files import exchange, new_file, new_folder
 
-
-def killed(program: str, where: Path) -> None:
-    """Run a program that kills itself."""
-    run = subprocess.run([sys.executable, "-c", program], cwd=where, capture_output=True,
-                         text=True, timeout=100)
-    assert run.returncode == -signal.SIGKILL, run.stderr
-
-
 SAVE = """
-import os, signal, numpy as np
+import os, resource, signal, numpy as np
 from weft.runtime.checkpoint import save
-os.{function} = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
-save("c", {{"a": np.zeros(2)}})
+
+def kill(*args):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+{death}
+save("c", {{"a": np.zeros(1000)}})
+"""
+IN_THE_WRITE = """
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 """
 
 
-@pytest.mark.parametrize("function", ["fsync", "replace"])
-def test_what_a_killed_save_leaves_goes_with_the_next(function: str, tmp_path: Path) -> None:
-    save(tmp_path / "c", {"a": np.ones(2)})
-    killed(SAVE.format(function=function), tmp_path)
-    killed(SAVE.format(function=function), tmp_path)
+def killed(death: str, where: Path) -> None:
+    """Run a program that is killed while it saves."""
+    run = python(SAVE.format(death=death), cwd=where)
+    assert -run.returncode in (signal.SIGKILL, signal.SIGXFSZ), run.stderr
+
+
+@pytest.mark.parametrize("death", ["os.fsync = kill", "os.replace = kill", IN_THE_WRITE])
+def test_what_a_killed_save_leaves_goes_with_the_next(death: str, tmp_path: Path) -> None:
+    save(tmp_path / "c", {"a": np.ones(1000)})
+    killed(death, tmp_path)
+    killed(death, tmp_path)
     assert len(os.listdir(tmp_path)) == 2, "the next save removes what the one before has left"
-    a = np.zeros(2)
+    a = np.zeros(1000)
     restore(tmp_path / "c", {"a": a})
     assert a.all()
     save(tmp_path / "c", {"a": a})
@@ -52,15 +58,16 @@ def test_what_a_killed_save_leaves_goes_with_the_next(function: str, tmp_path: P
 def test_files_of_others_stay(tmp_path: Path) -> None:
     partial = files._SUFFIX
     others = {".c.20240101", f".d.0badcafe.{partial}", f".c.x.{partial}", f"c.0badcafe.{partial}"}
-    for name in (*others, f".c.0badcafe.{partial}"):
+    for name in others:
         (tmp_path / name).touch()
+    (tmp_path / f".c.0badcafe.{partial}").mkdir()
     save(tmp_path / "c", {"a": np.ones(2)})
     assert set(os.listdir(tmp_path)) == {*others, "c"}
 
 
 def test_a_living_writer_keeps_its_file(tmp_path: Path) -> None:
     with new_file(tmp_path / "c") as file:
-        file.write(b"first")
+        file.write_bytes(b"first")
         save(tmp_path / "c", {"a": np.ones(2)})
         assert len(os.listdir(tmp_path)) == 2
     assert (tmp_path / "c").read_bytes() == b"first"
@@ -76,7 +83,7 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
         if not seen:
             seen.append(handle)
             for name in os.listdir(tmp_path):
-                (tmp_path / name).unlink()
+                (tmp_path / name).rmdir()
         lock(handle, how)
 
     monkeypatch.setattr(files.fcntl, "flock", late)
@@ -85,21 +92,11 @@ def test_a_file_that_is_swept_before_it_is_locked_is_made_again(
 
 
 def test_many_writers_of_one_file(tmp_path: Path) -> None:
-    problems: list[BaseException] = []
-
     def write(number: int) -> None:
-        try:
-            for _ in range(20):
-                save(tmp_path / "c", {"a": np.full(100, float(number))})
-        except BaseException as problem:
-            problems.append(problem)
+        for _ in range(20):
+            save(tmp_path / "c", {"a": np.full(100, float(number))})
 
-    threads = [threading.Thread(target=write, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems, problems[0]
+    in_threads(*(partial(write, at) for at in range(4)))
     a = np.zeros(100)
     restore(tmp_path / "c", {"a": a})
     assert (a == a[0]).all() and os.listdir(tmp_path) == ["c"]
@@ -163,36 +160,43 @@ def test_a_folder_is_on_disk_before_its_name_and_then_the_name(
 # -- folders --------------------------------------------------------------------------------------
 
 KILLED = """
-import json, os, signal, sys, numpy as np, weft
+import itertools, json, os, signal, sys, numpy as np, weft
 from weft.frontend import export
 from weft.runtime import files
 
-def kill(*args, **options):
-    os.kill(os.getpid(), signal.SIGKILL)
+def dying(function, calls):
+    left = itertools.count(calls, -1)
+
+    def call(*args, **options):
+        if next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*args, **options)
+
+    return call
 
 w = np.full(3, 2.0)
 function = weft.compile(lambda x: x * w - 1.0)
-for place, name in json.loads(sys.argv[1]):
+for place, name, calls in json.loads(sys.argv[1]):
     child = os.fork()
     if child == 0:
-        setattr(eval(place), name, kill)
+        setattr(eval(place), name, dying(getattr(eval(place), name), calls))
         weft.export(function, "f64[3]", path="m")
         os._exit(0)
     died = os.waitpid(child, 0)[1] == signal.SIGKILL
     found = sorted(os.listdir("m")) if os.path.exists("m") else []
     print(json.dumps([name, died, {x: open(f"m/{x}", "rb").read().hex() for x in found}]))
 """
-WRITING = [("export", "compile_object"), ("export", "header_text"), ("export", "print_plan"),
-           ("export", "link_shared"), ("export.json", "dumps"), ("os", "fsync")]
+WRITING = [("export", "compile_object", 0), ("export", "header_text", 0),
+           ("export", "print_plan", 0), ("export", "link_shared", 0), ("export.json", "dumps", 0),
+           ("os", "fsync", 0)]
 
 
-def export_killed(where: Path, places: list[tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """Kill exports at these places; the files of the artifact after each of them."""
-    run = subprocess.run([sys.executable, "-c", KILLED, json.dumps(places)], cwd=where,
-                         capture_output=True, text=True, timeout=100)
+def export_killed(where: Path, places: list[tuple[str, str, int]]) -> dict[str, dict[str, str]]:
+    """Kill exports in these functions, after some calls of them; the files of the artifact then."""
+    run = python(KILLED, json.dumps(places), cwd=where)
     assert run.returncode == 0, run.stderr
     lines = [json.loads(line) for line in run.stdout.splitlines()]
-    assert [(name, died) for name, died, _ in lines] == [(name, True) for _, name in places]
+    assert [(name, died) for name, died, _ in lines] == [(name, True) for _, name, _ in places]
     return {name: found for name, _, found in lines}
 
 
@@ -211,11 +215,12 @@ def test_a_killed_export_leaves_nothing_half_done(tmp_path: Path) -> None:
 def test_a_killed_export_leaves_the_old_artifact_or_the_new_one(tmp_path: Path) -> None:
     export(tmp_path / "m", 10.0)
     old = {file.name: file.read_bytes().hex() for file in (tmp_path / "m").iterdir()}
-    for name, found in export_killed(tmp_path, [*WRITING, ("files", "exchange")]).items():
+    for name, found in export_killed(tmp_path, [*WRITING, ("files", "exchange", 0)]).items():
         assert found == old, f"killed in {name}"
     assert list(weft.load(tmp_path / "m")(np.ones(3))) == [10, 10, 10]
     export(tmp_path / "m", 10.0)  # which removes what was left
-    (after,) = export_killed(tmp_path, [("files.shutil", "rmtree")]).values()
+    # The first of these is the workplace of the weights, the second is the old artifact.
+    (after,) = export_killed(tmp_path, [("files.shutil", "rmtree", 1)]).values()
     assert set(after) == set(old) and after["m.o"] != old["m.o"]
     assert list(weft.load(tmp_path / "m")(np.ones(3))) == [1, 1, 1]
     export(tmp_path / "m", 5.0)
@@ -272,6 +277,17 @@ def test_the_folder_that_a_process_works_in_stays(
     fill(Path("."), "new")
     assert contents(Path(".")) == contents(tmp_path / "m") == dict.fromkeys(("x", "y", "seal"),
                                                                              "new")
+
+
+def test_a_process_may_work_in_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for text in ("old", "new"):
+        fill(tmp_path / "m", text)
+        assert set(contents(tmp_path / "m").values()) == {text}
 
 
 def test_where_folders_cannot_be_swapped_an_interruption_takes_the_seal(

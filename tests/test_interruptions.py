@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from running import python
 
 INTERRUPTED = """
 import signal, threading, numpy as np, weft
@@ -143,6 +142,5 @@ print("alive")
     (INTERRUPTED, "free"), (HANDLED, "False"), (SIGNALLED, "60 True"),
     (FORKED, "alive")], ids=["interrupted", "handled", "signalled", "forked"])
 def test_in_a_process_of_its_own(program: str, wanted: str, tmp_path: Path) -> None:
-    run = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
-                         cwd=tmp_path, timeout=100)
+    run = python(program, cwd=tmp_path)
     assert (run.stdout.strip(), run.stderr) == (wanted, "")

@@ -204,49 +204,9 @@ def test_impossible_sizes(make: Make) -> None:
     assert np.zeros(3).sum() == 0  # no exception was left behind
 
 
-GIVEN = entry([array("n")], [out("n", given=True)])
-
-
-def test_given_destinations_are_written(make: Make) -> None:
-    call, x = make(GIVEN, TWICE).call, np.arange(6, dtype=np.float32)
-    y = np.zeros_like(x)
-    assert call(x, y) == ()
-    np.testing.assert_array_equal(y, 2 * x + 1)
-    assert call(x) is NotImplemented
-    for wrong in (np.zeros(5, np.float32), np.zeros(6), np.zeros(12, np.float32)[::2], 1.0):
-        assert call(x, wrong) is NotImplemented
-    y.flags.writeable = False
-    assert call(x, y) is NotImplemented
-
-
-def test_given_and_returned_outputs_mix(make: Make) -> None:
-    spec = entry([array("n")], [out("n"), out("n", given=True), out(2, dtype="i32"),
-                                out("n", "n", given=True)])
-    x, y, z = (np.zeros(s, np.float32) for s in (3, 3, (3, 3)))
-    first, second = make(spec, NOTHING).call(x, y, z)
-    assert first.shape == (3,) and second.dtype == np.int32 and second.shape == (2,)
-    assert make(spec, NOTHING).call(x, z, y) is NotImplemented
-
-
-def test_overlap_of_destinations(make: Make) -> None:
-    memory = np.zeros(32, np.float32)
-    low, middle, high = memory[:8], memory[4:12], memory[8:16]
-    spec = entry([array("n")], [out("n", given=True)])
-    for x, y in [(low, low), (low, middle), (middle, low), (high, middle)]:
-        assert make(spec, NOTHING).call(x, y) is NotImplemented
-    assert make(spec, NOTHING).call(low, high) == make(spec, NOTHING).call(high, low) == ()
-    aliasing = make(entry([array("n")], [out("n", given=True)] * 2, may_alias=True), NOTHING).call
-    assert aliasing(low, low, high) == ()
-    assert aliasing(high, low, middle) is NotImplemented
-    apart = make(entry([array("n")], [out("n", given=True)] * 2), NOTHING).call
-    assert apart(memory[16:24], low, high) == ()
-    assert apart(memory[16:24], low, low) is NotImplemented
-
-
 def test_failing_program_and_no_outputs(make: Make) -> None:
-    many = [out("n")] * 5 + [out("n", given=True)]
-    call, x = make(entry([array("n")], many), FAILS).call, np.zeros(3, np.float32)
-    assert call(x, x.copy()) is NotImplemented
+    call = make(entry([array("n")], [out("n")] * 5), FAILS).call
+    assert call(np.zeros(3, np.float32)) is NotImplemented
     assert make(entry([], []), NOTHING).call() == ()
 
 
@@ -257,10 +217,10 @@ def counted_objects() -> list[int]:
 
 @pytest.mark.parametrize("program", [NOTHING, FAILS])
 def test_references_and_memory_do_not_grow(engine: Engine, program: str) -> None:
-    spec = entry([array("b", 8)], [out("b", 8)] * 3 + [out(POOLED_BYTES // 4), out(given=True)])
-    native, given = engine.native(spec, program), np.zeros((), np.float32)
-    native.call(X, given)
-    calls = [(X, given), (X,), (X[0], given), (X, X)]
+    spec = entry([array("b", 8)], [out("b", 8)] * 3 + [out(POOLED_BYTES // 4)])
+    native = engine.native(spec, program)
+    native.call(X)
+    calls = [(X,), (), (X[0],), (X, X)]
     tracemalloc.start()
     before, memory = counted_objects(), tracemalloc.get_traced_memory()[0]
     for _ in range(2500):

@@ -73,13 +73,48 @@ def test_pool_is_bounded(engine: Engine) -> None:
 
 
 def test_results_from_the_pool_are_ordinary_arrays(engine: Engine) -> None:
-    call, count = engine.native(VECTOR, TWICE).call, POOLED_BYTES // 4
+    pool, call, count = engine.support, engine.native(VECTOR, TWICE).call, POOLED_BYTES // 4
+    pool.trim_pool()
     y = call(np.arange(count, dtype=np.float32))
     y.resize(2 * count, refcheck=False)
+    assert pool.pool_state().blocks == 1  # the memory that the array had
     np.testing.assert_array_equal(y[:count], 2 * np.arange(count, dtype=np.float32) + 1)
     assert not y[count:].any()
     y.resize(10, refcheck=False)
     np.testing.assert_array_equal(y, 2 * np.arange(10) + 1)
+    assert pool.pool_state().blocks == 2
+
+
+def test_blocks_say_no_more_than_they_hold(engine: Engine) -> None:
+    library = engine.link(emit_support())
+    support = Support(library.__getitem__, keep=library)
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+    malloc = ctypes.CFUNCTYPE(*types)(library["weft_pool_malloc"])
+    free = ctypes.CFUNCTYPE(None, *types)(library["weft_pool_free"])
+    usable = ctypes.CDLL(None).malloc_usable_size
+    usable.argtypes, usable.restype = [ctypes.c_void_p], ctypes.c_size_t
+    for size in (1, 63, 64, 65, 100_000, MIB - 1, MIB, 3 * MIB + 1, 40 * MIB):
+        memory = malloc(None, size)
+        capacity = ctypes.c_int64.from_address(memory - 64).value
+        assert memory % 64 == 0 and size <= capacity <= usable(memory - 64) - 64
+        free(None, memory, size)
+    support.trim_pool()
+
+
+def test_handler_changes_sizes(engine: Engine) -> None:
+    """As C's realloc does: from nothing, to the same size, and not at all."""
+    library = engine.link(emit_support())
+    support = Support(library.__getitem__, keep=library)
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+    realloc = ctypes.CFUNCTYPE(*types)(library["weft_pool_realloc"])
+    first = realloc(None, None, MIB)
+    ctypes.memset(first, 7, MIB)
+    assert realloc(None, first, 1 << 62) is None
+    assert ctypes.string_at(first, MIB) == b"\7" * MIB and support.pool_state().blocks == 0
+    second = realloc(None, first, 2 * MIB)
+    assert ctypes.string_at(second, MIB) == b"\7" * MIB and support.pool_state().blocks == 1
+    third = realloc(None, second, 1000)
+    assert ctypes.string_at(third, 1000) == b"\7" * 1000 and support.pool_state().blocks == 2
 
 
 def test_handler_makes_zeroed_memory(engine: Engine) -> None:

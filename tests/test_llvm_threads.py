@@ -12,13 +12,13 @@ import os
 import platform
 import resource
 import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal  # now: a lazy import could be held at a fork
 from numpy.typing import NDArray
+from running import in_threads, python
 
 from weft.codegen.llvm_text import FunctionText, module_text
 from weft.codegen.llvm_threads import pool_module, pool_parts
@@ -93,6 +94,24 @@ def _lame() -> FunctionText:
     with f.loop("%begin", "%end") as i:
         p = f(f"getelementptr i32, ptr %context, i64 {i}")
         f(f"atomicrmw add ptr {p}, i32 1 monotonic")
+    f.ret()
+    return f
+
+
+def _meet() -> FunctionText:
+    """Count the indices that have begun in ``context[0]``, and wait for all ``context[1]``."""
+    f = FunctionText("void", "meet", BODY)
+    f(f"atomicrmw add ptr %context, i32 {f('trunc i64 ' + f('sub i64 %end, %begin') + ' to i32')} "
+      "monotonic")
+    wanted = f(f"load i32, ptr {f('getelementptr i32, ptr %context, i64 1')}")
+    f.jump("wait")
+    f.place("wait")
+    begun = f("load atomic i32, ptr %context acquire, align 4")
+    f.branch(f(f"icmp sge i32 {begun}, {wanted}"), "met", "yield")
+    f.place("yield")
+    f.call("i32", "sched_yield")
+    f.jump("wait")
+    f.place("met")
     f.ret()
     return f
 
@@ -175,6 +194,7 @@ class Pool:
             _nested(),
             _who(),
             _lame(),
+            _meet(),
             _halve(),
             _repeat(),
             _alternate(),
@@ -275,6 +295,16 @@ def test_launches_after_sleep(pool: Pool) -> None:
         pool.check(100, 3)
 
 
+@pytest.mark.parametrize("seats", [2, 5, 6, 9, 22])
+def test_every_worker_is_woken(pool: Pool, seats: int) -> None:
+    """Each wakes a few others; no task ends before all have begun, in as many threads."""
+    for pause in (0.0, 0.02, 0.02):  # awake, and asleep
+        time.sleep(pause)
+        met = np.array([0, seats], np.int32)
+        pool.launch("meet", met, seats, seats)
+        assert met[0] == seats
+
+
 def test_nested_launch(pool: Pool) -> None:
     for outer in (2, 5, 50):
         counts = np.zeros((outer, INNER), np.int32)
@@ -283,31 +313,12 @@ def test_nested_launch(pool: Pool) -> None:
         assert (counts == 50).all()
 
 
-def _in_threads(functions: Sequence[Callable[[], None]]) -> None:
-    """Run all at once, and raise what the first of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(function: Callable[[], None]) -> None:
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 def test_concurrent_launches(pool: Pool) -> None:
     def launches(seed: int) -> None:
         for round_ in range(40):
             pool.check(1 + 97 * seed + round_, 2 + (seed + round_) % 3, launches=50)
 
-    _in_threads([lambda seed=seed: launches(seed) for seed in range(4)])  # type: ignore[misc]
+    in_threads(*(partial(launches, seed) for seed in range(4)))
 
 
 def test_no_more_threads_than_asked(pool: Pool) -> None:
@@ -344,9 +355,7 @@ def _fresh(scenario: str, *, wiped: bool = True, seconds: float = 60) -> None:
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
         f"import test_llvm_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", command], timeout=seconds, capture_output=True, text=True
-    )
+    done = python(command, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -543,7 +552,7 @@ def scenario_fork_while_launching(pool: Pool) -> None:
         while not over.is_set():
             pool.check(60, 3, launches=50, body="slow")
 
-    _in_threads([forks, launches, launches])
+    in_threads(forks, launches, launches)
     pool.check(100, 4, launches=100)
 
 

@@ -172,7 +172,8 @@ def test_every_integer_says_where_to_write(kind: Any) -> None:
     lambda x: np.sum(x, axis=0.0),
     lambda x: np.roll(x, 1, axis=False), lambda x: np.expand_dims(x, np.True_),
     lambda x: np.repeat(x, 1.5), lambda x: np.broadcast_to(x, (2.0, 3, 4)), lambda x: x[True],
-    lambda x: x[1.0], lambda x: np.split(x, 1.5)])
+    lambda x: x[1.0], lambda x: x[::1.5], lambda x: np.split(x, 1.5),
+    lambda x: weft.grad(np.sum, argnums=0.5)(x)])
 def test_truth_values_and_fractions_are_no_integers(use: Any) -> None:
     with pytest.raises(Error) as caught:
         run_eagerly(use, (X,))
@@ -292,6 +293,17 @@ def test_repeated_indices_add_a_number_repeatedly(value: Any) -> None:
         for run in (run_eagerly, lambda f, args: weft.compile(f)(*args)):
             got = run(lambda x, index=index: x.at[index].add(value), (X,))
             np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+def test_an_addition_leaves_the_zeros_beside_it_as_they_are(opt: int) -> None:
+    x, i = np.full((3, 4), -0.0, np.float32), np.array([2, 0])
+    for index in (np.s_[1], np.s_[:, 1::2], np.s_[::-2, 1:3], (i, slice(1, 3))):
+        wanted = x.copy()
+        np.add.at(wanted, index, -0.0)
+        added = weft.compile(opt=opt)(lambda x, index=index: x.at[index].add(-0.0))(x)
+        assert np.signbit(wanted).all()
+        np.testing.assert_array_equal(np.signbit(added), True)
 
 
 def test_index_arrays_apart_from_each_other() -> None:

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from programs import wrong_simplify
 
 import weft
-from weft.ir.graph import Graph
-from weft.ir.ops import OPS
 from weft.passes import manager
-from weft.passes.clone import Clone
-
-
-def wrong_simplify(graph: Graph, rounds: int) -> Graph:
-    """Like the pass, but it turns every sine into a cosine."""
-    clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
-    for node in graph.nodes:
-        copy = clone.node(node)
-        if node.op.name == "sin":
-            copy.op = OPS["cos"]
-    return clone.finish()
 
 
 def step(x: object) -> object:
@@ -36,7 +22,7 @@ def test_right_passes_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_pass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_VERIFY", "passes")
-    monkeypatch.setattr(manager, "simplify", wrong_simplify)
+    monkeypatch.setattr(manager, "simplify", wrong_simplify("sin", "cos"))
     with pytest.raises(weft.Error, match=r"W601: pass simplify changes result 0") as caught:
         weft.compile(step)(np.arange(5.0))
     assert "np.sin(x) * 2" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -89,6 +90,28 @@ def test_a_traced_number_fits_or_the_step_fails(
             np.testing.assert_array_equal(run(x, number), want, strict=True)
 
 
+GROWING: tuple[Callable[[int, int], int], ...] = (
+    operator.add, operator.sub, operator.mul, lambda k, n: k**2, lambda k, n: k**3,
+    lambda k, n: n**5, lambda k, n: k << (n & 127), lambda k, n: -k, lambda k, n: abs(k))
+EXTREME = (0, 1, -1, 3, 64, 2**21 - 1, 2**21, -2**31, 2**32, 3037000499, 3037000500, -2**62, 2**62,
+           2**63 - 2, 2**63 - 1, -2**63)
+
+
+@pytest.mark.parametrize("function", GROWING)
+def test_numbers_among_themselves_do_not_wrap_around(function: Callable[[int, int], int]) -> None:
+    run = weft.compile(function)
+    traced = run.lower(1, 1).stages.traced
+    for k, n in itertools.product(EXTREME, repeat=2):
+        want = function(k, n)
+        if -2**63 <= want < 2**63:
+            assert run(k, n) == want and type(run(k, n)) is int
+            assert run_graph(traced, [np.array(k), np.array(n)])[0] == want
+            continue
+        for call in (run, lambda k, n: run_graph(traced, [np.array(k), np.array(n)])):
+            with pytest.raises(OverflowError, match="W131: a Python integer is out of bounds"):
+                call(k, n)
+
+
 def test_a_constant_that_does_not_fit_is_an_error_of_the_trace() -> None:
     for name, number in (("uint8", 300), ("int8", -129), ("uint32", -1), ("int64", 2**63)):
         x = np.ones(3, name)
@@ -129,8 +152,11 @@ def test_bounds_that_bound_nothing() -> None:
 def test_where_converts_as_numpy_does() -> None:
     """It makes arrays of its branches first, and arrays wrap around."""
     x = np.array([0, 5, 2**32 - 1], np.uint32)
-    np.testing.assert_array_equal(weft.compile(lambda x: np.where(x > 2, x, -1))(x),
-                                  np.where(x > 2, x, -1), strict=True)
+    for n in (-1, 2**32 + 3, -2**63, 2**63 + 3, 2**64 - 1):
+        for y in (x, x.astype(np.uint8), x.astype(np.int64)):
+            np.testing.assert_array_equal(
+                weft.compile(lambda x, n=n: np.where(x > 2, x, n), static_argnames="n")(y),
+                np.where(y > 2, y, n), strict=True)
     np.testing.assert_array_equal(weft.compile(lambda x, n: np.where(x > 2, x, n))(x, -1),
                                   np.where(x > 2, x, -1), strict=True)
 
@@ -140,3 +166,29 @@ def test_an_explicit_conversion_of_a_number_wraps() -> None:
         return np.asarray(n).astype(np.uint8) if isinstance(n, int) else n.astype(np.uint8)
 
     assert weft.compile(converted)(-1) == converted(-1) == 255
+
+
+def _set(x: Any, number: int) -> Any:
+    y = x.copy()
+    y[1] = number
+    return y
+
+
+@pytest.mark.parametrize("function", [
+    _set, lambda x, n: np.pad(x, 1, constant_values=n), lambda x, n: x ** n,
+    lambda x, n: np.maximum(x, n)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_a_constant_beyond_the_dtype_is_one_kind_of_error(function: Any, dtype: str) -> None:
+    x, number = np.ones(3, dtype), 2**70
+    with pytest.raises(OverflowError):
+        function(x, number)
+    with pytest.raises(RangeError, match=r"W131(.*\n)*.*test_python_integers.py:\d+ in "):
+        weft.compile(function, static_argnames="n" if function is not _set else "number")(x, number)
+
+
+def test_an_exponent_must_fit_the_dtype() -> None:
+    x = np.arange(5, dtype=np.int8)
+    power = weft.compile(lambda x, n: x ** n, static_argnames="n", on_recompile="silent")
+    np.testing.assert_array_equal(power(x, 127), x ** 127)
+    with pytest.raises(RangeError, match="W131"):
+        power(x, 128)

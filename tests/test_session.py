@@ -6,11 +6,12 @@ figure 1), which Weft's graphs and sessions are modelled on.
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft import Session, Variable
@@ -380,25 +381,15 @@ def test_failed_steps_change_nothing() -> None:
 
 
 def test_sessions_serve_several_threads(net: Net) -> None:
-    problems: list[BaseException] = []
-
     def work(at: int) -> None:
-        try:
-            for number in range(50):
-                v = V * at + number
-                fetch = (net.y, net.z, net.total, net.h)[number % 4]
-                want = (v * 2 + 1, np.exp(v), (v * 2 + 1).sum(), v * 2)[number % 4]
-                np.testing.assert_allclose(net.s.run(fetch, {net.x: v}), want)
-                net.s.run(net.bump)
-        except BaseException as problem:
-            problems.append(problem)
+        for number in range(50):
+            v = V * at + number
+            fetch = (net.y, net.z, net.total, net.h)[number % 4]
+            want = (v * 2 + 1, np.exp(v), (v * 2 + 1).sum(), v * 2)[number % 4]
+            np.testing.assert_allclose(net.s.run(fetch, {net.x: v}), want)
+            net.s.run(net.bump)
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not problems, problems[0]
+    in_threads(*(partial(work, at) for at in range(4)))
     assert int(net.count) == 200
 
 
@@ -423,3 +414,32 @@ def test_closing_forgets_programs(net: Net) -> None:
     assert net.s._compiled == {}
     np.testing.assert_array_equal(net.s.run(net.y, {net.x: V}), V * 2 + 1)
 
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+def test_a_part_of_a_placeholder_can_be_fed_without_it(rows: int) -> None:
+    """Its size clamps, as that of ``x[2:]`` does; one size of the whole that gives it will do."""
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (None, 2), name="x")
+        rest, first, turned = x[2:], x[:6], np.concatenate([x[1:], x[:1]])
+        results = {rest: rest[1:] * 2, first: np.sum(first * first, 1), turned: turned[::-1] + 1}
+    s = weft.Session(g)
+    part = np.arange(2.0 * rows).reshape(rows, 2)
+    wanted = [part[1:] * 2, np.sum(part * part, 1), part[::-1] + 1]
+    for (fed, result), value in zip(results.items(), wanted, strict=True):
+        np.testing.assert_array_equal(s.run(result, {fed: part}), value)
+
+
+def test_a_part_that_is_fed_must_fit_the_whole() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (None,), name="x")
+        first, rest = x[:3], x[2:]
+        both = np.sum(x) + np.sum(rest)
+    s = weft.Session(g)
+    assert s.run(both, {x: np.ones(5), rest: np.ones(3)}) == 8
+    for result, feeds in ((both, {x: np.ones(5), rest: np.ones(4)}),
+                          (np.sum(first), {first: np.ones(4)})):
+        with pytest.raises(weft.Error, match="W105"):
+            s.run(result, feeds)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft import Session, Variable
@@ -31,24 +32,6 @@ class Counter:
 @pytest.fixture
 def counter() -> Counter:
     return Counter()
-
-
-def in_threads(*works: Callable[[], Any]) -> None:
-    problems: list[BaseException] = []
-
-    def guarded(work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads)
-    assert not problems, problems[0]
 
 
 # -- variables as fetches -------------------------------------------------------------------------

@@ -172,6 +172,10 @@ HOSTILE: dict[str, Callable[[Any], Any]] = {
     "an int beside an array": lambda x: x[:, None][2, np.zeros(1, int)],
     "pad": lambda x: np.pad(x[2:], (1, 2)),
     "stack": lambda x: np.stack([x[:3], x[-3:]]),
+    "the -1 of a reshape": lambda x: x.reshape(x.shape[0], -1),
+    "the -1 of a reshape with rows": lambda x: x.reshape(-1, 1),
+    "the -1 of a reshape of a part": lambda x: np.broadcast_to(x[1:], (2, *x[1:].shape)).reshape(
+        x[1:].shape[0], -1),
     "zeros of a size": lambda x: np.zeros_like(x, shape=(x.shape[0] - 2,)),
 }
 
@@ -206,6 +210,49 @@ def test_updates_of_short_arrays(name: str) -> None:
 
     check_short(lambda x: getattr(x.at[index], mode)(value), reference=in_place)
     check_short(in_place)
+
+
+KNOWN_INDICES: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: x[[-1, 1]],
+    "columns": lambda x: x[:, [1, 0]],
+    "both": lambda x: x[[0, 1], [1, 0]],
+    "take": lambda x: np.take(x, [3, 0]),
+    "take of rows": lambda x: np.take(x, [-2, 1], axis=0),
+    "take of columns": lambda x: np.take(x, [0, 2], axis=1),
+    "a row that nothing depends on": lambda x: (x, np.zeros_like(x[[2]])),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN_INDICES)
+def test_known_indices_are_checked_as_numpy_does_also_without_elements(name: str) -> None:
+    function = KNOWN_INDICES[name]
+    for dynamic in ({0: "n"}, {1: "m"}, {0: "n", 1: "m"}):
+        compiled = weft.compile(dynamic={"x": dynamic}, on_recompile="silent")(function)
+        for shape in itertools.product(range(4), range(4)):
+            x = np.arange(1.0, shape[0] * shape[1] + 1).reshape(shape)
+            found, wanted = (outcome(lambda f=f, x=x: f(x))  # type: ignore[misc]
+                             for f in (compiled, function))
+            agree(found, wanted, f"{name}, {shape}, {dynamic}")
+            assert not isinstance(wanted, IndexError) or isinstance(found, IndexError)
+
+
+def test_indices_are_checked_where_they_are_used() -> None:
+    """Nothing is taken from rows without elements, in native code as in the interpreter."""
+    def function(x: Any, i: Any) -> Any:
+        return x[:, i], x.at[:, i].add(1)
+
+    for rows in (0, 2):
+        x, i = np.ones((rows, 3)), np.array([0, 7])
+        traced = trace_function(function, (x, i))
+        runs: list[Callable[[], Any]] = [
+            lambda x=x, i=i: weft.compile(function)(x, i),  # type: ignore[misc]
+            lambda g=traced.graph, x=x, i=i: run_graph(g, [x, i]),  # type: ignore[misc]
+            lambda g=traced.graph, x=x, i=i: run_plan(  # type: ignore[misc]
+                Stages(g, Options()).plan, [x, i])]
+        for run in runs:
+            found = outcome(run)
+            assert isinstance(found, IndexError) if rows else [y.shape for y in found] == [
+                (0, 2), (0, 3)]
 
 
 def test_an_int_past_a_dynamic_end_names_the_line() -> None:
@@ -421,3 +468,22 @@ def test_sizes_past_all_memory_name_the_bytes() -> None:
 def test_specs_of_sizes_that_are_none(spec: Any, message: str) -> None:
     with pytest.raises(TypeError, match=f"W112: not a spec: .*{message}"):
         weft.compile(lambda x: x).trace(spec if isinstance(spec, str) else weft.Spec(*spec))
+
+
+# -- texts of sizes -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("dim", ["b//0", "b//c", "4//b", "b mod c", "(b + 1)//(2*c)", "b//-2",
+                                 "b//(c - c)", "2*(b//c) + 1", "max(b//c, 2)", "(" * 5000 + "b"])
+def test_a_size_is_divided_by_what_is_above_0_only(dim: str) -> None:
+    """Division by a size of 0 ends the process."""
+    for make in (lambda: weft.Spec.parse(f"f32[b,c,{dim}]"), lambda: weft.Spec("f32", (dim,)),
+                 lambda: weft.compile(lambda x: x, dynamic={"x": {0: dim}})(np.ones(3))):
+        with pytest.raises(weft.Error, match=r"W112: not a spec: not a (size|dim)"):
+            make()
+    assert weft.Spec.parse("f32[b,c,b//max(c, 1)]").shape[0] == symbol("b")
+    assert str(parse_dim("(b + 3)//4")) == str(weft.Spec("f32", ("(b + 3)//4",)).shape[0])
+
+
+def test_a_dtype_that_is_none_is_named() -> None:
+    with pytest.raises(weft.Error, match=r"W112.*float32 is no dtype(.*\n)*.*f16, bf16, f32"):
+        weft.compile(np.tanh).lower("float32[3]")

@@ -52,7 +52,8 @@ REFUSED = MappingProxyType({
     "power": "iub",       # NumPy raises an error for negative exponents, after the fact
 })
 # Rows without operands of the user's, or that have tests of their own.
-ELSEWHERE = frozenset(("select", "cast", "full", "iota", "dim", "threefry", "shl", "shr"))
+ELSEWHERE = frozenset(("select", "cast", "narrow", "unwrapped", "full", "iota", "dim", "threefry",
+                       "shl", "shr"))
 
 
 def specials(dtype: np.dtype[Any]) -> Array:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import threading
 import time
 from collections import namedtuple
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 from weft.frontend import nn, tree
 from weft.frontend.context import control_dependencies, device, group, name_scope
@@ -173,6 +175,46 @@ def test_a_composite_gives_its_name_to_its_result_and_to_its_parts() -> None:
     loose = [name for name in every if name.startswith("layer1/") and name.count("/") == 1]
     assert sorted(loose) == ["layer1/gelu", "layer1/hidden", "layer1/relu", "layer1/relu_1",
                              "layer1/sigmoid", "layer1/softmax"]
+
+
+def _layers() -> dict[str, Callable[[Any], Any]]:
+    """A call of each function of ``weft.nn`` for an array of 3 x 4."""
+    ids, w, rng = np.array([0, 2, 1]), np.ones((4, 4), np.float32), default_rng(0)
+    gates = np.ones((4, 16), np.float32)
+    one = {"batch_norm": lambda x: nn.batch_norm(x, x[0], x[1]),
+           "cross_entropy": lambda x: nn.cross_entropy(x, ids),
+           "dropout": lambda x: nn.dropout(x, 0.5, rng),
+           "embedding": lambda x: nn.embedding(ids, x),
+           "gru_cell": lambda x: nn.gru_cell(x, x, gates[:, :12], gates[:, :12]),
+           "linear": lambda x: nn.linear(x, w, w[0]),
+           "lstm_cell": lambda x: nn.lstm_cell(x, (x, x), gates, gates)[0],
+           "one_hot": lambda x: nn.one_hot(x.astype(int), 3),
+           "scaled_dot_product_attention": lambda x: nn.scaled_dot_product_attention(x, x, x)}
+    return {name: one.get(name, getattr(nn, name)) for name in nn.__all__}
+
+
+@pytest.mark.parametrize(("layer", "call"), _layers().items(), ids=nn.__all__)
+def test_each_layer_counts_as_one_operation(layer: str, call: Callable[[Any], Any]) -> None:
+    def function(x: Any) -> Any:
+        with name_scope("part"):
+            return [call(x + 1)]
+
+    graph = trace(function, X).graph
+    assert graph.results[0].name.startswith(f"part/{layer}:")
+    node = graph.results[0].node
+    assert node is not None
+    inner = [other for other in graph.nodes if other.name.startswith(f"part/{layer}/")]
+    assert all(other.locs[0] == node.locs[0] for other in inner)
+
+
+def test_the_names_of_a_long_function() -> None:
+    """Beyond 256 variables their numbers take more than one byte of the code."""
+    made: dict[str, Any] = {}
+    lines = [f"    v{at} = x + {at}.5" for at in range(700)]
+    text = "\n".join(["def function(x):", *lines, "    return v3, v299, v300, v699"])
+    exec(compile(text, __file__, "exec"), made)
+    assert [value.name for value in trace(made["function"], X).graph.results] == [
+        "v3:0", "v299:0", "v300:0", "v699:0"]
 
 
 def test_repeated_names_are_numbered() -> None:
@@ -493,23 +535,14 @@ def test_threads_trace_apart_and_share_a_graph() -> None:
     g = Graph()
     with g.as_default():
         x = placeholder("f32", (4,), name="x")
-    problems: list[BaseException] = []
 
     def work(at: int) -> None:
-        try:
-            for _ in range(20):
-                traced = trace_function(lambda x: np.tanh(x) * at, (X,))
-                assert len(traced.graph.nodes) == 3
-                _ = x * float(at) + 1
-        except BaseException as problem:
-            problems.append(problem)
+        for _ in range(20):
+            traced = trace_function(lambda x: np.tanh(x) * at, (X,))
+            assert len(traced.graph.nodes) == 3
+            _ = x * float(at) + 1
 
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not problems
+    in_threads(*(partial(work, at) for at in range(4)))
     verify_graph(g.graph)
     assert len([n for n in g.graph.nodes if n.op.name == "mul"]) == 80
 

@@ -230,8 +230,29 @@ def test_what_has_no_gradient(function: Any, args: Any, code: str) -> None:
     assert len(str(caught.value).splitlines()) <= 15
 
 
+@pytest.mark.parametrize("run", [grad, lambda f: lambda x: vjp(f, x)], ids=["grad", "vjp"])
+def test_what_is_differentiated_is_the_callers(run: Any) -> None:
+    def function(x: Any) -> Any:
+        x[0] = 1.0
+        return np.sum(x)
+
+    with pytest.raises(Error, match=r"W203.* is an argument of the traced function"):
+        run(function)(X)
+
+
 def test_argnums_out_of_range() -> None:
     with pytest.raises(DTypeError, match="argnums names argument 1"):
         grad(np.sum, argnums=1)(X)
     with pytest.raises(DTypeError, match="has_aux"):
         value_and_grad(np.sum, has_aux=True)(X)
+
+
+@pytest.mark.parametrize("transform", [grad, value_and_grad])
+def test_a_gradient_goes_by_the_name_of_its_function(transform: Any) -> None:
+    def loss(x: Any) -> Any:
+        """How wrong x is."""
+        return np.sum(x * x)
+
+    made = transform(loss)
+    assert (made.__name__, made.__doc__) == ("loss", "How wrong x is.")
+    assert trace_function(made, (X,), {}).graph.name == "loss"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running import in_threads
 
 import weft
 from weft import Session, Variable
@@ -25,24 +26,6 @@ def many_switches() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
-
-
-def in_threads(*works: Callable[[], Any]) -> None:
-    problems: list[BaseException] = []
-
-    def guarded(work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except BaseException as problem:
-            problems.append(problem)
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
-    assert not problems, problems[0]
 
 
 def repeat(work: Callable[[], Any], count: int = ROUNDS) -> Callable[[], None]:
@@ -159,9 +142,9 @@ def test_an_artifact_has_weights_of_one_moment() -> None:
     traced = weft.compile(lambda: pair.a + pair.b).trace()
 
     def look() -> None:
-        from weft.frontend.compile import stages_of
         from weft.frontend.export import ExportJob
         from weft.frontend.pipeline import Options
+        from weft.frontend.specialisation import stages_of
 
         a, b = ExportJob.of(traced, stages_of(traced, Options())[0], ()).weights.values()
         assert not (a + b).any()

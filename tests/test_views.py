@@ -202,13 +202,28 @@ def zero_dimensional(x: Any) -> Any:
     return y, cell, total
 
 
-@pytest.mark.parametrize("function", [
-    parts_of_split, rows_of_a_loop, views_of_views, names_for_one_array, through_out, chains,
-    copies_stay, one_reads_what_the_other_wrote, zero_dimensional])
+WRITES = [parts_of_split, rows_of_a_loop, views_of_views, names_for_one_array, through_out, chains,
+          copies_stay, one_reads_what_the_other_wrote, zero_dimensional]
+
+
+@pytest.mark.parametrize("function", WRITES)
 def test_writes_reach_what_shares_memory(function: Callable[..., Any]) -> None:
     check(function, A)
     if function is not chains:  # powers and quotients of whole numbers are floats
         check(function, A.astype(np.float32))
+
+
+@pytest.mark.parametrize("function", WRITES)
+@pytest.mark.parametrize("dims", [{0: "a"}, {1: "b"}, {0: "a", 1: "b"}], ids=str)
+def test_writes_reach_it_where_sizes_are_asked_for_at_each_call(
+    function: Callable[..., Any], dims: dict[int, str]
+) -> None:
+    """What checks a size, as np.split does, stands between an array and its views."""
+    if function is rows_of_a_loop and 0 in dims:
+        return  # a loop over rows needs their number
+    found = weft.compile(dynamic={"x": dims})(function)(A)
+    for got, want in zip(found, function(A.copy()), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_integer_and_bool_arrays_in_place() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import subprocess
-import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from running import python
 
 import weft
 from weft.ir.diagnose import CODES
@@ -68,8 +69,7 @@ def run(name: str, **environment: str) -> list[str]:
     """What the interpreter prints for a program, as a user would see it."""
     code = (f"import sys; sys.path.insert(0, {str(HERE.parent.parent)!r})\n"
             f"from errors.programs import PROGRAMS\nPROGRAMS[{name!r}].run()\n")
-    found = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True,
-                           env={**os.environ, **environment})
+    found = python(code, **environment)
     assert found.returncode == 1 and found.stdout == ""
     return found.stderr.splitlines()
 
@@ -87,3 +87,44 @@ def test_tracebacks_have_the_users_frames_only(name: str) -> None:
 def test_all_frames_on_request() -> None:
     lines = run("broadcast_mismatch", WEFT_TRACEBACK="full")
     assert any(str(ROOT / "frontend" / "compile.py") in line for line in lines)
+
+
+class Model:
+    """Something with a method."""
+
+    @weft.compile
+    def step(self, x: Any) -> Any:
+        return x @ programs.W
+
+
+def entries(folder: Path) -> dict[str, Callable[[], Any]]:
+    """A wrong call of each function that errors leave Weft by."""
+    @weft.compile
+    def dense(x: Any) -> Any:
+        return x @ programs.W
+
+    weft.export(dense, "f32[3,4]", path=folder)
+    loaded, wrong, model = weft.load(folder), np.ones((3, 7), np.float32), Model()
+    session, x, relu = programs.session()
+    old = weft.compile(target="pentium3")(lambda x: x)
+    run, compiled = session.make_callable(relu, [x]), dense.lower(programs.X).compile()
+    return {
+        "call": lambda: dense(wrong), "trace": lambda: dense.trace(wrong),
+        "lower": lambda: dense.lower(wrong), "eval_shape": lambda: dense.eval_shape(wrong),
+        "method": lambda: model.step(wrong), "trace a method": lambda: model.step.trace(wrong),
+        "lower a method": lambda: model.step.lower(wrong),
+        "eval_shape of a method": lambda: model.step.eval_shape(wrong),
+        "compile": lambda: old.lower(wrong).compile(), "compiled": lambda: compiled(wrong),
+        "run": lambda: session.run(relu, {x: wrong}), "fetch": lambda: session.run("z:0"),
+        "make_callable": lambda: session.make_callable(relu, ["z:0"]),
+        "callable": lambda: run(wrong), "program": lambda: session.program("z:0"),
+        "artifact": lambda: loaded(wrong), "artifact by name": lambda: loaded.run("z", {}),
+    }
+
+
+def test_only_the_users_frames_leave_by_any_entry(tmp_path: Path) -> None:
+    for name, wrong in entries(tmp_path / "m").items():
+        with pytest.raises(weft.Error) as caught:
+            wrong()
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert {frame.filename for frame in frames} == {__file__}, name

@@ -29,9 +29,9 @@ def table(reports: list[Report]) -> str:
 
 
 def refusals(reports: list[Report], most: int = 12) -> str:
-    """What Weft refused most often."""
-    counts = collections.Counter(signature(report["what"]) for report in reports
-                                 if report["verdict"] == "refused")
+    """What Weft refused most often, by the code of the error and what it says."""
+    counts = collections.Counter(report["what"][:4] + signature(report["what"][4:])
+                                 for report in reports if report["verdict"] == "refused")
     return "\n".join(f"{count:6}  refused: {what}" for what, count in counts.most_common(most))
 
 

@@ -10,9 +10,9 @@ import weft
 
 from . import prelude
 from .compiled import Compiled, Refused
-from .oracle import Oracle, load
+from .oracle import Oracle, differs, load
 from .prelude import laid
-from .program import Program, Settings
+from .program import ArgSet, Program, Settings
 
 STEP = 1e-4
 
@@ -37,7 +37,7 @@ def check_grad(program: Program, mismatch: type[Exception]) -> None:
         results = [gradient(*args) for gradient in gradients.values()]
         same = len({way.opt == 0 for way in gradients}) == 1  # else sums have other orders
         for one, other in zip(results[0][1], results[-1][1], strict=True):
-            if same and one.tobytes() != other.tobytes():
+            if same and differs(one, other, (), False):
                 raise mismatch("gradients differ between two settings", argset)
         value, grads = results[0]
         for at, grad in zip(floats, grads, strict=True):
@@ -55,16 +55,39 @@ def check_grad(program: Program, mismatch: type[Exception]) -> None:
         if abs(got - want) > 1e-6 * scale + 20 * abs(want - finer):
             raise mismatch(f"the derivative along a random direction is {got}, "
                            f"differences give {want}", argset)
+        _check_narrow(program, function, floats, argset, grads, gradients, mismatch)
 
 
-def _gradient(program: Program, function: Any, floats: list[int], settings: Settings) -> Any:
+def _check_narrow(program: Program, function: Any, floats: list[int], argset: ArgSet,
+                  grads: Any, gradients: dict[Settings, Any], mismatch: type[Exception]) -> None:
+    """The gradient in float32 beside that in float64: roughly the same where that is certain."""
+    settings, wide = next(iter(gradients.items()))
+    args = program.arguments(argset, laid)
+    narrow = [np.asarray(arg, np.float32) if at in floats else arg for at, arg in enumerate(args)]
+    got = _gradient(program, function, floats, settings, narrow)(*narrow)[1]
+    rng = np.random.default_rng(program.seed)
+    moved = [[np.asarray(arg * (1 + 1e-6 * rng.normal(size=arg.shape))) if at in floats else arg
+              for at, arg in enumerate(args)] for _ in range(3)]
+    others = [wide(*other)[1] for other in moved]
+    for at, one, want, *spread in zip(floats, got, grads, *others, strict=True):
+        if one.dtype != np.float32 or one.shape != want.shape:
+            raise mismatch(f"the float32 gradient of p{at} is {one.dtype}{one.shape}", argset)
+        scale = 1 + np.max(np.abs(want), initial=0)
+        wild = max(np.max(np.abs(other - want), initial=0) for other in spread)
+        far = np.max(np.abs(one - want), initial=0)
+        if np.isfinite(scale) and wild < 1e-4 * scale and not far <= 1e-2 * scale:
+            raise mismatch(f"the float32 gradient of p{at} is {far} from the float64 one", argset)
+
+
+def _gradient(program: Program, function: Any, floats: list[int], settings: Settings,
+              first: list[Any] | None = None) -> Any:
     both = weft.value_and_grad(function, argnums=tuple(floats))
     names = ", ".join(f"p{at}" for at in range(len(program.params)))
     scope: dict[str, Any] = {"both": both}  # dynamic= names parameters, which both does not have
     exec(f"def f({names}):\n    return both({names})", scope)
     options = Compiled(program, settings).options
     compiled = weft.compile(dynamic=program.dynamic, **options)(scope["f"])
-    args = program.arguments(program.argsets[0], laid)
+    args = first or program.arguments(program.argsets[0], laid)
     try:
         compiled.trace(*args)
     except weft.Error as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,51 +12,72 @@ import weft
 
 from . import prelude
 from .compiled import SYMBOLIC, UNSUPPORTED, Refused
-from .oracle import Oracle, differs, equal, load
+from .excused import excused, of_python
+from .oracle import Answer, Expected, Oracle, differs, equal, load
 from .prelude import laid
-from .program import Program
+from .program import ArgSet, Program
 
 
 def check_session(program: Program, mismatch: type[Exception]) -> None:
     """Each value fetched alone is NumPy's; in any company it has the bits it has alone."""
-    rng = random.Random(program.seed)
+    program = _with_constant_numbers(program)
+    graph, holders, pairs = _drawn(program)
+    settings = program.settings[0]
+    session = weft.Session(graph, opt=settings.opt, target=settings.target,
+                           threads=settings.threads)
+    for argset in program.argsets:
+        feeds = {holder: laid(value, layout) for holder, value, layout in zip(
+            holders, argset.leaves, argset.layouts, strict=True) if hasattr(holder, "value")}
+        alone = _alone(program, argset, session, pairs, feeds, mismatch)
+        known = {name: value for name, value in pairs if name in alone}
+        if known:
+            _in_company(program, argset, session, known, alone, feeds, mismatch)
+
+
+def _with_constant_numbers(program: Program) -> Program:
+    """The numbers among the leaves are part of the graph: the first ones, for all arguments."""
+    first = program.argsets[0].leaves
+    return replace(program, argsets=tuple(
+        replace(argset, leaves=tuple(
+            value if leaf.kind == "array" else first[at]
+            for at, (leaf, value) in enumerate(zip(program.leaves, argset.leaves, strict=True))))
+        for argset in program.argsets))
+
+
+def _drawn(program: Program) -> tuple[Any, list[Any], list[tuple[str, Any]]]:
+    """The graph, its placeholders or numbers, and the values that can be fetched."""
     graph = weft.Graph()
-    oracle = Oracle(program)
-    expect = oracle.expect(program.arguments(program.argsets[0], laid))
-    scope = prelude.scope()
-    function, _ = load(program.source(), scope)(lambda f: f, weft.Variable)
-    numbers = [at for at, leaf in enumerate(program.leaves) if leaf.kind != "array"]
+    function, _ = load(program.source(), prelude.scope())(lambda f: f, weft.Variable)
+    first = program.argsets[0]
     with graph.as_default():
-        holders = [program.argsets[0].leaves[at] if at in numbers else weft.placeholder(
+        holders = [value if leaf.kind != "array" else weft.placeholder(
             np.dtype(leaf.dtype).name if leaf.dtype != "?" else "bool",
             tuple(None if isinstance(dim, str) else dim for dim in leaf.dims), name=leaf.name)
-            for at, leaf in enumerate(program.leaves)]
+            for leaf, value in zip(program.leaves, first.leaves, strict=True)]
         try:
             values = list(function(*holders))
         except weft.Error as problem:
             if problem.code in UNSUPPORTED or (program.dynamic and problem.code in SYMBOLIC):
                 raise Refused(problem) from None
-            if expect.base.error is not None:
+            if Oracle(program).run(program.arguments(first, laid), None).error is not None:
                 raise Refused(problem) from None
             raise
-    names = program.outputs()
     # A copy is the same value of the graph, which can be fed only once.
     taken = {id(holder.value) for holder in holders if hasattr(holder, "value")}
     pairs = []
-    for name, value in zip(names, values, strict=True):
+    for name, value in zip(program.outputs(), values, strict=True):
         if hasattr(value, "value") and id(value.value) not in taken:
             taken.add(id(value.value))
             pairs.append((name, value))
-    argset = program.argsets[0]
-    feeds = {holder: laid(value, layout) for at, (holder, value, layout) in enumerate(zip(
-        holders, argset.leaves, argset.layouts, strict=True)) if at not in numbers}
-    settings = program.settings[0]
-    session = weft.Session(graph, opt=settings.opt, target=settings.target,
-                           threads=settings.threads)
-    alone = _alone(program, session, pairs, feeds, expect, mismatch)
-    known = {name: value for name, value in pairs if name in alone}
+    return graph, holders, pairs
+
+
+def _in_company(program: Program, argset: ArgSet, session: Any, known: dict[str, Any],
+                alone: dict[str, Any], feeds: dict[Any, Any], mismatch: type[Exception]) -> None:
+    """Some values fetched together, others of them fed, have the bits that they have alone."""
+    rng = random.Random(program.seed)
     for _ in range(3):
-        fetched = rng.sample(list(known), rng.randint(1, len(known))) if known else []
+        fetched = rng.sample(list(known), rng.randint(1, len(known)))
         fed = rng.sample(list(known), rng.randint(0, min(2, len(known))))
         nest = {name: known[name] for name in fetched}
         given = {known[name]: alone[name] for name in fed}
@@ -69,26 +91,51 @@ def check_session(program: Program, mismatch: type[Exception]) -> None:
                                argset)
 
 
-def _alone(program: Program, session: Any, pairs: list[tuple[str, Any]], feeds: dict[Any, Any],
-           expect: Any, mismatch: type[Exception]) -> dict[str, Any]:
+def _alone(program: Program, argset: ArgSet, session: Any, pairs: list[tuple[str, Any]],
+           feeds: dict[Any, Any], mismatch: type[Exception]) -> dict[str, Any]:
     """Each value alone: what NumPy gives, or an error where NumPy has one."""
     found = {}
     names = program.outputs()
+    whole = Oracle(program).expect(program.arguments(argset, laid))
     for name, value in pairs:
+        oracle, expect = Oracle(program), _part(whole, names.index(name))
+        if whole.base.error is not None:  # perhaps of another value
+            oracle = Oracle(replace(program, result=("tuple", [name])).alive())
+            expect = oracle.expect(program.arguments(argset, laid))
         try:
             got = session.run(value, feeds)
         except weft.Error as problem:
-            if expect.base.error is None:
+            calls = [program.arguments(other, laid) for other in program.argsets]
+            if expect.base.error is None and not excused(
+                    program, problem, oracle, program.arguments(argset, laid), calls):
                 raise mismatch(f"{name} alone: {problem.code} {problem.message}",
-                               program.argsets[0]) from None
+                               argset) from None
             continue
         found[name] = got
-        if expect.base.error is None:
-            at = names.index(name)
-            shaken = [answer.results[at] for answer in expect.shaken if answer.error is None]
-            problem_text = differs(np.asarray(got), np.asarray(expect.base.results[at]), shaken,
-                                   program.tags.get(name, "close") != "exact")
-            if problem_text:
-                raise mismatch(f"{name} fetched alone is {problem_text}", program.argsets[0])
+        wrong = _problem(program, name, got, expect)
+        if wrong:
+            raise mismatch(wrong, argset)
     return found
 
+
+def _part(whole: Expected, at: int) -> Expected:
+    """What is expected of one result."""
+    def part(answer: Answer | None) -> Answer | None:
+        return answer and replace(answer, results=answer.results[at:at + 1])
+
+    return Expected(part(whole.base), [part(answer) for answer in whole.shaken],  # type: ignore
+                    part(whole.unneeded))
+
+
+def _problem(program: Program, name: str, got: Any, expect: Expected) -> str:
+    base = expect.base
+    if base.error is not None:
+        if of_python(base.error):
+            return ""
+        if expect.unneeded is None:
+            return f"{name} alone: no error, NumPy raises {base.error}"
+        base = expect.unneeded
+    shaken = [answer.results[0] for answer in expect.shaken if answer.error is None]
+    problem = differs(np.asarray(got), np.asarray(base.results[0]), shaken,
+                      program.tags.get(name, "close") != "exact")
+    return problem and f"{name} fetched alone is {problem}"

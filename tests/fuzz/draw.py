@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from .program import ArgSet, Leaf, Nest, Program, Settings
 from .writer import FAMILIES, Value, Writer
 
 DTYPES = ("f4", "f4", "f4", "f8", "f8", "i4", "i8", "i8", "u4", "u8", "?")
+BEYOND = (-1, 200, 300, -200, 2**31, -2**31 - 1, 2**32, 2**40)  # integers beyond some dtypes
+EDGES = (7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)  # of vectors
 TARGETS = (None, None, "x86-64-v4", "x86-64-v3")
 FEATURES = tuple(dict.fromkeys(family.feature for family in FAMILIES))
 SYMBOLS = ("n", "m", "k")
@@ -60,8 +63,9 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
     checks = {"again"} | {check for check, chance in (
         ("interpreter", 0.5), ("stages", 0.2), ("threads", 0.15)) if rng.random() < chance}
     if writer.variables:
-        checks -= {"threads", "interpreter", "stages", "again"}
+        checks = {"shared"}
     argsets = [_argset(rng, leaves, env, hostile=at >= 2) for at, env in enumerate(sizes)]
+    argsets[0] = replace(argsets[0], order=0)
     drawn = Program(
         name, kind, tuple(leaves), tuple(_params(rng, leaves, kind)), tuple(writer.inners),
         tuple((at, held.value) for at, held in writer.variables.items()), tuple(writer.steps),
@@ -74,8 +78,8 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
 
 def _leaves(rng: random.Random, smooth: bool, large: bool, symbolic: bool) -> list[Leaf]:
     dims: list[int | str] = [2, 3, 4, 5, 1, 7, 3, 4]
-    if rng.random() < 0.25:
-        dims += [0, 16, 33, 70]
+    if rng.random() < 0.4:  # tiny and odd beside the widths of vectors
+        dims = [*rng.sample(EDGES, 2), *rng.sample([0, 1, 1, 2, 3, 5, 70], 2)]
     if symbolic:
         dims = [*SYMBOLS[:rng.choice((1, 2, 3))] * 3, *dims[:4]]
     if large:
@@ -103,10 +107,11 @@ def _sizes(rng: random.Random, symbolic: bool) -> list[dict[str, int]]:
     """Sizes of the symbols: two ordinary sets for drawing, then small ones and a larger one."""
     if not symbolic:
         return [{} for _ in range(rng.choice((2, 3, 3)))]
-    ordinary = [dict(zip(SYMBOLS, rng.sample(range(4, 12), 3), strict=True)) for _ in range(2)]
+    pool = rng.sample(range(4, 12), 6)  # no size is the same in both by chance
+    ordinary = [dict(zip(SYMBOLS, pool[at:at + 3], strict=True)) for at in (0, 3)]
     small = [{name: rng.randint(0, 5) for name in SYMBOLS} for _ in range(3)]
     odd = {name: rng.randint(0, 2) for name in SYMBOLS}
-    big = {name: rng.choice((6, 33, 70)) for name in SYMBOLS}
+    big = {name: rng.choice((6, 70, *EDGES)) for name in SYMBOLS}
     return [*ordinary, *small, odd, big]
 
 
@@ -124,8 +129,9 @@ def _argset(rng: random.Random, leaves: Sequence[Leaf], env: dict[str, int],
     for leaf in leaves:
         kind = "far" if hostile and leaf.values == "index" and rng.random() < 0.5 else leaf.values
         drawn = Leaf(leaf.name, leaf.kind, leaf.dtype, leaf.dims, kind)
-        values.append(_draw_leaf(rng, drawn, env))
-    return ArgSet(tuple(values), tuple(rng.choice(LAYOUTS) for _ in leaves))
+        beyond = hostile and leaf.kind == "int" and kind != "unit" and rng.random() < 0.3
+        values.append(rng.choice(BEYOND) if beyond else _draw_leaf(rng, drawn, env))
+    return ArgSet(tuple(values), tuple(rng.choice(LAYOUTS) for _ in leaves), rng.getrandbits(16))
 
 
 def _params(rng: random.Random, leaves: Sequence[Leaf], kind: str) -> list[Nest]:

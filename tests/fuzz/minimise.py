@@ -43,6 +43,9 @@ def _candidates(program: Program) -> Iterator[Program]:
         yield from (replace(program, argsets=(argset,)) for argset in program.argsets)
         yield from (replace(program, argsets=program.argsets[:-1]) for _ in range(1))
         yield replace(program, argsets=program.argsets[1:])
+    if any(argset.order for argset in program.argsets):
+        yield replace(program, argsets=tuple(replace(argset, order=0)
+                                             for argset in program.argsets))
     simple = Settings()
     for settings in ((simple, simple), *((way, way) for way in program.settings)):
         if settings != program.settings and program.settings != (simple, simple):
@@ -65,7 +68,7 @@ def _candidates(program: Program) -> Iterator[Program]:
                 yield replace(program, inners=tuple(inners)).alive()
     yield from _without_leaves(program)
     for layouts in ("C",):
-        plain = tuple(ArgSet(argset.leaves, (layouts,) * len(argset.leaves))
+        plain = tuple(ArgSet(argset.leaves, (layouts,) * len(argset.leaves), argset.order)
                       for argset in program.argsets)
         if plain != program.argsets:
             yield replace(program, argsets=plain)
@@ -113,8 +116,8 @@ def _without_leaves(program: Program) -> Iterator[Program]:
     for at, leaf in enumerate(program.leaves):
         if leaf.name in used or leaf.name not in program.params or len(program.leaves) == 1:
             continue
-        argsets = tuple(ArgSet(argset.leaves[:at] + argset.leaves[at + 1:],
-                               argset.layouts[:at] + argset.layouts[at + 1:])
+        argsets = tuple(replace(argset, leaves=argset.leaves[:at] + argset.leaves[at + 1:],
+                                layouts=argset.layouts[:at] + argset.layouts[at + 1:])
                         for argset in program.argsets)
         yield replace(program, leaves=program.leaves[:at] + program.leaves[at + 1:],
                       params=tuple(x for x in program.params if x != leaf.name), argsets=argsets)

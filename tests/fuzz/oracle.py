@@ -1,21 +1,24 @@
 """What NumPy says about a program, and how much of it is certain.
 
-Arithmetic, comparisons and moves are exact: Weft must give the same bits. Where NumPy and Weft may
-differ (the order of a sum, the last bits of exp, the sign of a zero maximum, a cast out of range)
-the step says so by its ``close``, and NumPy computes the program several times more with those
-steps shaken by as much as they may differ. What the results spread by is the tolerance: an error
-bound that follows from the program itself, and is 0 where sums are of small whole numbers.
+Arithmetic, comparisons, casts and moves are exact: Weft must give the same bits, and raise where
+NumPy raises; ``excused`` lists the exceptions. Where NumPy and Weft may differ (the order of a sum,
+the last bits of exp, the sign of a zero maximum) the step says so by its ``close``, and NumPy
+computes the program several times more with those steps shaken by as much as they may differ. What
+the results spread by is the tolerance: an error bound that follows from the program itself, and is
+0 where sums are of small whole numbers.
 
     close     shaken
     ulp       the result
     mix       the operands by 2 ULP, and the result
-    sum       operands and result, unless whole numbers make the sum exact; more for long sums
+    sum       operands and result, unless whole numbers make the sum exact; more for long sums;
+              nothing is certain where it may be infinite on the way
     mean      as sum, the result always
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
               may be taken first
     zero      the signs of zeros in the result
-    cast      the result where the operand is beyond the dtype
+    cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
+              over many of them gives depends on the place in the array
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from . import prelude
+from .excused import substitute
 from .program import Close, Program, flat
 
 Array = np.ndarray[Any, Any]
@@ -38,21 +42,35 @@ RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 class Jitter:
     """Computes the uncertain steps of a program; ``mode`` says how they are shaken."""
 
-    def __init__(self, casts: bool = True) -> None:
+    def __init__(self) -> None:
         self.mode: int | None = None
-        self.casts = casts
+        self.fill: int | None = None  # what stands for values that cannot be computed, if anything
+        self.shapes: list[Any] = []   # of all operands and results, in order
+        self.beyond = False           # whether a Python integer needs more than 64 bits
         self.rng = np.random.default_rng(0)
 
-    def start(self, mode: int | None) -> None:
-        self.mode, self.rng = mode, np.random.default_rng(mode)
+    def start(self, mode: int | None, fill: int | None = None) -> None:
+        self.mode, self.fill, self.shapes, self.beyond = mode, fill, [], False
+        self.rng = np.random.default_rng(mode)
 
-    def __call__(self, close: Close, function: Callable[..., Any], *operands: Any) -> Any:
-        kind, ulp = close
-        if self.mode is None:
-            return function(*operands)
+    def __call__(self, close: Close | None, function: Callable[..., Any], *operands: Any) -> Any:
+        try:
+            result = self._computed(close, function, operands)
+        except (IndexError, OverflowError):
+            if self.fill is None:
+                raise
+            result = substitute(function, operands, self.fill)
+        self.beyond |= type(result) is int and not -2**63 <= result < 2**63
+        self.shapes += [*map(np.shape, operands), np.shape(result)]
+        return result
+
+    def _computed(self, close: Close | None, function: Callable[..., Any],
+                  operands: tuple[Any, ...]) -> Any:
+        kind, ulp = close or ("", 0)
         if kind == "cast":
-            return self._cast(function(*operands), operands[0]) if self.casts else function(
-                *operands)
+            return self._cast(function, *operands)
+        if self.mode is None or close is None:
+            return function(*operands)
         if kind == "zero":
             return self._zeros(function(*operands))
         if kind == "ulp":
@@ -63,10 +81,16 @@ class Jitter:
             return result if kind != "mean" else self.shake(result, ulp)
         if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
             return np.full_like(result, np.nan if self.mode else 0)
+        longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
         if kind != "mix":  # sums of many: both sides may add them up in any order
-            longest = max(np.size(x) for x in operands) / max(np.size(result), 1)
             ulp += int(longest ** 0.5)
-        return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
+        shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
+        if kind == "mix":
+            return shaken
+        risk = _overflows(np.sum if kind == "var" else function, operands,
+                          np.asarray(result).dtype, longest if kind == "mean" else 1)
+        odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
+        return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
     def shake(self, x: Any, ulp: int) -> Any:
         """x, moved by up to so many units in the last place; by all of them in modes 0 and 1."""
@@ -85,13 +109,13 @@ class Jitter:
         sign = {0: 1.0, 1: -1.0}.get(self.mode or 0, 1.0)
         return np.where(x == 0, x.dtype.type(0) * x.dtype.type(sign), x)[()]
 
-    def _cast(self, result: Any, x: Any) -> Any:
-        result, x = np.asarray(result), np.asarray(x)
+    def _cast(self, function: Callable[[Any], Any], x: Any) -> Any:
+        result, x = np.array(function(x)), np.asarray(x)
         limits = np.iinfo(result.dtype)
-        outside = ~((x > float(limits.min) - 1) & (x < float(limits.max) + 1)) | (
-            (x == limits.min - 1) if limits.bits < 53 else np.zeros(x.shape, bool))
-        other = {0: limits.min, 1: limits.max}.get(self.mode or 0, 1)
-        return np.where(outside, np.array(other, result.dtype), result)[()]
+        outside = ~((x > float(limits.min)) & (x < float(limits.max)))
+        for at in np.argwhere(outside):
+            result[tuple(at)] = function(np.array(x[tuple(at)]))
+        return result[()]
 
 
 def _floating(x: Any) -> Any:
@@ -103,6 +127,17 @@ def _floating(x: Any) -> Any:
 def is_whole(x: Any) -> bool:
     x = np.asarray(x)
     return x.dtype.kind != "f" or bool(np.all(np.isfinite(x)) and np.all(x == np.rint(x)))
+
+
+def _overflows(function: Callable[..., Any], operands: Sequence[Any], dtype: np.dtype[Any],
+               terms: float) -> Any:
+    """Where a sum may be infinite on the way, in one order or another: what it is then depends on
+    the order, as inf - inf is NaN."""
+    if dtype.kind != "f":
+        return np.zeros((), bool)
+    parts = [np.abs(np.nan_to_num(np.asarray(x, np.longdouble), posinf=0, neginf=0))
+             for x in operands]
+    return function(*parts) * np.longdouble(max(terms, 1)) > np.finfo(dtype).max
 
 
 def _sum_fits(operands: Sequence[Any], result: Any) -> bool:
@@ -125,25 +160,30 @@ class Answer:
 
 @dataclass
 class Expected:
-    """An answer, and the spread of each leaf: 0 where it is certain."""
+    """An answer, and those that are shaken, which tell how far each leaf is certain.
+
+    ``unneeded`` is what there is besides an error: the answer of a program of which no result
+    depends on the values that cannot be computed.
+    """
 
     base: Answer
     shaken: list[Answer]
+    unneeded: Answer | None = None
 
 
 class Oracle:
     """NumPy's side of a program. Its variables are kept equal to those of the other side."""
 
-    def __init__(self, program: Program, casts: bool = True) -> None:
-        self.program, self.jitter = program, Jitter(casts)
-        self.uncertain = any(step.close for step in program.steps) or any(
-            step.close for inner in program.inners for step in inner.steps)
+    def __init__(self, program: Program) -> None:
+        self.program, self.jitter = program, Jitter()
+        self.uncertain = any(step.close and step.close[0] != "cast"
+                             for step in program.all_steps())
         scope = {**prelude.scope(), "jitter": self.jitter}
         self.function, self.held = load(program.source(True), scope)(_plain, prelude.Held)
 
-    def run(self, args: Sequence[Any], mode: int | None) -> Answer:
+    def run(self, args: Sequence[Any], mode: int | None, fill: int | None = None) -> Answer:
         """One run; after it the variables are what they were before."""
-        self.jitter.start(mode)
+        self.jitter.start(mode, fill)
         before = [held.value for held in self.held]
         try:
             with np.errstate(all="ignore"):
@@ -160,16 +200,34 @@ class Oracle:
     def expect(self, args: Sequence[Any], runs: int = 4) -> Expected:
         """The answer and its spread."""
         base = self.run(args, None)
-        shaken = [self.run(args, mode) for mode in range(runs)] if self.uncertain and (
-            base.error is None) else []
-        return Expected(base, shaken)
+        unneeded = self._unneeded(args) if base.error is not None else None
+        fill = None if unneeded is None else 0
+        shaken = [self.run(args, mode, fill) for mode in range(runs)] if self.uncertain and (
+            base.error is None or unneeded is not None) else []
+        return Expected(base, shaken, unneeded)
+
+    def _unneeded(self, args: Sequence[Any]) -> Answer | None:
+        """The answer, if it is the same whatever stands for the values that raise."""
+        first, *others = (self.run(args, None, fill) for fill in range(5))
+        if first.error is not None or any(same_bits(first, other) for other in others):
+            return None
+        return first
+
+    def shapes(self, args: Sequence[Any]) -> list[Any]:
+        """Those of all operands and results, as far as the program comes."""
+        self.run(args, None)
+        return self.jitter.shapes
 
 
-def out_of_scope(problem: Exception | None) -> bool:
-    """Errors that Weft need not have: for the value of a Python number, which is traced; and for
-    the -1 of a shape without elements, which follows from symbolic sizes but not from numbers."""
-    return isinstance(problem, (ZeroDivisionError, OverflowError)) or (
-        "cannot reshape array of size 0" in str(problem))
+def same_bits(one: Answer, other: Answer) -> str:
+    """Why two answers are not the same to the last bit, or nothing."""
+    if (one.error is None) != (other.error is None):
+        return f"{one.error or 'no error'} and {other.error or 'no error'}"
+    for a, z in zip([*one.results, *one.held], [*other.results, *other.held], strict=True):
+        problem = differs(a, z, (), False)
+        if problem:
+            return problem.replace("NumPy gives", "and")
+    return ""
 
 
 def _plain(function: Any) -> Any:

@@ -24,6 +24,8 @@ def at_add(x: Any, index: Any, value: Any) -> Any:
     if not isinstance(x, np.ndarray):
         return x.at[index].add(value)
     changed = x.copy()
+    if isinstance(value, int):  # to np.add.at it is an int64, which makes floats of uint64
+        value = x.dtype.type(value)
     np.add.at(changed, index, value)
     return changed
 

@@ -11,6 +11,7 @@ text for the oracle lets ``jitter`` compute the step.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,12 +34,16 @@ class Step:
 
     def text(self, uncertain: bool) -> str:
         """Its lines; with ``uncertain`` the step is computed by the oracle's ``jitter``."""
-        if self.close is None or not uncertain:
+        if not uncertain or not self.operands or not self.out:
             return self.template.format(*self.operands, out=self.out)
         names = [f"_{at}" for at in range(len(self.operands))]
-        body = self.template.removeprefix("{out} = ").format(*names)
         given = "".join(f", {name}" for name in self.operands)
-        return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
+        if self.template.startswith("{out} = ") and "\n" not in self.template:
+            body = self.template.removeprefix("{out} = ").format(*names)
+            return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
+        lines = self.template.format(*names, out="_").split("\n")
+        return "\n".join((f"def _s({', '.join(names)}):", *(f"    {line}" for line in lines),
+                          "    return _", f"{self.out} = jitter({self.close}, _s{given})"))
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class ArgSet:
-    """One set of arguments: the leaves' values, in order, and the layouts of arrays."""
+    """One set of arguments: the leaves' values, in order, and the layouts of arrays.
+
+    The keys of dicts are in the parameters' order where ``order`` is 0, else in one drawn by it.
+    """
 
     leaves: tuple[Any, ...]
     layouts: tuple[str, ...]
+    order: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,12 @@ class Program:
         found = {leaf.name: laid(value, layout) if leaf.kind == "array" else value
                  for leaf, value, layout in zip(self.leaves, argset.leaves, argset.layouts,
                                                 strict=True)}
-        return [build(param, found) for param in self.params]
+        return [build(param, found) for param in self.ordered_params(argset)]
+
+    def ordered_params(self, argset: ArgSet) -> list[Nest]:
+        """The parameters, with the keys of dicts in the order of these arguments."""
+        rng = random.Random(argset.order)
+        return [_reordered(param, rng) if argset.order else param for param in self.params]
 
     def outputs(self) -> list[str]:
         """The names of the results, from left to right."""
@@ -140,15 +154,21 @@ class Program:
                   f"    return f, [{', '.join(name for name, _ in self.variables)}]"]
         return "\n".join(lines)
 
+    def all_steps(self) -> list[Step]:
+        """The steps, and those of the functions that they call."""
+        return [*self.steps, *(step for inner in self.inners for step in inner.steps)]
+
     def alive(self) -> Program:
         """Without the steps, functions and leaves that no result needs."""
-        steps = _alive(self.steps, self.outputs())
+        writers = [inner.name for inner in self.inners if any(not s.out for s in inner.steps)]
+        steps = _alive(self.steps, self.outputs(), writers)
         inners = []
         for inner in reversed(self.inners):
             if any(_calls(step, inner.name) for step in steps):
-                kept = tuple(_alive(inner.steps, [inner.result]))
+                kept = tuple(_alive(inner.steps, [inner.result], writers))
                 inners.append(replace(inner, steps=kept))
-        assigned = " ".join(step.template for step in steps)
+        assigned = " ".join(step.template for step in (
+            *steps, *(step for inner in inners for step in inner.steps)))
         variables = tuple((name, value) for name, value in self.variables if name in assigned)
         return replace(self, steps=tuple(steps), inners=tuple(reversed(inners)),
                        variables=variables)
@@ -158,10 +178,11 @@ def _calls(step: Step, name: str) -> bool:
     return f"{name}(" in step.template
 
 
-def _alive(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:
+def _alive(steps: Sequence[Step], outputs: Sequence[str], writers: Sequence[str]) -> list[Step]:
+    """The steps that outputs need, and those that write variables, themselves or by a call."""
     needed, kept = set(outputs), []
     for step in reversed(steps):
-        if not step.out or step.out in needed:
+        if not step.out or step.out in needed or any(_calls(step, name) for name in writers):
             kept.append(step)
             needed.update(step.operands)
     return kept[::-1]
@@ -169,6 +190,15 @@ def _alive(steps: Sequence[Step], outputs: Sequence[str]) -> list[Step]:
 
 def _body(steps: Sequence[Step], uncertain: bool, indent: int) -> list[str]:
     return [" " * indent + line for step in steps for line in step.text(uncertain).split("\n")]
+
+
+def _reordered(nest: Nest, rng: random.Random) -> Nest:
+    if isinstance(nest, str):
+        return nest
+    kind, items = nest
+    if kind != "dict":
+        return kind, [_reordered(item, rng) for item in items]
+    return kind, rng.sample([(key, _reordered(item, rng)) for key, item in items], len(items))
 
 
 def paths(nest: Nest, path: str) -> list[tuple[str, str]]:

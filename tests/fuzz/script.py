@@ -89,7 +89,8 @@ def _calls(program: Program) -> str:
                  f"laid({literal(value)}, {layout!r})" if layout != "C" else literal(value)
                  for leaf, value, layout in zip(program.leaves, argset.leaves, argset.layouts,
                                                 strict=True)}
-        texts.append("[" + ", ".join(_nest(param, found) for param in program.params) + "]")
+        texts.append("[" + ", ".join(
+            _nest(param, found) for param in program.ordered_params(argset)) + "]")
     return ",\n            ".join(texts)
 
 

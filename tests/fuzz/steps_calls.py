@@ -29,9 +29,10 @@ def call(w: Writer) -> Any:
     # What is not certain inside is not certain outside.
     tag = "close" if any(made.close for made in inner.steps) else "exact"
     texts = [f"{{{at}}}" for at in range(len(given))]
-    plain = given[0].static and given[0].rank > 0 and given[0].kind == "f" and w.yes(0.3)
-    if plain:
-        texts[0] = f"np.full({given[0].shape}, 0.5, {given[0].dtype.str[1:]!r})"
+    for at, value in enumerate(given):
+        if value.static and value.rank > 0 and value.kind != "b" and w.yes(0.35):
+            number = 0.5 if value.kind == "f" else 1
+            texts[at] = f"np.full({value.shape}, {number}, {value.dtype.str[1:]!r})"
     made = w.emit("nested call", f"{inner.name}({', '.join(texts)})", *given, tag=tag)
     if made is None:
         for space in w.spaces:
@@ -41,27 +42,31 @@ def call(w: Writer) -> Any:
     return made
 
 
-@step("variable", 2)
+@step("variable", 3)
 def variable(w: Writer) -> Any:
-    """Reads and assignments; a read after an assignment sees it."""
-    if w.depth:
-        return None
+    """Reads and assignments, by called functions, too; a read after an assignment sees it."""
     if w.variables and w.yes(0.6):
-        name = w.one(list(w.variables))
-        held = w.variables[name]
-        if w.yes():
-            return w.emit("variable", f"{name}[...]", tag="close" if held.value.dtype.kind == "f"
-                          else "exact")
-        x = w.pick(lambda value: value.dtype == held.value.dtype and all(
-            shape == held.value.shape for shape in value.shapes))
-        mode = w.one(("assign", "assign_add", "assign_sub"))
-        return x and w.write("variable", f"{name}.{mode}({{0}})", x)
+        return access(w, w.one(list(w.variables)))
     x = w.array(lambda value: value.static and value.kind != "b" and value.dtype.itemsize >= 4)
-    if x is None or len(w.variables) >= 2:
+    if x is None or w.depth or len(w.variables) >= 2:
         return None
     name = f"w{len(w.variables)}"
     held = Held(np.ones(x.shape, x.dtype))
     w.variables[name] = held
     for space in w.spaces:
         space[name] = Held(held.value)
-    return w.emit("variable", f"{name}[...]", tag="close" if x.kind == "f" else "exact")
+    return access(w, name)
+
+
+def access(w: Writer, name: str) -> Any:
+    """A read of a variable; or an assignment to it, most often of something whole."""
+    held = w.variables[name]
+    if w.yes(0.4):
+        return w.emit("variable", f"{name}[...]", tag="close" if held.value.dtype.kind == "f"
+                      else "exact")
+    x = w.pick(lambda value: all(shape == held.value.shape for shape in value.shapes) and (
+        value.dtype == held.value.dtype))
+    if x is not None and x.kind == "f" and x.tag != "close" and w.yes(0.6):
+        x = w.emit("variable", "np.rint(np.clip({0}, -9, 9))", x) or x
+    mode = w.one(("assign", "assign_add", "assign_add", "assign_sub"))
+    return x and w.write("variable", f"{name}.{mode}({{0}})", x)

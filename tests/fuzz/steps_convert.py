@@ -11,7 +11,7 @@ DTYPES = ("f4", "f8", "i4", "i8", "u4", "u8", "?", "f4", "f8", "i4", "i8", "i1",
 
 @step("cast", 4)
 def cast(w: Writer) -> Any:
-    """NaN and what is beyond an integer dtype have no value that NumPy promises."""
+    """NaN and what is beyond an integer dtype included, as NumPy's loops define them."""
     x = w.certain()
     if x is None:
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .steps_views import span, subscript
 from .writer import Value, Writer, step
 
@@ -67,6 +69,9 @@ def at(w: Writer) -> Any:
     if found is None:
         return None
     text, index = found
+    if any(np.size(i) * np.size(a) > w.limit * max(len(a), 1)
+           for i, a in zip(index.samples, x.samples, strict=True)):
+        return None  # rows of a large array at many places: more than any value may have
     value = "2" if mode == "at_set" or w.yes() else f"{{0}}[{text}]"
     return w.emit("at", f"{mode}({{0}}, {text}, {value})", x, index)
 

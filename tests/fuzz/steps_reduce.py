@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .writer import Value, Writer, step
 
 
@@ -92,7 +94,8 @@ def matmul(w: Writer) -> Any:
         return None
     y = w.array(lambda value: (value.kind == "f") == (x.kind == "f") and all(
         a[-1] == z[max(len(z) - 2, 0)] for a, z in zip(x.shapes, value.shapes, strict=True)))
-    close = ("sum", 4) if x.kind == "f" else None
+    close = ("sum", 4) if x.kind == "f" or (
+        y is not None and np.result_type(x.dtype, y.dtype).kind == "f") else None
     if y is not None and w.yes(0.7):
         return w.emit("matmul", w.one(("{0} @ {1}", "np.matmul({0}, {1})", "np.dot({0}, {1})")), x,
                       y, close=close)

@@ -26,7 +26,7 @@ from .script import script
 Report = dict[str, Any]
 WORKER = (sys.executable, "-m", "fuzz.worker")
 FOLDER = Path(__file__).resolve().parents[1]
-BATCH = 200     # programs of one process: native code is never unloaded
+BATCH = 200     # programs of one process, which no other one can have disturbed
 PATIENCE = 180  # seconds without a word before a program counts as hanging
 
 

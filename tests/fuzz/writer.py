@@ -4,8 +4,8 @@ Each value is held for two sets of sizes, so shapes, dtypes and what fits what a
 instead of being predicted. A step that raises, or that makes too much, is dropped.
 
 The *tag* of a value says what may be done with it: ``exact`` values have NumPy's bits; of ``loose``
-ones a few elements may not be certain (the sign of a zero maximum, a cast out of range); ``close``
-ones are right up to rounding, so nothing that jumps (comparison, rounding, index) is applied.
+ones the signs of zeros may not be certain (a maximum of two zeros); ``close`` ones are right up to
+rounding, so nothing that jumps (comparison, rounding, index) is applied.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ class Writer:
             return None
         self.steps.append(made)
         worst = max((TAGS.index(value.tag) for value in used), default=0)
-        given = "loose" if close and close[0] in ("zero", "cast") else "close" if close else tag
+        kind = close[0] if close else ""
+        given = {"": tag, "cast": tag, "zero": "loose"}.get(kind, "close")
         value = Value(out, samples, TAGS[max(worst, TAGS.index(given))])
         if out:
             for space, sample in zip(self.spaces, samples, strict=True):
@@ -225,9 +226,14 @@ class Writer:
         params = [replace(value, name=f"a{at}") for at, value in enumerate(values)]
         writer = Writer(self.rng, params, prefix="b", smooth=self.smooth, limit=self.limit,
                         depth=self.depth + 1)
+        writer.families = self.families
+        writer.weights = self.weights
+        writer.variables = self.variables  # of all functions; the outermost one makes them
+        for own, outer in zip(writer.spaces, self.spaces, strict=True):
+            own |= {held: outer[held] for held in self.variables}
         writer.draw(self.rng.randint(1, 4))
         made = [value for value in writer.values[len(params):] if value.name]
-        if not made or writer.variables:
+        if not made:
             return None
         return Inner(name, tuple(value.name for value in params), tuple(writer.steps),
                      self.one(made[-2:]).name)

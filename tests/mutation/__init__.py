@@ -14,7 +14,8 @@ that cover its lines, quickest first, until one fails:
 The repository is copied into a temporary folder first; the checkout itself is never written to.
 The suite runs once with coverage by test (``baseline``), which takes a multiple of its own time
 and is kept beside the results, in ``--state``; so is each result, and a run that was broken off
-goes on where it was. Both are made anew when the sources or tests have changed.
+goes on where it was. All is made anew when the sources have changed. When tests have, those are
+measured again, and the mutants that nobody noticed get another chance.
 
 Needs ``coverage`` (the extra ``mutation``).
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -18,16 +19,18 @@ from typing import Any
 
 from .baseline import HERE, Coverage, Project, measure, read
 from .mutants import Mutant, sampled
-from .trial import Bench, Equivalent, Limits, Outcome
-
-NOTICED = ("killed", "timed out")
+from .trial import NOTICED, Bench, Equivalent, Limits, Outcome
 
 
 class Results:
-    """Outcomes by mutant, written after each; those of other sources are forgotten."""
+    """Outcomes by mutant, written after each; those of other sources are forgotten.
 
-    def __init__(self, path: Path, digest: str) -> None:
+    What nobody noticed is forgotten once the tests are others.
+    """
+
+    def __init__(self, path: Path, digest: str, suite: Mapping[str, str]) -> None:
         self._path, self._digest, self._lock = path, digest, threading.Lock()
+        self._suite = hashlib.sha256(repr(sorted(suite.items())).encode()).hexdigest()
         self._mutants: dict[str, dict[str, Any]] = {}
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -36,13 +39,15 @@ class Results:
 
     def get(self, mutant: Mutant) -> Outcome | None:
         found = self._mutants.get(mutant.key)
-        if found is None:
+        if found is None or (
+                found["status"] not in NOTICED and found["suite"] != self._suite):
             return None
         return Outcome(**{name: found[name] for name in Outcome.__dataclass_fields__})
 
     def add(self, mutant: Mutant, outcome: Outcome, diff: str) -> None:
         with self._lock:
-            self._mutants[mutant.key] = {**asdict(outcome), "diff": diff}
+            self._mutants[mutant.key] = {
+                **asdict(outcome), "diff": diff, "suite": self._suite}
             whole = {"sources": self._digest, "mutants": self._mutants}
             new = self._path.with_suffix(".new")
             new.write_text(json.dumps(whole, indent=1), encoding="utf-8")
@@ -55,14 +60,14 @@ def run(
 ) -> dict[Mutant, Outcome]:
     """The outcome of each mutant; what ``state`` knows already is not run again."""
     state.mkdir(parents=True, exist_ok=True)
-    results = Results(state / "results.json", project.digest())
+    results = Results(state / "results.json", project.digest(), project.suite())
     sources = {file: (project.root / file).read_text(encoding="utf-8")
                for file in {mutant.file for mutant in chosen}}
     outcomes: dict[Mutant, Outcome] = {}
     with tempfile.TemporaryDirectory(prefix="mutation") as folder:
         work = Path(folder)
         say("the suite without a mutant, unless its coverage is known")
-        coverage = read(measure(project, state, work / "baseline", jobs), list(sources))
+        coverage = read(project, measure(project, state, jobs), list(sources))
         benches = SimpleQueue[Bench]()
         for number in range(jobs):
             benches.put(Bench(project, work / f"bench{number}", limits))
@@ -96,8 +101,8 @@ def run(
 def _check(benches: SimpleQueue[Bench], coverage: Coverage) -> None:
     """Without a mutant nothing may be noticed, else every mutant would be."""
     bench = benches.get()
-    tests = sorted(coverage.seconds, key=lambda test: (coverage.seconds[test], test))[:20]
-    status, killer = bench.run(tests, 300) if tests else ("failed", "no test passes")
+    tests = {test: coverage.seconds(test) for test in coverage.quickest(20)}
+    status, killer = bench.run(tests) if tests else ("failed", "no test passes")
     benches.put(bench)
     if status != "survived":
         raise RuntimeError(f"tests fail without a mutant: {status} {killer}")

@@ -1,12 +1,19 @@
 """Mutants: one small change each to the text of one file, found in its syntax tree.
 
-    comparison  <  <=      ==  !=     is  is not     in  not in
-    arithmetic  +  -       *  +       //  *     %  *     <<  >>     &  |     -x  x
-    boolean     and  or    not x  x   a condition  its negation     a filter  none
-    constant    n  n + 1   n  n - 1   True  False
-    statement   a call, an update, a raise  pass      return x  return None      break  continue
-    arguments   f(a, b)  f(b, a)
-    wrapper     a decorator  none     with x:  if True:
+    comparison   <  <=      ==  !=     is  is not     in  not in
+    arithmetic   +  -       *  +       //  *     %  *     <<  >>     &  |     -x  x
+    condition    a condition  its negation     not x  x    a filter  none
+    logic        and  or
+    constant     n  n + 1   n  n - 1   True  False
+    call         f(x)  pass
+    assignment   x.a = y, x[i] = y, x = f(x), x += y  pass
+    return       return x  return None
+    jump         raise  pass     break  continue
+    arguments    f(a, b)  f(b, a)
+    wrapper      with x:  if True:     a decorator that keeps or converts results  none
+    emitted      icmp slt  icmp sle      add  sub     sext  zext     in the text of a program
+
+What only states something that holds anyway is left alone: assertions, ``strict=`` and ``frozen=``.
 """
 
 from __future__ import annotations
@@ -16,6 +23,8 @@ import copy
 import difflib
 import itertools
 import random
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +40,25 @@ _COMPUTED: Mapping[type[ast.operator], type[ast.operator]] = MappingProxyType({
     ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.LShift: ast.RShift,
     ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 })
+
+_INSTRUCTIONS: Mapping[str, str] = MappingProxyType({
+    "slt": "sle", "sle": "slt", "sgt": "sge", "sge": "sgt", "ult": "ule", "ule": "ult",
+    "ugt": "uge", "uge": "ugt", "eq": "ne", "ne": "eq", "oeq": "ueq", "une": "one", "olt": "ole",
+    "ole": "olt", "ogt": "oge", "oge": "ogt", "uno": "ord", "ord": "uno",
+    "add": "sub", "sub": "add", "mul": "add", "sdiv": "udiv", "udiv": "sdiv", "srem": "urem",
+    "urem": "srem", "shl": "lshr", "lshr": "ashr", "ashr": "lshr", "and": "or", "or": "and",
+    "xor": "or", "fadd": "fsub", "fsub": "fadd", "fmul": "fadd", "fdiv": "fmul", "sext": "zext",
+    "zext": "sext",
+})
+_INSTRUCTION = re.compile(
+    r"(?<=[if]cmp )[a-z]{2,3}\b"
+    r"|\b(?:f?add|f?sub|f?mul|[suf]div|[su]rem|shl|[la]shr|and|or|xor|[sz]ext)"
+    r"(?= (?:nsw |nuw |exact )*(?:i\d|float|double|<))"
+    r"|\b(?:f?add|f?sub|f?mul|[suf]div|[su]rem|shl|[la]shr|xor|[sz]ext)(?= \{)")
+# Without one of these the program does not even load: such a mistake needs no test.
+_NEEDED = ("overload", "abstractmethod", "override", "property", "staticmethod", "classmethod",
+           "contextmanager", "dataclass", "setter")
+_STATED = ("strict", "frozen", "slots", "kw_only")  # arguments
 
 
 @dataclass(frozen=True, order=True)
@@ -76,7 +104,16 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
     found = dict[tuple[int, int, str], Mutant]()
-    for node, kind, text, run in _changes(ast.parse(source)):
+    tree = ast.parse(source)
+    for text, run in _texts(tree):
+        begin = place(text.lineno, text.col_offset)
+        end = place(text.end_lineno or text.lineno, text.end_col_offset or 0)
+        for match in _INSTRUCTION.finditer(source, begin, end):
+            if match[0] in _INSTRUCTIONS:
+                line = 1 + source.count("\n", 0, match.start())
+                mutant = Mutant(file, line, *match.span(), "emitted", _INSTRUCTIONS[match[0]], run)
+                found[*match.span(), mutant.text] = mutant
+    for node, kind, text, run in _changes(tree):
         first = node.lineno
         begin = place(first, node.col_offset)
         end = place(node.end_lineno or first, node.end_col_offset or 0)
@@ -102,26 +139,41 @@ Change = tuple[ast.expr | ast.stmt, str, str]
 """A node, the kind of the mutation and the text that takes the node's place."""
 
 
-def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, str, tuple[int, int]]]:
-    """Every change to a part of the program that runs: no annotations, docstrings or texts.
+def _parts(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[int, int]]]:
+    """Every part of the program that runs: no annotations or docstrings, and nothing in a text.
 
     Each with the lines of the statement around it, those of its head where it has a body.
     """
     pending: list[tuple[ast.AST, tuple[int, int]]] = [(tree, (1, 1))]
     while pending:
         node, lines = pending.pop()
+        if isinstance(node, ast.Assert) or (
+                isinstance(node, ast.keyword) and node.arg in _STATED):
+            continue
         if isinstance(node, ast.stmt):
             lines = _lines(node)
+        yield node, lines
+        if isinstance(node, ast.JoinedStr) or (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue  # the fields of a text have no places of their own before Python 3.12
         for field, value in ast.iter_fields(node):
-            if field in ("annotation", "returns", "type_params"):
-                continue
-            for child in value if isinstance(value, list) else [value]:
-                # Texts with fields have no places of their own before Python 3.12.
-                if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
-                    pending.append((child, lines))
+            if field not in ("annotation", "returns", "type_params"):
+                children = value if isinstance(value, list) else [value]
+                pending += [(child, lines) for child in children if isinstance(child, ast.AST)]
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, str, tuple[int, int]]]:
+    for node, lines in _parts(tree):
         for rule in _RULES:
             for changed, kind, text in rule(node):
                 yield changed, kind, text, lines
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, tuple[int, int]]]:
+    for node, lines in _parts(tree):
+        if isinstance(node, ast.JoinedStr) or (
+                isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            yield node, lines
 
 
 def _lines(node: ast.stmt) -> tuple[int, int]:
@@ -162,18 +214,18 @@ def _number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
-def _boolean(node: ast.AST) -> Iterator[Change]:
+def _condition(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.BoolOp):
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield node, "boolean", _spelled(ast.BoolOp(other, node.values))
+        yield node, "logic", _spelled(ast.BoolOp(other, node.values))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield node, "boolean", _spelled(node.operand)
+        yield node, "condition", _spelled(node.operand)
     elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and not isinstance(
             node.test, (ast.Compare, ast.Constant)):  # a comparison is negated on its own
-        yield node.test, "boolean", _spelled(ast.UnaryOp(ast.Not(), node.test))
+        yield node.test, "condition", _spelled(ast.UnaryOp(ast.Not(), node.test))
     elif isinstance(node, ast.comprehension):
         for condition in node.ifs:
-            yield condition, "boolean", "True"
+            yield condition, "condition", "True"
 
 
 def _constant(node: ast.AST) -> Iterator[Change]:
@@ -185,24 +237,30 @@ def _constant(node: ast.AST) -> Iterator[Change]:
 
 
 def _statement(node: ast.AST) -> Iterator[Change]:
-    if _acts(node):
-        yield node, "statement", "pass"
+    if isinstance(node, ast.Expr) and isinstance(
+            node.value, (ast.Call, ast.Yield, ast.YieldFrom)):
+        yield node, "call", "pass"
+    elif isinstance(node, ast.Delete) or _updates(node):
+        yield node, "assignment", "pass"
     elif isinstance(node, ast.Return) and node.value is not None and not (
             isinstance(node.value, ast.Constant) and not node.value.value):
-        yield node, "statement", "return None"
+        yield node, "return", "return None"
+    elif isinstance(node, ast.Raise):
+        yield node, "jump", "pass"
     elif isinstance(node, ast.Break):
-        yield node, "statement", "continue"
+        yield node, "jump", "continue"
     elif isinstance(node, ast.Continue):
-        yield node, "statement", "break"
+        yield node, "jump", "break"
 
 
-def _acts(node: ast.AST) -> TypeGuard[ast.stmt]:
-    """Whether a statement does something besides giving a name to a value."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, (ast.Call, ast.YieldFrom, ast.Yield))
-    if isinstance(node, ast.Assign):
-        return not isinstance(node.targets[0], (ast.Name, ast.Tuple))
-    return isinstance(node, (ast.Raise, ast.AugAssign, ast.Delete, ast.Assert))
+def _updates(node: ast.AST) -> TypeGuard[ast.stmt]:
+    """Whether a statement does something besides giving a first name to a value."""
+    if not isinstance(node, ast.Assign):
+        return isinstance(node, ast.AugAssign)
+    if not isinstance(node.targets[0], ast.Name):
+        return not isinstance(node.targets[0], ast.Tuple)
+    return any(isinstance(part, ast.Name) and part.id == node.targets[0].id
+               for part in ast.walk(node.value))
 
 
 def _arguments(node: ast.AST) -> Iterator[Change]:
@@ -221,7 +279,8 @@ def _arguments(node: ast.AST) -> Iterator[Change]:
 def _wrapper(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         for decorator in node.decorator_list:
-            if ast.unparse(decorator) not in ("overload", "abstractmethod", "override"):
+            name = ast.unparse(decorator).partition("(")[0]
+            if name.rpartition(".")[2] not in _NEEDED:
                 yield decorator, "wrapper", ""
     elif isinstance(node, ast.With):
         for at, item in enumerate(node.items):
@@ -232,14 +291,24 @@ def _wrapper(node: ast.AST) -> Iterator[Change]:
 
 
 _RULES: tuple[Callable[[ast.AST], Iterator[Change]], ...] = (
-    _comparison, _arithmetic, _boolean, _constant, _statement, _arguments, _wrapper)
+    _comparison, _arithmetic, _condition, _constant, _statement, _arguments, _wrapper)
 
 
 def sampled(root: Path, files: Iterable[str], count: int, seed: int) -> list[Mutant]:
-    """``count`` of the mutants of ``files``; a larger sample with one seed contains a smaller."""
+    """``count`` of the mutants of ``files``, of each kind the same number as long as they last.
+
+    Else most would be of the kind that is most often possible: swapped arguments and constants.
+    A larger sample with one seed contains a smaller.
+    """
     sources = {file: (root / file).read_text(encoding="utf-8") for file in files}
-    order = [mutant for file, source in sorted(sources.items())
-             for mutant in mutants_of(file, source)]
-    random.Random(seed).shuffle(order)
+    kinds = defaultdict[str, list[Mutant]](list)
+    for file, source in sorted(sources.items()):
+        for mutant in mutants_of(file, source):
+            kinds[mutant.kind].append(mutant)
+    dice = random.Random(seed)
+    for _, mutants in sorted(kinds.items()):
+        dice.shuffle(mutants)
+    rounds = itertools.zip_longest(*(mutants for _, mutants in sorted(kinds.items())))
+    order = (mutant for mutant in itertools.chain.from_iterable(rounds) if mutant is not None)
     good = (mutant for mutant in order if compiles(mutant, sources[mutant.file]))
     return list(itertools.islice(good, count))

@@ -9,26 +9,28 @@ import signal
 import subprocess
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .baseline import HERE, Coverage, Project, environment, pytest_command, with_support
+from .baseline import HERE, Coverage, Project, environment, file_of, pytest_command, with_support
 from .mutants import Mutant
+
+NOTICED = ("killed", "timed out")
 
 
 @dataclass(frozen=True)
 class Limits:
     """``seconds`` of tests a mutant (by their times without it), ``gigabytes`` of addresses.
 
-    A mutant hangs if it takes ``slower`` times as long, and ``start`` seconds for starting the
-    process and collecting its tests.
+    A test hangs if it takes ``slower`` times as long and ``start`` seconds; so does the whole of
+    them, with another ``start`` for starting the process and collecting its tests.
     """
 
     seconds: float = 40.0
-    slower: float = 5.0
-    start: float = 60.0
+    slower: float = 4.0
+    start: float = 20.0
     gigabytes: float = 16.0
 
 
@@ -70,48 +72,37 @@ class Bench:
     project: Project
     folder: Path
     limits: Limits
-    number: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self.tests = self.project.copied(self.folder)
         self.support = with_support(self.folder)
 
     def judge(self, mutant: Mutant, coverage: Coverage) -> Outcome:
-        """Run the tests that cover the mutant, then those of its file, within the limits."""
-        covering = coverage.tests_of(mutant.file, *mutant.run)
-        if not covering:
-            return Outcome("not covered")
-        first = self._within(covering, coverage)
-        outcome = self._tried(mutant, first, coverage, len(covering))
-        if outcome.status != "survived":
-            return outcome
-        # What runs once in a process is covered by one test only, and any of these may notice.
-        known = set(first)
-        near = [test for test in coverage.near(mutant.file) if test not in known]
-        second = self._within(near, coverage)
-        if not second:
-            return outcome
-        again = self._tried(mutant, second, coverage, len(covering))
-        return Outcome(again.status, outcome.seconds + again.seconds,
-                       outcome.tests + again.tests, len(covering), again.killer)
+        """Run the tests that cover the mutant, then those of its file, within the limits.
 
-    def _within(self, tests: Sequence[str], coverage: Coverage) -> list[str]:
-        """The first of them that together take no longer than the limit; at least one."""
-        chosen, total = list[str](), 0.0
-        for test in tests:
-            total += coverage.seconds[test]
-            if chosen and total > self.limits.seconds:
-                break
-            chosen.append(test)
-        return chosen
+        First a few, of the test files that have most to do with it: most mutants are found there,
+        and the others need not be collected.
+        """
+        covering = coverage.tests_of(mutant.file, *mutant.run)
+        outcome, known = Outcome("not covered"), set[str]()
+        # What runs once in a process is covered by one test only, and any near it may notice.
+        for tests, seconds in ((coverage.closest(covering), self.limits.seconds / 5),
+                               (covering, self.limits.seconds),
+                               (coverage.near(mutant.file), self.limits.seconds)):
+            left = [test for test in tests if test not in known] if covering else []
+            if left and outcome.status not in NOTICED:
+                chosen = coverage.within(left, seconds)
+                known |= set(chosen)
+                tried = self._tried(mutant, chosen, coverage, len(covering))
+                outcome = replace(tried, seconds=outcome.seconds + tried.seconds, tests=len(known))
+        return outcome
 
     def _tried(
         self, mutant: Mutant, tests: Sequence[str], coverage: Coverage, covering: int
     ) -> Outcome:
-        expected = sum(coverage.seconds[test] for test in tests)
         start = time.perf_counter()
         with self._applied(mutant):
-            status, killer = self.run(tests, self.limits.start + self.limits.slower * expected)
+            status, killer = self.run({test: coverage.seconds(test) for test in tests})
         return Outcome(status, time.perf_counter() - start, len(tests), covering, killer)
 
     @contextmanager
@@ -125,12 +116,17 @@ class Bench:
             path.write_text(source, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def run(self, tests: Sequence[str], timeout: float) -> tuple[str, str]:
-        """Whether these tests notice, and which one did; none of their processes is left."""
-        self.number += 1
+    def run(self, tests: Mapping[str, float]) -> tuple[str, str]:
+        """Whether tests that take these seconds notice, and which one did.
+
+        None of their processes is left.
+        """
+        start, slower = self.limits.start, self.limits.slower
+        each = {test: start + slower * expected for test, expected in tests.items()}
+        whole = 2 * start + slower * sum(tests.values())
         chosen = self.support / "chosen.json"
-        chosen.write_text(json.dumps(list(tests)), encoding="utf-8")
-        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        chosen.write_text(json.dumps(each), encoding="utf-8")
+        files = dict.fromkeys(map(file_of, tests))
         command = pytest_command("-x", "--tb=no", *files)
         output = self.support / "output.txt"
         with output.open("wb") as stream:
@@ -140,7 +136,7 @@ class Bench:
                                 PYTHONDONTWRITEBYTECODE="1"),
                 start_new_session=True, preexec_fn=self._limited)
             try:
-                code = process.wait(timeout)
+                code = process.wait(whole)
             except subprocess.TimeoutExpired:
                 code = None
             finally:
@@ -149,8 +145,10 @@ class Bench:
             return "timed out", ""
         if code == 0:
             return "survived", ""
-        failed = [line for line in output.read_text(errors="replace").splitlines()
-                  if line.startswith(("FAILED", "ERROR"))]
+        said = output.read_text(errors="replace").splitlines()
+        if any("Timeout (" in line for line in said):  # faulthandler's words
+            return "timed out", ""
+        failed = [line for line in said if line.startswith(("FAILED", "ERROR"))]
         return "killed", failed[0] if failed else f"exit status {code}"
 
     def _limited(self) -> None:

@@ -1,0 +1,102 @@
+"""Where Weft need not do what NumPy does: the only exceptions, each with its reason.
+
+1. *An unknown dim is never 1 by chance.* A dim that is unknown while tracing is taken to be equal
+   to the dim that it meets, and that is checked (W105) when the sizes are known: at a call, in the
+   interpreter, or while tracing where a known size already says no. To repeat a dim that happens
+   to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
+   only where a value has a 1 that it has not for the sizes the program was drawn with.
+2. *Python's own errors of arithmetic*: division by zero, and shifts by negative counts. A number
+   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf.
+3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
+   when they run: what the results do not need, and arrays without elements. The oracle accepts a
+   missing error only if the results are the same, to the last bit, whatever that value is; and it
+   compares with these results (``Jitter.fill``, ``Oracle.unneeded``).
+4. *Python integers beyond 64 bits.* A traced one is an int64. Where arithmetic of Python numbers
+   leaves that range, the step fails (W131) instead of going on with a larger number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .program import Program
+
+
+def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:
+    """Exception 1: W105, where a dim is 1 that is another number for other arguments.
+
+    ``shapes`` are those that the steps read and make; ``others`` the same for other arguments.
+    """
+    if not program.dynamic or getattr(problem, "code", "") != "W105":
+        return False
+    inside = any(step.feature in ("at", "in place", "matmul") for step in program.all_steps())
+    return inside or any(
+        len(one) != len(other) or any(a == 1 != z for a, z in zip(one, other, strict=True))
+        for usual in others for one, other in zip(shapes, usual, strict=False))
+
+
+def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) -> bool:
+    """Whether Weft may raise that, though NumPy does not: exceptions 1 and 4."""
+    if getattr(problem, "code", "") == "W131":
+        oracle.shapes(args)
+        return bool(oracle.jitter.beyond)
+    return unknown_dim(program, problem, oracle.shapes(args), [*map(oracle.shapes, calls)])
+
+
+def of_python(problem: Exception | None) -> bool:
+    """Exception 2: NumPy itself raises neither."""
+    return isinstance(problem, ZeroDivisionError) or str(problem) == "negative shift count"
+
+
+def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
+    """Exception 3: any value of the shape that a step has whose index or number is out of range.
+
+    Raises what the step raises if that is not the reason.
+    """
+    def plain(x: Any) -> Any:
+        if isinstance(x, int) and not isinstance(x, bool):
+            return 1
+        return np.zeros_like(x) if np.asarray(x).dtype.kind in "iu" else x
+
+    first, *rest = operands
+    shape, dtype = np.shape(first), np.asarray(first).dtype
+
+    def made(first: Any, rest: Any = rest) -> Any:
+        return np.asarray(function(first, *map(plain, rest)))
+
+    def widened(axis: int) -> Any:
+        """As if an axis were long enough for any index, where the result says how long it is."""
+        wide = [np.zeros((*shape[:axis], n, *shape[axis + 1:]), dtype) for n in (16, 17)]
+        one, two = map(made, wide)
+        if (one.shape, two.shape) == (wide[0].shape, wide[1].shape):
+            return np.zeros(shape, one.dtype)
+        dims = [a if a == z else 0 for a, z in zip(one.shape, two.shape, strict=True)]
+        if 0 in dims and shape[axis]:
+            raise IndexError("a result that is as long as the axis")
+        return np.zeros(dims, one.dtype)
+
+    tries = [lambda: made(first), lambda: made(plain(first)),
+             *(lambda axis=axis: widened(axis) for axis in range(len(shape)))]
+    for attempt in tries:
+        try:
+            like = attempt()
+            break
+        except (IndexError, OverflowError, ValueError) as problem:
+            last = problem
+    else:
+        raise last
+    return _filled(like, fill)
+
+
+def _filled(like: Any, fill: int) -> Any:
+    """Values that nobody would take for others: the largest, the least, random ones."""
+    kind, dtype = like.dtype.kind, like.dtype
+    if fill < 2:
+        most: Any = (False, True) if kind == "b" else (np.nan, 1e4) if kind == "f" else (
+            np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return np.full(like.shape, most[fill], dtype)[()]
+    values = np.random.default_rng(fill).normal(size=like.shape) * 50
+    return np.asarray(values > 0 if kind == "b" else values.astype("i8").astype(dtype) if (
+        kind in "iu") else values.astype(dtype))[()]

@@ -1,0 +1,38 @@
+"""Running things beside a test: in several threads at once, in a Python process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def in_threads(*works: Callable[[], Any]) -> None:
+    """Run all at once; raises what the first of them raised."""
+    problems: list[BaseException] = []
+
+    def guarded(work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    if problems:
+        raise problems[0]
+    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+
+
+def python(code: str, *args: str, cwd: Path | None = None, timeout: float = 100,
+           **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program; ``environment`` is added to that of the test."""
+    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, timeout=timeout, text=True,
+                          capture_output=True, env={**os.environ, **environment}, check=False)

@@ -1,0 +1,71 @@
+"""What an artifact asks of the CPU, against what LLVM finds of the same features."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from llvmlite import binding as llvm
+
+from weft.codegen import cpu_check, llvm_jit
+from weft.codegen.cpu_check import emit_cpu_check, is_x86
+from weft.codegen.llvm_jit import compile_object, cpu_target, jit_for
+from weft.codegen.llvm_text import module_text
+from weft.ir.diagnose import Error
+
+FIT, UNFIT = 0, -4
+NATIVE = cpu_target()
+
+pytestmark = pytest.mark.skipif(not is_x86(NATIVE), reason="only x86 is asked")
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
+    """What two checks in a row say, by the one feature that is asked for beside AVX."""
+    monkeypatch.setattr(cpu_check, "_ALWAYS", frozenset(("avx",)))
+    functions, globals_, names = [], [], {}
+    for at, feature in enumerate(cpu_check._PLACES):
+        target = replace(NATIVE, features=f"+{feature}")
+        found = emit_cpu_check(f"asked{at}", target, FIT, UNFIT)
+        functions += found[0]
+        globals_ += found[1]
+        names[feature] = f"asked{at}_check_cpu"
+    code = compile_object(module_text(functions, globals_), NATIVE).object
+    library = jit_for(NATIVE).link(code, tuple(names.values()))
+    check = ctypes.CFUNCTYPE(ctypes.c_int32)
+    yield {feature: [check(library.addresses[name])() for _ in range(2)]
+           for feature, name in names.items()}
+    library.unload()
+
+
+def test_each_feature_is_found_where_it_is(checked: dict[str, list[int]]) -> None:
+    host = llvm.get_host_cpu_features()
+    here = {feature: FIT if host.get(feature) else UNFIT for feature in checked}
+    assert checked == {feature: [answer, answer] for feature, answer in here.items()}
+    assert {checked["avx2"][0], checked["fma"][0]} == {FIT}
+
+
+def test_features_that_are_off_are_not_asked_for() -> None:
+    needed = cpu_check.needed(replace(NATIVE, features="+avx512f,-avx512bw,+of-the-future"))
+    assert needed == cpu_check._ALWAYS | {"avx512f"}
+
+
+@pytest.mark.parametrize("feature", ["avx2", "fma"])
+def test_a_cpu_with_half_of_what_is_needed_is_refused(
+    feature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Piledriver has fused multiply-add and no AVX2; some others had it the other way round."""
+    monkeypatch.setattr(llvm_jit, "_features_of", lambda name: {feature: True})
+    with pytest.raises(Error, match="W402"):
+        cpu_target.__wrapped__("bdver2")
+
+
+def test_what_a_named_target_says() -> None:
+    target = cpu_target("x86-64-v3")
+    assert (target.kind, target.name, target.vector_bits) == ("cpu", "x86-64-v3", 256)
+    assert {"+avx2", "+fma"} <= set(target.features.split(","))
+    wide = cpu_target("x86-64-v4")
+    assert (wide.kind, wide.name, wide.vector_bits) == ("cpu", "x86-64-v4", 512)
+    assert wide.mask_registers and not target.mask_registers
