@@ -8,7 +8,7 @@ IEEE 754 has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -145,6 +145,12 @@ LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 })
 
 
+def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
+    """A helper that hardly ever runs, so that all that is to be saved on is its compilation."""
+    return FunctionText(result, name, params, linkage="internal",
+                        attributes="noinline optnone cold nounwind")
+
+
 class LlvmScalars:
     """Primitives as methods that emit into ``f``: ``s.add(a, b)``, ``s.exp(x)``."""
 
@@ -222,32 +228,68 @@ class LlvmScalars:
         """
         width = max(value.width for value in (cond, usual, *args))
         cond, usual, *wide = (self.splat(value, width) for value in (cond, usual, *args))
-        f, some = self.f, cond.ref
+        f = self.f
+        before, then, done, some = f.block, f.fresh("rare"), f.fresh("done"), cond.ref
         if width > 1:
             some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", (cond.type, some))
-        before, then, done = f.block, f.fresh("rare"), f.fresh("done")
         f.branch(some, then, done)
         f.place(then)
-        name = self._cold(function, tuple(wide), usual.type)
-        passed = ", ".join(f"{value.type} {value.ref}" for value in wide)
-        other = replace(usual, ref=f(f"call {usual.type} @{name}({passed})"))
-        merged = self.select(cond, other, usual)
+        name = (self._lanes(function, (usual, *wide)) if width > 1 else
+                self._cold(function, wide, usual.element))
+        passed = [f"{value.type} {value.ref}" for value in wide]
+        if width > 1:
+            lanes = f(f"bitcast {cond.type} {cond.ref} to i{width}")
+            passed = [f"i{width} {lanes}", f"{usual.type} {usual.ref}", *passed]
+        other = f(f"call {usual.type} @{name}({', '.join(passed)})")
         f.jump(done)
         f.place(done)
-        ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {merged.ref}, %{then} ]")
+        ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {other}, %{then} ]")
         return replace(usual, ref=ref)
 
-    def _cold(
-        self, function: Callable[..., LlvmValue], args: tuple[LlvmValue, ...], result: str
+    def _lanes(
+        self, function: Callable[..., LlvmValue], values: tuple[LlvmValue, ...]
     ) -> str:
-        """The name of the helper that computes ``function`` for operands like ``args``."""
-        kinds = "_".join(f"{value.dtype}x{value.width}" for value in args)
-        name = f"{self.f.name}_{function.__name__.strip('_')}_{kinds}"
+        """The name of the helper that takes a number, whose bits say which lanes, and ``values``, and
+        puts the results of ``function`` into these lanes of the first value.
+
+        One lane at a time: code that fills all vector registers takes longer to compile than most
+        programs.
+        """
+        width, kind, element = values[0].width, values[0].type, values[0].element
+        inner = self._cold(function, values[1:], element)
+        name = f"{inner}_x{width}"
+        if any(helper.name == name for helper in self.f.helpers):
+            return name
+        params = [(f"i{width}", "lanes"), *((value.type, f"x{at}")
+                                            for at, value in enumerate(values))]
+        f = _cold_text(kind, name, params)
+        slots = [f.alloca(value.element, width) for value in values]  # where lanes have addresses
+        for at, (slot, value) in enumerate(zip(slots, values, strict=True)):
+            f.do(f"store {value.type} %x{at}, ptr {slot}, align 64")
+        with f.loop("0", str(width)) as lane:
+            at_lane = f(f"trunc i64 {lane} to i{width}") if width < 64 else lane
+            shifted = f(f"lshr i{width} %lanes, {at_lane}")
+            with f.when(f(f"trunc i{width} {shifted} to i1")):
+                places = [f(f"getelementptr {value.element}, ptr {slot}, i64 {lane}")
+                          for slot, value in zip(slots, values, strict=True)]
+                passed = [(value.element, f(f"load {value.element}, ptr {place}"))
+                          for place, value in zip(places[1:], values[1:], strict=True)]
+                spelled = ", ".join(f"{type_} {ref}" for type_, ref in passed)
+                found = f(f"call {element} @{inner}({spelled})")
+                f.do(f"store {element} {found}, ptr {places[0]}")
+        f.ret(f"{kind} {f(f'load {kind}, ptr {slots[0]}, align 64')}")
+        self.f.helpers.append(f)
+        return name
+
+    def _cold(
+        self, function: Callable[..., LlvmValue], args: Sequence[LlvmValue], result: str
+    ) -> str:
+        """The name of the helper that computes ``function`` for one lane of operands like these."""
+        kinds = "_".join(value.dtype for value in args)
+        name = f"weft_{function.__name__.strip('_')}_{kinds}"  # the same for all kernels
         if all(helper.name != name for helper in self.f.helpers):
-            params = [(value.type, f"x{at}") for at, value in enumerate(args)]
-            helper = FunctionText(result, name, params, linkage="internal",
-                                  attributes="noinline cold nounwind")
-            inner = (replace(value, ref=f"%x{at}") for at, value in enumerate(args))
+            inner = [LlvmValue(f"%x{at}", value.dtype) for at, value in enumerate(args)]
+            helper = _cold_text(result, name, [(x.type, x.ref[1:]) for x in inner])
             helper.ret(f"{result} {function(LlvmScalars(helper), *inner).ref}")
             self.f.helpers.append(helper)
         return name

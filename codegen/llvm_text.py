@@ -168,8 +168,12 @@ class FunctionText:
 def module_text(
     functions: Sequence[FunctionText], globals_: Sequence[str] = (), prelude: str = ""
 ) -> str:
-    """One LLVM module: globals, functions, and each declaration once unless defined here."""
-    functions = [part for function in functions for part in function.family()]
+    """One LLVM module: globals, functions, and each declaration once unless defined here.
+
+    Helpers of one name are one function, which several others share.
+    """
+    parts = {part.name: part for function in functions for part in function.family()}
+    functions = list(parts.values())
     defined = {function.name for function in functions}
     declarations = sorted(
         {
@@ -179,5 +183,5 @@ def module_text(
             if text.split("@", 1)[1].split("(", 1)[0] not in defined
         }
     )
-    parts = [prelude, *globals_, *map(str, functions), *declarations]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    texts = [prelude, *globals_, *map(str, functions), *declarations]
+    return "\n\n".join(text for text in texts if text) + "\n"

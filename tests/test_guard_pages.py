@@ -52,3 +52,25 @@ def test_masked_lanes_of_a_part_of_a_vector_are_zero(target: str, dtype: str) ->
     x = np.arange(1, 7).reshape(2, 3).astype(dtype)
     got = weft.compile(padded, target=None if target == "native" else target)(x)
     np.testing.assert_array_equal(got, padded(x))
+
+
+def test_a_guard_of_all_lanes_at_once_needs_no_mask() -> None:
+    """Whole rows are taken or not: what is off is read from zeros."""
+    x, rows = np.ones((9, 64), np.float32), np.array([1, 8, 3])
+    for function, args in ((lambda x, rows: x[rows], (x, rows)),
+                           (lambda x: np.pad(x, ((1, 2), (0, 0))), (x,))):
+        text = weft.compile(function, target="x86-64-v3").lower(*args).as_text("llvm")
+        assert "llvm.masked" not in text
+
+
+def test_whole_vectors_are_loaded_without_the_hidden_mask() -> None:
+    """Nearly all of what a guard lets through; a mask takes longer than the load."""
+    def rolled(x: np.ndarray) -> np.ndarray:
+        return np.roll(x, 5, axis=1)
+
+    x = np.arange(200.0).reshape(2, 100)
+    for target, branches in (("x86-64-v3", True), ("x86-64-v4", False)):
+        text = weft.compile(rolled, target=target).lower(x).as_text("llvm")
+        assert ("llvm.vector.reduce.and" in text) == branches
+    needs("x86-64-v3")
+    np.testing.assert_array_equal(weft.compile(rolled, target="x86-64-v3")(x), rolled(x))

@@ -233,3 +233,31 @@ def test_composed_functions_are_close_in_between(name: str, dtype: np.dtype[Any]
         size = np.maximum(np.abs(exact), np.abs(wide[0])) if name in CANCELLING else np.abs(exact)
         error = np.abs(got - exact) / np.spacing(size.astype(dtype))
         assert error.max() <= 4, (how, name, args[0][error.argmax()], error.max())
+
+
+# -- what is seldom needed ----------------------------------------------------------------------
+
+
+def test_far_out_in_some_lanes_of_a_vector() -> None:
+    """Such lanes take a way of their own, the others keep their values."""
+    near = np.linspace(-9, 9, 200)
+    for function in (np.sin, np.cos, np.tan):
+        compiled = weft.compile(lambda x, function=function: function(x))
+        alone = compiled(near)
+        for every in (1, 2, 7, 16, 33):
+            x = near.copy()
+            x[::every] = -1e300
+            kept = np.arange(200) % every != 0
+            np.testing.assert_array_equal(compiled(x)[kept], alone[kept])
+            np.testing.assert_allclose(compiled(x)[~kept], function(-1e300), rtol=1e-15)
+
+
+def test_seldom_needed_code_is_compiled_once_and_quickly() -> None:
+    """Of one lane and without LLVM's care: optimised and of a whole vector it took three times as
+    long to compile as the rest of the program."""
+    x = np.ones((64, 64))
+    text = weft.compile(lambda x: (np.sin(x) @ np.sin(x), np.sin(x.T @ x))).lower(x).as_text("llvm")
+    heads = [line for line in text.splitlines() if "far_sine" in line and "define" in line]
+    lanes = [line for line in heads if "_f64_x" in line]
+    assert len(heads) == len({line.split("(")[0] for line in heads}) == len(lanes) + 1
+    assert all("optnone" in line for line in heads)
