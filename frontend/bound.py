@@ -75,6 +75,10 @@ class Bound:
         return (isinstance(other, Bound) and self.function is other.function
                 and self.__self__ is other.__self__)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As Python's methods: the method of that name of a copy of the object."""
+        return getattr, (self.__self__, self.function.__name__)
+
     def __hash__(self) -> int:
         return hash((id(self.function), id(self.__self__)))
 

@@ -107,6 +107,10 @@ class Function(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<weft.compile of {self.__qualname__}>"
 
+    def __reduce__(self) -> str:
+        """Pickled by name and never copied, as Python's functions are."""
+        return self.__qualname__
+
     def _method(self, instance: Any) -> Bound:
         found = self._methods.get(id(instance))
         if found is None:

@@ -14,8 +14,18 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
-from ..ir.index import Dim, Expr, symbol, symbols_of
-from ..ir.types import DTYPES, TensorType, as_dtype, parse_dim, parse_type
+from ..ir.index import (
+    Dim,
+    Expr,
+    Quotient,
+    Remainder,
+    bounds,
+    parts_of,
+    symbol,
+    symbols_of,
+    terms_of,
+)
+from ..ir.types import DTYPES, TensorType, as_dtype, parse_size, parse_type
 from .source import user_loc
 from .tracer import SymbolicDim
 
@@ -37,9 +47,15 @@ class Spec:
         """A spec from text such as ``f32[b,784]``; raises DTypeError (W112)."""
         try:
             type_ = parse_type(text)
+            for dim in type_.shape:
+                _check_divisions(dim)
         except ValueError as problem:
-            if text.partition("[")[0].strip() in DTYPES:
+            stem, bracket, _ = text.partition("[")
+            if stem.strip() in DTYPES:
                 raise _not_a_spec(problem) from None
+            if bracket and stem.strip().isidentifier() and text.rstrip().endswith("]"):
+                raise error("W112", f"not a spec: {stem.strip()} is no dtype in {text!r}",
+                            locs=user_loc(), hint=f"dtypes are {', '.join(DTYPES)}") from None
             raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
                         hint="name the argument in static_argnames (a text such as 'f32[b,784]' "
                              "stands for an array)") from None
@@ -77,7 +93,10 @@ def _dim(dim: Any) -> Dim | None:
     """A dim as the user wrote it; None and -1 are any size. Raises TypeError or ValueError."""
     if isinstance(dim, SymbolicDim):
         return dim.expr
-    found = parse_dim(dim) if isinstance(dim, str) else dim
+    found = dim
+    if isinstance(dim, str):
+        found = parse_size(dim)
+        _check_divisions(found)
     if found is None or isinstance(found, Expr):
         hidden = [name for name in symbols_of(found or 0) if name.startswith("%")]
         if hidden:
@@ -89,3 +108,13 @@ def _dim(dim: Any) -> Dim | None:
     if size < -1:
         raise ValueError(f"the size {size} is negative")
     return None if size == -1 else size
+
+
+def _check_divisions(dim: Dim) -> None:
+    """Raise ValueError for a size that is divided by what may be 0, as any symbol may."""
+    pending = [dim]
+    while pending:
+        for atom in (atom for monomial, _ in terms_of(pending.pop()) for atom in monomial):
+            if isinstance(atom, (Quotient, Remainder)) and (bounds(atom.denominator)[0] or 0) < 1:
+                raise ValueError(f"not a size: {dim} (divide by a number above 0, or max(b, 1))")
+            pending += parts_of(atom)

@@ -65,6 +65,10 @@ class Variable(ArrayMethods):
             Variable._named[name] = self
             return name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is a variable of its own, with the value of that moment."""
+        return Variable, (self.numpy(), self.name, self.trainable)
+
     # -- the value ------------------------------------------------------------------------------
 
     @property

@@ -15,7 +15,9 @@ existing ``except`` clauses keep working.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from .types import Loc, TensorType
 
@@ -35,6 +37,11 @@ class Error(Exception):
         super().__init__(message)
         self.code, self.message, self.hint = code, message, hint
         self.locs, self.types = tuple(locs), tuple(types)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes."""
+        return partial(type(self), self.code, self.message, locs=self.locs, types=self.types,
+                       hint=self.hint), ()
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.message}"]

@@ -396,6 +396,22 @@ def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
     return _sum(slope), _sum(rest)
 
 
+def unclamped(dim: Dim, name: str) -> tuple[int, Dim] | None:
+    """Split a size that clamps as ``a*name + rest``, which is one value of ``name`` for each size.
+
+    ``max(b - 3, 0)`` is s where b is s + 3, and ``b - max(b - 3, 0)``, the smaller of b and 3,
+    where b is s. Other values may do as well; None if none is found. No ``max`` may hold another.
+    """
+    for inside in (True, False):
+        def opened(atom: Atom, inside: bool = inside) -> Dim | None:
+            return (atom.value if inside else 0) if isinstance(atom, Maximum) else None
+
+        split = coefficient(rebuild(dim, opened), name)
+        if split is not None and isinstance(split[0], int) and split[0] > 0:
+            return split[0], split[1]
+    return None
+
+
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """The int value of an expression; raises KeyError naming a symbol without a value."""
     result = substitute(dim, values)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .diagnose import error
 from .graph import Graph, Node
-from .index import Dim, Expr, coefficient, evaluate, substitute, symbols_of
+from .index import Dim, Expr, coefficient, evaluate, substitute, symbols_of, unclamped
 from .interp_kernel import Array, ChecksFailedError, run_kernel
 from .kernel import Kernel
 from .op import Effect, Kind
@@ -89,29 +89,34 @@ def bind_dims(
                     for dim, size in zip(type_.shape, array.shape, strict=True)
                     if isinstance(dim, Expr)]
     while pending:
-        later = [item for item in pending if not _solve(*item, dims)]
-        if len(later) == len(pending):
+        later = [item for item in pending if not _solve(*item, dims, coefficient)]
+        if len(later) == len(pending) and not any(
+                _solve(*item, dims, unclamped) for item in later):
             raise error("W105", f"{later[0][2]}, from which no dim follows")
         pending = later
     return dims
 
 
-def _solve(dim: Dim, size: int, what: str, dims: dict[str, int]) -> bool:
-    """Check a dim of known symbols, or find its only unknown one; False if there are more."""
+def _solve(
+    dim: Dim, size: int, what: str, dims: dict[str, int],
+    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
+) -> bool:
+    """Check a dim of known symbols, or find its only unknown one, which ``divide`` splits off;
+    False if there are more."""
     left = substitute(dim, dims)
     if isinstance(left, int):
         if left != size:
             raise error("W105", f"{what}, should be {left}")
         return True
     names = symbols_of(left)
-    split = coefficient(left, min(names)) if len(names) == 1 else None
+    split = divide(left, min(names)) if len(names) == 1 else None
     if split is None or not isinstance(split[0], int) or not isinstance(split[1], int):
         return False
     value, rest = divmod(size - split[1], split[0])
     if rest or value < 0:
         raise error("W105", f"{what}, which fits no {min(names)}")
     dims[min(names)] = value
-    return True
+    return divide is coefficient or _solve(dim, size, what, dims, coefficient)
 
 
 class _Run:

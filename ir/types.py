@@ -203,6 +203,14 @@ class _DimText:
         raise self.problem()
 
 
+def parse_size(text: str) -> Dim:
+    """``parse_dim`` for text of any origin: raises ValueError whatever is wrong with it."""
+    try:
+        return parse_dim(text)
+    except (ZeroDivisionError, RecursionError):
+        raise ValueError(f"not a size: {text[:60]!r}") from None
+
+
 def split_dims(text: str) -> list[str]:
     """The parts of a list of dims: split at the commas outside of brackets."""
     parts, depth = [""], 0
@@ -224,7 +232,7 @@ def parse_type(text: str) -> TensorType:
     match = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
     if not match or match[1] not in DTYPES:
         raise ValueError(f"not a type: {text!r} (expected such as 'f32[128,784]')")
-    dims = tuple(map(parse_dim, split_dims(match[2])))
+    dims = tuple(map(parse_size, split_dims(match[2])))
     if any(isinstance(dim, int) and dim < 0 for dim in dims):
         raise ValueError(f"not a type: {text!r} (a size is negative)")
     return TensorType(DTYPES[match[1]], dims)
@@ -239,6 +247,10 @@ class Loc:
     function: str = ""
     code: CodeType | None = field(default=None, compare=False, repr=False)
     instruction: int = field(default=-1, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Code does not leave its process: elsewhere a place has no columns."""
+        return Loc, (self.file, self.line, self.function)
 
     @property
     def source(self) -> str:

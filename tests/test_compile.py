@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import os
 import re
-import threading
 import time
 import warnings
 from collections.abc import Callable

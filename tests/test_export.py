@@ -264,6 +264,18 @@ def test_exported_again_at_the_same_place(tmp_path: Path) -> None:
     assert found == [1.0, 2.0, 3.0]
 
 
+def test_scratch_memory_is_kept_for_the_next_call(folder: Path) -> None:
+    loaded = load(folder)
+    assert loaded._spare == []
+    loaded(batch(9))
+    kept, = loaded._spare
+    loaded(batch(9))
+    assert loaded._spare[0] is kept
+    wanted = load(folder)(batch(900))
+    np.testing.assert_array_equal(loaded(batch(900)), wanted)  # the old one is too small
+    assert len(loaded._spare) == 1 and loaded._spare[0].size > kept.size
+
+
 def test_cpu_that_lacks_a_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = {**cpu_check._PLACES, "reserved": (1, 0, 2, 16)}  # a bit that no CPU sets
     monkeypatch.setattr(cpu_check, "_PLACES", places)

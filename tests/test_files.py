@@ -279,6 +279,17 @@ def test_the_folder_that_a_process_works_in_stays(
                                                                              "new")
 
 
+def test_a_process_may_work_in_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for text in ("old", "new"):
+        fill(tmp_path / "m", text)
+        assert set(contents(tmp_path / "m").values()) == {text}
+
+
 def test_where_folders_cannot_be_swapped_an_interruption_takes_the_seal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,22 @@ def test_results_from_the_pool_are_ordinary_arrays(engine: Engine) -> None:
     assert pool.pool_state().blocks == 2
 
 
+def test_blocks_say_no_more_than_they_hold(engine: Engine) -> None:
+    library = engine.link(emit_support())
+    support = Support(library.__getitem__, keep=library)
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+    malloc = ctypes.CFUNCTYPE(*types)(library["weft_pool_malloc"])
+    free = ctypes.CFUNCTYPE(None, *types)(library["weft_pool_free"])
+    usable = ctypes.CDLL(None).malloc_usable_size
+    usable.argtypes, usable.restype = [ctypes.c_void_p], ctypes.c_size_t
+    for size in (1, 63, 64, 65, 100_000, MIB - 1, MIB, 3 * MIB + 1, 40 * MIB):
+        memory = malloc(None, size)
+        capacity = ctypes.c_int64.from_address(memory - 64).value
+        assert memory % 64 == 0 and size <= capacity <= usable(memory - 64) - 64
+        free(None, memory, size)
+    support.trim_pool()
+
+
 def test_handler_changes_sizes(engine: Engine) -> None:
     """As C's realloc does: from nothing, to the same size, and not at all."""
     library = engine.link(emit_support())

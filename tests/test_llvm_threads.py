@@ -98,6 +98,24 @@ def _lame() -> FunctionText:
     return f
 
 
+def _meet() -> FunctionText:
+    """Count the indices that have begun in ``context[0]``, and wait for all ``context[1]``."""
+    f = FunctionText("void", "meet", BODY)
+    f(f"atomicrmw add ptr %context, i32 {f('trunc i64 ' + f('sub i64 %end, %begin') + ' to i32')} "
+      "monotonic")
+    wanted = f(f"load i32, ptr {f('getelementptr i32, ptr %context, i64 1')}")
+    f.jump("wait")
+    f.place("wait")
+    begun = f("load atomic i32, ptr %context acquire, align 4")
+    f.branch(f(f"icmp sge i32 {begun}, {wanted}"), "met", "yield")
+    f.place("yield")
+    f.call("i32", "sched_yield")
+    f.jump("wait")
+    f.place("met")
+    f.ret()
+    return f
+
+
 def _halve() -> FunctionText:
     """``context[i] /= 2`` in float32: zero for a subnormal result where results are flushed."""
     f = FunctionText("void", "halve", BODY)
@@ -176,6 +194,7 @@ class Pool:
             _nested(),
             _who(),
             _lame(),
+            _meet(),
             _halve(),
             _repeat(),
             _alternate(),
@@ -274,6 +293,16 @@ def test_launches_after_sleep(pool: Pool) -> None:
     for microseconds in range(0, 120, 2):  # around the moment when they do
         time.sleep(microseconds / 1e6)
         pool.check(100, 3)
+
+
+@pytest.mark.parametrize("seats", [2, 5, 6, 9, 22])
+def test_every_worker_is_woken(pool: Pool, seats: int) -> None:
+    """Each wakes a few others; no task ends before all have begun, in as many threads."""
+    for pause in (0.0, 0.02, 0.02):  # awake, and asleep
+        time.sleep(pause)
+        met = np.array([0, seats], np.int32)
+        pool.launch("meet", met, seats, seats)
+        assert met[0] == seats
 
 
 def test_nested_launch(pool: Pool) -> None:

@@ -419,6 +419,20 @@ def test_setting_by_traced_integers_and_masks() -> None:
     np.testing.assert_array_equal(got, np.where(np.isin(np.arange(5), i), 0, x))
 
 
+def test_a_mask_that_is_known_while_tracing() -> None:
+    x, whole, rows = array((4, 5)), array((4, 5)) > 0, np.array([True, False, False, True])
+
+    def change(x: Any) -> Any:
+        a, b = x.copy(), x.copy()
+        a[whole] = -1
+        b[rows] = x[0]
+        return a, b
+
+    check(change, x)
+    added = run_eagerly(lambda x: x.at[rows].add(2.0), (x,))
+    np.testing.assert_array_equal(added, np.where(rows[:, None], x + np.float32(2), x))
+
+
 def run_symbolic(function: Any, spec: str, x: Any) -> Any:
     traced = trace_function(function, (spec,))
     verify_graph(traced.graph)

@@ -16,6 +16,7 @@ import pytest
 
 import weft
 from weft.codegen.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.tile import GPU_ROW
 
 Golden = Callable[[str, str], None]
 
@@ -96,7 +97,26 @@ def test_kernels_and_plan(name: str, golden: Golden) -> None:
     function, arguments = PROGRAMS[name]
     lowered = weft.compile(target="x86-64-v3")(function).lower(*arguments)
     text = "\n".join(lowered.as_text(stage) for stage in ("kernel", "plan"))
-    golden(re.sub(r"  // from .*", "", text), f"schedules/{name}.txt")
+    golden(without_places(text), f"schedules/{name}.txt")
+
+
+def without_places(text: str) -> str:
+    """Functions stay, paths and lines go."""
+    return re.sub(r"/\S*/(\w+\.py):\d+", r"\1", text)
+
+
+ON_A_GPU = {
+    "softmax": PROGRAMS["softmax"], "dense": PROGRAMS["dense"], "joined": PROGRAMS["joined"],
+    "narrowed": PROGRAMS["narrowed"], "rows": PROGRAMS["rows"],
+    "one_tile": (softmax, (f"f32[8,{GPU_ROW}]",)), "tiles": (softmax, (f"f32[8,{GPU_ROW + 1}]",)),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_programs_for_a_gpu(name: str, golden: Golden) -> None:
+    function, arguments = ON_A_GPU[name]
+    text = weft.compile(function).lower(*arguments).as_text("triton")
+    golden(without_places(text), f"schedules/triton_{name}.txt")
 
 
 EXTENTS = [(64, 10, 784), (None, 100, 784), (1024, 1024, 1024), (None, None, None), (3000, 8, 8),

@@ -414,3 +414,32 @@ def test_closing_forgets_programs(net: Net) -> None:
     assert net.s._compiled == {}
     np.testing.assert_array_equal(net.s.run(net.y, {net.x: V}), V * 2 + 1)
 
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+def test_a_part_of_a_placeholder_can_be_fed_without_it(rows: int) -> None:
+    """Its size clamps, as that of ``x[2:]`` does; one size of the whole that gives it will do."""
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (None, 2), name="x")
+        rest, first, turned = x[2:], x[:6], np.concatenate([x[1:], x[:1]])
+        results = {rest: rest[1:] * 2, first: np.sum(first * first, 1), turned: turned[::-1] + 1}
+    s = weft.Session(g)
+    part = np.arange(2.0 * rows).reshape(rows, 2)
+    wanted = [part[1:] * 2, np.sum(part * part, 1), part[::-1] + 1]
+    for (fed, result), value in zip(results.items(), wanted, strict=True):
+        np.testing.assert_array_equal(s.run(result, {fed: part}), value)
+
+
+def test_a_part_that_is_fed_must_fit_the_whole() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (None,), name="x")
+        first, rest = x[:3], x[2:]
+        both = np.sum(x) + np.sum(rest)
+    s = weft.Session(g)
+    assert s.run(both, {x: np.ones(5), rest: np.ones(3)}) == 8
+    for result, feeds in ((both, {x: np.ones(5), rest: np.ones(4)}),
+                          (np.sum(first), {first: np.ones(4)})):
+        with pytest.raises(weft.Error, match="W105"):
+            s.run(result, feeds)

@@ -487,3 +487,22 @@ def test_sizes_past_all_memory_name_the_bytes() -> None:
 def test_specs_of_sizes_that_are_none(spec: Any, message: str) -> None:
     with pytest.raises(TypeError, match=f"W112: not a spec: .*{message}"):
         weft.compile(lambda x: x).trace(spec if isinstance(spec, str) else weft.Spec(*spec))
+
+
+# -- texts of sizes -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("dim", ["b//0", "b//c", "4//b", "b mod c", "(b + 1)//(2*c)", "b//-2",
+                                 "b//(c - c)", "2*(b//c) + 1", "max(b//c, 2)", "(" * 5000 + "b"])
+def test_a_size_is_divided_by_what_is_above_0_only(dim: str) -> None:
+    """Division by a size of 0 ends the process."""
+    for make in (lambda: weft.Spec.parse(f"f32[b,c,{dim}]"), lambda: weft.Spec("f32", (dim,)),
+                 lambda: weft.compile(lambda x: x, dynamic={"x": {0: dim}})(np.ones(3))):
+        with pytest.raises(weft.Error, match=r"W112: not a spec: not a (size|dim)"):
+            make()
+    assert weft.Spec.parse("f32[b,c,b//max(c, 1)]").shape[0] == symbol("b")
+    assert str(parse_dim("(b + 3)//4")) == str(weft.Spec("f32", ("(b + 3)//4",)).shape[0])
+
+
+def test_a_dtype_that_is_none_is_named() -> None:
+    with pytest.raises(weft.Error, match=r"W112.*float32 is no dtype(.*\n)*.*f16, bf16, f32"):
+        weft.compile(np.tanh).lower("float32[3]")

@@ -207,6 +207,16 @@ def test_each_layer_counts_as_one_operation(layer: str, call: Callable[[Any], An
     assert all(other.locs[0] == node.locs[0] for other in inner)
 
 
+def test_the_names_of_a_long_function() -> None:
+    """Beyond 256 variables their numbers take more than one byte of the code."""
+    made: dict[str, Any] = {}
+    lines = [f"    v{at} = x + {at}.5" for at in range(700)]
+    text = "\n".join(["def function(x):", *lines, "    return v3, v299, v300, v699"])
+    exec(compile(text, __file__, "exec"), made)
+    assert [value.name for value in trace(made["function"], X).graph.results] == [
+        "v3:0", "v299:0", "v300:0", "v699:0"]
+
+
 def test_repeated_names_are_numbered() -> None:
     def function(x: Any) -> Any:
         y = x

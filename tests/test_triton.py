@@ -132,8 +132,9 @@ def test_source(name: str) -> None:
 def report() -> dict[str, str]:
     """What the interpreter, in a process of its own, says about each case."""
     script = Path(__file__).with_name("triton_interpret.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True,
-                          env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600, check=False)
+    done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", str(script)],
+                          env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600, check=False,
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result: dict[str, str] = json.loads(done.stdout)
     return result
