@@ -53,7 +53,7 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
     shape = common_shape((condition, x, y))
     dtype = result_dtype(x, y)
     mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
-    # Here NumPy converts Python integers as it converts arrays (of int64 or uint64): they wrap.
+    # Here NumPy converts Python integers as it does arrays, of int64 or uint64: they wrap round.
     arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and (
         not isinstance(x, int) or fits_int64(x) or 0 < x < 1 << 64) else x for x in (x, y)]
     return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))

@@ -206,9 +206,10 @@ def _shared(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequenc
     if not calls:
         return
     start = [held.value for held in oracle.held]
-    each = [at for at in range(len(calls)) for _ in range(ROUNDS)]
-    want, *others = (_in_turn(oracle, calls, order, start) for order in (
-        each, each[::-1], [*range(len(calls))] * ROUNDS))
+    turns = [*range(len(calls))]  # each call is once the last one
+    orders = [[at for at in turns for _ in range(ROUNDS)],
+              *((turns[at:] + turns[:at]) * ROUNDS for at in turns)]
+    want, *others = (_in_turn(oracle, calls, order, start) for order in orders)
     if not all(map(is_whole, want)) or any(same_bits(Answer([*want]), Answer([*other]))
                                            for other in others):
         return

@@ -17,7 +17,7 @@ from .program import Program, Settings, flat
 # What Weft may refuse at compile time: unsupported functions and combinations, and, where sizes are
 # symbolic, what cannot be told without them.
 UNSUPPORTED = frozenset(("W111", "W113", "W123", "W201", "W203"))
-SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122"))
+SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122", "W304"))
 
 
 class Refused(Exception):  # noqa: N818

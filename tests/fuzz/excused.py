@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from .program import Program
 
 
 def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:
-    """Exception 1: W105, where a dim is 1 that is another number for other arguments.
+    """Exception 1: W105, where a dim is 1 that is another number for other sizes.
 
     ``shapes`` are those that the steps read and make; ``others`` the same for other arguments.
     """
@@ -42,7 +43,17 @@ def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) 
     if getattr(problem, "code", "") == "W131":
         oracle.shapes(args)
         return bool(oracle.jitter.beyond)
-    return unknown_dim(program, problem, oracle.shapes(args), [*map(oracle.shapes, calls)])
+    others = [*calls, *(_zeros(program, size) for size in (0, 1, 13))]
+    return unknown_dim(program, problem, oracle.shapes(args), [*map(oracle.shapes, others)])
+
+
+def _zeros(program: Program, size: int) -> list[Any]:
+    """Arguments of which all unknown dims have that size."""
+    leaves = tuple(
+        np.zeros([dim if isinstance(dim, int) else size for dim in leaf.dims], leaf.dtype)
+        if leaf.kind == "array" else value
+        for leaf, value in zip(program.leaves, program.argsets[0].leaves, strict=True))
+    return program.arguments(replace(program.argsets[0], leaves=leaves), lambda array, _: array)
 
 
 def of_python(problem: Exception | None) -> bool:
@@ -55,15 +66,15 @@ def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
 
     Raises what the step raises if that is not the reason.
     """
-    def plain(x: Any) -> Any:
+    def plain(x: Any, number: int = 0) -> Any:
         if isinstance(x, int) and not isinstance(x, bool):
-            return 1
-        return np.zeros_like(x) if np.asarray(x).dtype.kind in "iu" else x
+            return number
+        return np.full_like(x, number) if np.asarray(x).dtype.kind in "iu" else x
 
     first, *rest = operands
     shape, dtype = np.shape(first), np.asarray(first).dtype
 
-    def made(first: Any, rest: Any = rest) -> Any:
+    def made(first: Any) -> Any:
         return np.asarray(function(first, *map(plain, rest)))
 
     def widened(axis: int) -> Any:
