@@ -249,8 +249,8 @@ class LlvmScalars:
     def _lanes(
         self, function: Callable[..., LlvmValue], values: tuple[LlvmValue, ...]
     ) -> str:
-        """The name of the helper that takes a number, whose bits say which lanes, and values, and
-        puts the results of ``function`` into these lanes of the first value.
+        """The name of the helper that takes a number, whose bits say which lanes, and ``values``,
+        and puts the results of ``function`` into these lanes of the first value.
 
         One lane at a time: code that fills all vector registers takes longer to compile than most
         programs.

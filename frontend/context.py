@@ -252,7 +252,7 @@ class TraceContext:
     def value_of(self, tracer: Tracer) -> Value:
         """The value of a tracer in this graph; that of an outer trace becomes a parameter."""
         value = tracer.operand()
-        if tracer.ctx is self:
+        if tracer._ctx is self:
             return value
         if not tracer.ctx.alive or not self.descends_from(tracer.ctx):
             tracer.context()  # raises W202 or W204

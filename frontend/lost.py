@@ -18,7 +18,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -30,9 +30,9 @@ from .bound import WeakMethod
 from .source import definition, is_internal_name
 from .tracer import Tracer
 
-Rng = np.random.Generator | np.random.RandomState | random.Random
+if TYPE_CHECKING:
+    Rng = np.random.Generator | np.random.RandomState | random.Random
 
-_GLOBAL = {"np.random": np.random.random.__self__, "random": random.random.__self__}  # type: ignore[attr-defined]
 _Twister = random.Random.__base__ or random.Random
 _MOST_FUNCTIONS = 200  # looked through for generators
 _MOST_WARNINGS = 3
@@ -152,13 +152,22 @@ def _name(function: Any) -> str:
 # -- random numbers -----------------------------------------------------------------------------
 
 
+@functools.cache
+def _generators() -> tuple[tuple[type, ...], dict[str, Any]]:
+    """The classes of generators, and the two of the process. Not asked for before the first trace:
+    NumPy imports its own when they are first used, which takes as long as a tenth of ours."""
+    kinds = np.random.Generator, np.random.RandomState, random.Random
+    functions: dict[str, Any] = {"np.random": np.random.random, "random": random.random}
+    return kinds, {label: function.__self__ for label, function in functions.items()}
+
+
 class Draws:
     """The generators that a function may draw from, as they were before it was traced."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.functions, found = _reachable(function)
-        sources = {**_GLOBAL, **found}
+        sources = {**_generators()[1], **found}
         self._before = [(label, rng, _state(rng)) for label, rng in sources.items()]
 
     def check(self) -> None:
@@ -202,6 +211,7 @@ def _reachable(function: Any) -> tuple[list[FunctionType], dict[str, Rng]]:
     that they see: in globals, closures, defaults and attributes of the objects they are of."""
     functions: list[FunctionType] = []
     found: dict[str, Rng] = {}
+    kinds, of_process = _generators()
     seen: set[int] = set()
     todo: list[tuple[str, Any]] = [("", function)]
     while todo and len(functions) < _MOST_FUNCTIONS:
@@ -209,9 +219,9 @@ def _reachable(function: Any) -> tuple[list[FunctionType], dict[str, Rng]]:
         if id(item) in seen or isinstance(item, (type, Tracer)):
             continue
         seen.add(id(item))
-        if isinstance(item, Rng):
-            if not any(item is each for each in _GLOBAL.values()):
-                found.setdefault(label, item)
+        if isinstance(item, kinds):
+            if not any(item is each for each in of_process.values()):
+                found.setdefault(label, item)  # type: ignore[arg-type]
         elif isinstance(item, FunctionType):
             if not is_internal_name(item.__module__ or ""):
                 functions.append(item)
@@ -235,7 +245,7 @@ def _parts(item: Any) -> Iterable[tuple[str, Any]]:
     call = type(item).__dict__.get("__call__")
     attributes = getattr(item, "__dict__", {}) if not isinstance(item, ModuleType) else {}
     return [("", call), *[(name, value) for name, value in attributes.items()
-                          if isinstance(value, Rng)]]
+                          if isinstance(value, _generators()[0])]]
 
 
 def _seen_by(function: FunctionType) -> Iterator[tuple[str, Any]]:

@@ -47,7 +47,7 @@ def user_frame() -> FrameType | None:
     """The innermost frame of the user's own code, or None."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if not is_internal(frame):
+        if not is_internal_name(frame.f_globals.get("__name__") or ""):
             return frame
         frame = frame.f_back
     return None

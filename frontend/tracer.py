@@ -92,7 +92,8 @@ class Tracer(ArrayMethods):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.type.dtype.numpy
+        dtype: np.dtype[Any] = self._value.type.dtype.numpy
+        return dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -104,7 +105,7 @@ class Tracer(ArrayMethods):
 
     @property
     def ndim(self) -> int:
-        return self.type.rank
+        return len(self._value.type.shape)
 
     @property
     def size(self) -> Any:
@@ -167,7 +168,8 @@ class Tracer(ArrayMethods):
         if self.changed is not None or (
                 self.link is not None and self.asked != self._ctx.writes.count):
             views.refresh(self)
-        return self.value
+        value: Value | None = self._value
+        return self.value if value is None else value
 
     def renew(self, source: Tracer, version: object) -> None:
         """Take the value that a write to the memory has left here."""

@@ -78,7 +78,7 @@ class Variable(ArrayMethods):
 
     def numpy(self) -> Array:
         """A copy of the value."""
-        return self.value.copy()
+        return self.cell.value.copy()
 
     @property
     def dtype(self) -> np.dtype[Any]:

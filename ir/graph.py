@@ -196,8 +196,8 @@ class Builder:
         label = self.graph.unique_name(self.prefix + (name or self.stem or op.name))
         node = Node(op, tuple(inputs), attrs, label, device=self.device, locs=locs,
                     after=self.after)
-        node.results = tuple(Value(type_, f"{node.name}:{at}", node, at)
-                             for at, type_ in enumerate(types))
+        node.results = tuple([Value(type_, f"{node.name}:{at}", node, at)
+                              for at, type_ in enumerate(types)])
         self.graph.nodes.append(node)
         if key is not None:
             self._known[key] = node
