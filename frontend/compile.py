@@ -193,8 +193,9 @@ class Function(Generic[P, R]):
         way = found.direct
         if way is not None and way not in self._ways:
             with self._lock:
-                # Else the cache was cleared meanwhile, or another has taken its place.
-                if any(found is made for made in self._made.values()):
+                # Else another thread was first, the cache was cleared meanwhile, or another
+                # specialisation has taken its place.
+                if way not in self._ways and any(found is made for made in self._made.values()):
                     self._ways = (way, *self._ways[:_WAYS - 1])
                     self._direct = way
         return found.traced.results(raw)
