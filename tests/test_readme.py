@@ -15,7 +15,7 @@ from weft.frontend.cli import main
 from weft.frontend.pipeline import STAGES
 from weft.ir.parser import parse_graph
 
-TEXT = (Path(weft.__file__).parent / "README.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 COMMANDS = [shlex.split(line) for block in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
             for line in block.replace("\\\n", " ").splitlines()]
