@@ -114,6 +114,11 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
     if wide:
         raise error("W102", f"axis {wide[0]} has size {shape[wide[0]]} and cannot be squeezed",
                     types=[x.type], hint="only axes of size 1 can go")
+    if axis is None and not all(isinstance(dim, int) for dim in shape):
+        # How many dims the result has must not depend on sizes: (d - 1)**2 is 0 for 1 only.
+        least = tuple((dim - 1) * (dim - 1) - 1 for dim in shape if not isinstance(dim, int))
+        x = required(x, shape, least=least, code="W102", message="np.squeeze without axis= keeps "
+                     "axes of unknown size, of which one has size 1")
     return reshape(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
 
 

@@ -489,6 +489,16 @@ def test_specs_of_sizes_that_are_none(spec: Any, message: str) -> None:
         weft.compile(lambda x: x).trace(spec if isinstance(spec, str) else weft.Spec(*spec))
 
 
+def test_squeeze_keeps_axes_of_unknown_size() -> None:
+    """Whose size is not 1: else the result would have another number of dims than NumPy's."""
+    squeeze = weft.compile(dynamic={"x": {1: "n"}})(lambda x: np.squeeze(x) * 2)
+    for size in (0, 2, 3):
+        x = np.arange(4.0 * size).reshape(1, size, 4)
+        np.testing.assert_array_equal(squeeze(x), np.squeeze(x) * 2)
+    with pytest.raises(weft.Error, match=r"W102: np.squeeze without axis= .*\(n is 1\)"):
+        squeeze(np.ones((1, 1, 4)))
+
+
 # -- texts of sizes -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dim", ["b//0", "b//c", "4//b", "b mod c", "(b + 1)//(2*c)", "b//-2",
