@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..ir.diagnose import Error, error
 from ..ir.index import Dim, Expr, divide, product
-from ..ir.sizes import differ
+from ..ir.sizes import differ, nonnegative, smaller
 from ..ir.types import I64, DType, TensorType, as_dtype
 from .scope import current
 from .source import user_loc
@@ -213,28 +214,29 @@ def matched(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
 def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """The common shape of operands. Raises ShapeError (W101).
 
-    Only a dim of 1 is repeated. A symbolic dim against any other dim is taken to be equal to it,
-    and the size known is the result's; ``broadcast`` then has the step check it.
+    A dim that is 1, or a symbolic one that is never more (``x.shape[0]`` of ``x[:1]``), is
+    repeated. Any other symbolic dim is taken to be equal to the dims that it meets, and the size
+    known is the result's; ``broadcast`` then has the step check it.
     """
     rank = max(map(len, shapes), default=0)
     result: list[Dim] = []
     for axis in range(rank):
-        found: Dim = 1
-        for shape in shapes:
-            at = axis - rank + len(shape)
-            if at < 0 or shape[at] == 1 or shape[at] == found:
-                continue
-            if found != 1 and not differ(found, shape[at]):
-                found = found if isinstance(found, int) else shape[at] if isinstance(
-                    shape[at], int) else found
-                continue
-            if found != 1:
-                raise error("W101", f"dims {found} and {shape[at]} differ: operands do not "
-                                    "broadcast",
+        dims = dict.fromkeys(shape[axis - rank + len(shape)] for shape in shapes
+                             if axis - rank + len(shape) >= 0)
+        dims.pop(1, None)
+        wide = [dim for dim in dims if not _repeats(dim)] if len(dims) > 1 else list(dims)
+        for dim in wide[1:]:
+            if differ(wide[0], dim):
+                raise error("W101", f"dims {wide[0]} and {dim} differ: operands do not broadcast",
                             hint="make the dims equal or 1: reshape, transpose or index with None")
-            found = shape[at]
-        result.append(found)
+        known = [dim for dim in wide if isinstance(dim, int)]
+        result.append((known or wide)[0] if wide else reduce(smaller, dims, 1))
     return tuple(result)
+
+
+def _repeats(dim: Dim) -> bool:
+    """True for a symbolic dim that is 0 or 1."""
+    return isinstance(dim, Expr) and nonnegative(1 - dim)
 
 
 def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
@@ -253,9 +255,10 @@ def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
 
 def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     """x repeated to ``shape``, to which it is known to broadcast."""
-    own = x.type.shape
-    if own == shape:
+    if x.type.shape == shape:
         return x
+    x = _with_ones(x, shape)
+    own = x.type.shape
     offset = len(shape) - len(own)
     kept = [axis for axis, dim in enumerate(own)
             if dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset]))]
@@ -267,6 +270,28 @@ def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     if x.type.shape == shape:
         return x
     return current().emit("broadcast", x, shape=shape, axes=tuple(a + offset for a in kept))
+
+
+def _with_ones(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x with a 1 for each dim that is 0 or 1 and has to be repeated.
+
+    Where it is 0, so is the dim of the result: it follows, or each step checks it (W105); what
+    stands for the element that is not there is read by nobody.
+    """
+    own = x.type.shape
+    high: list[Dim] = [0] * len(own)
+    for axis, dim in enumerate(own):
+        wanted = shape[axis + len(shape) - len(own)]
+        if dim != wanted and _repeats(dim):
+            high[axis] = 1 - dim
+            if not nonnegative(-wanted, (-dim,)):
+                x = required(x, own, least=((dim - 1) * wanted,),
+                             message=f"dims {dim} and {wanted} do not broadcast")
+    if not any(high):
+        return x
+    zeros = (0,) * len(own)
+    return current().emit("pad", x, low=zeros, high=tuple(high), interior=zeros,
+                          value=x.dtype.type(0).item())
 
 
 def spread(x: Any, dtype: np.dtype[Any], shape: tuple[Dim, ...]) -> Tracer:

@@ -22,11 +22,14 @@ from .index import (
     Quotient,
     Remainder,
     bounds,
+    coefficient,
     maximum,
     minimum,
     parts_of,
     rebuild,
+    substitute,
     symbol,
+    symbols_of,
     terms_of,
 )
 from .plan import Relation
@@ -34,6 +37,7 @@ from .types import Loc
 
 _ATOMS = 3000   # that one proof looks at; what takes longer is asked at run time
 _COMBINED = 3   # facts that are added up
+_VALUES = 8     # of a symbol that are tried one by one
 _INVOLVED = 60  # atoms of a size, above which nothing about it can be told in time
 
 
@@ -41,8 +45,9 @@ _INVOLVED = 60  # atoms of a size, above which nothing about it can be told in t
 def nonnegative(dim: Dim, facts: tuple[Dim, ...] = ()) -> bool:
     """True if ``dim >= 0`` follows from ``facts``, each of which is not negative.
 
-    A maximum is split into its two cases; then facts are taken off the expression until what is
-    left has no negative term. False means that no proof was found.
+    A quotient is multiplied out, a maximum split into its two cases; then facts are taken off the
+    expression until what is left has no negative term, or the few values that they leave a symbol
+    are tried. False means that no proof was found.
     """
     if isinstance(dim, int):
         return dim >= 0
@@ -62,9 +67,12 @@ class _Proof:
             return False
         if any(isinstance(fact, int) and fact < 0 for fact in facts):
             return True  # a case that never is
+        whole = _multiplied_out(dim)
+        if whole is not None and self.holds(whole, facts):
+            return True
         split = next(_maxima((dim, *facts)), None)
         if split is None:
-            return self._linear(dim, [*facts, *_divisions((dim, *facts))])
+            return self._linear(dim, [*facts, *_divisions((dim, *facts))]) or self._each(dim, facts)
         inner = split.value
         return self._case(split, inner, inner, dim, facts) and self._case(
             split, 0, -1 - inner, dim, facts)
@@ -76,6 +84,15 @@ class _Proof:
             return value if atom == split else None
 
         return self.holds(rebuild(dim, chosen), (fact, *(rebuild(f, chosen) for f in facts)))
+
+    def _each(self, dim: Dim, facts: tuple[Dim, ...]) -> bool:
+        """A proof for every value of a symbol of which the facts leave few, or none."""
+        for name, values in _ranges(facts).items():
+            if len(values) <= _VALUES:
+                return all(self.holds(substitute(dim, {name: value}),
+                                      tuple(substitute(fact, {name: value}) for fact in facts))
+                           for value in values)
+        return False
 
     def _linear(self, dim: Dim, facts: Sequence[Dim]) -> bool:
         """A proof without maxima; a quotient of what is not negative counts as a symbol."""
@@ -102,6 +119,40 @@ class _Proof:
                         return True
                     break
         return False
+
+
+def _multiplied_out(dim: Dim) -> Dim | None:
+    """What is not negative just where ``dim`` is, without the quotient that is a term of it.
+
+    ``n//k <= r`` is ``n <= k*r + k - 1``, and ``n//k >= -r`` is ``n >= -k*r``.
+    """
+    for monomial, scale in terms_of(dim):
+        atom = monomial[0] if len(monomial) == 1 else None
+        if isinstance(atom, Quotient) and isinstance(by := atom.denominator, int) and by > 0 and (
+                abs(scale) == 1):
+            rest = dim - Expr(((monomial, scale),))
+            return rest * by + (atom.numerator if scale > 0 else by - 1 - atom.numerator)
+    return None
+
+
+def _ranges(facts: Sequence[Dim]) -> dict[str, range]:
+    """The values that facts about one symbol leave it, of those with a largest one."""
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for fact in facts:
+        names = symbols_of(fact)
+        split = coefficient(fact, name) if len(names) == 1 and (name := min(names)) else None
+        if split is None:
+            continue
+        scale, rest = split
+        low = bounds(symbol(name))[0]
+        if low is None or not isinstance(scale, int) or not isinstance(rest, int):
+            continue
+        if scale > 0:
+            least[name] = max(least.get(name, low), -(rest // scale))
+        else:
+            most[name] = min(most.get(name, rest // -scale), rest // -scale)
+    return {name: range(least.get(name, 0), end + 1) for name, end in most.items()}
 
 
 def _maxima(dims: Sequence[Dim]) -> Iterator[Maximum]:

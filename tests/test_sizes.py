@@ -82,7 +82,8 @@ def test_expressions_mean_what_they_are_made_of(a: Any, b: Any) -> None:
 @pytest.mark.parametrize("text", [
     "b - max(b - 3, 0)", "max(b - 3, 0) - b + 3", "b - b//2", "b - 3 mod max(b, 1)",
     "b*c - b*max(c - 2, 0)", "max(b - 1, 0) - max(b - 2, 0)", "max(b, c) - b",
-    "max(max(b - 1, 0) - c, 0)*2",
+    "max(max(b - 1, 0) - c, 0)*2", "1 - (b - max(b - 3, 0) + 2)//3", "(b + 2)//3 - b//3 + 0*b",
+    "(b - max(b - 5, 0))//2 - (b - max(b - 2, 0))//2",
 ])
 def test_what_slices_need_is_proved(text: str) -> None:
     assert nonnegative(parse_dim(text))
@@ -184,6 +185,54 @@ HOSTILE: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_short_arrays_do_what_numpy_does(name: str) -> None:
     check_short(HOSTILE[name])
+
+
+REPEATED: dict[str, Callable[[Any], Any]] = {
+    "the first": lambda x: x - x[:1],
+    "the last": lambda x: x[-1:] / x,
+    "the first of both sides": lambda x: (x[:1], x, x[-1:] + x[:1]),
+    "the last one by its number": lambda x: x * x[x.shape[0] - 1:],
+    "steps beyond the rest": lambda x: x * x[-3::3] + x[x.shape[0] - 1::2],
+    "one of another part": lambda x: x[2:] * x[:1],
+    "where": lambda x: np.where(x[:1] > 2, x, -x),
+    "against a size": lambda x: x[:1] + np.arange(3.0),
+    "against nothing": lambda x: x[:1] + np.ones(0),
+    "the last one of a part": lambda x: np.diff(x, 3) * np.diff(x, 3)[x.shape[0] - 4::3],
+    "rows": lambda x: x[:, None] * x[None, :1],
+    "cumulated": lambda x: np.sum((x - x[:1]) * x[-1:]),
+    "broadcast_to": lambda x: np.broadcast_to(x[:1], (2, *x.shape)),
+    "in place": lambda x: x.at[1:].set(x[:1]),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_dim_that_is_at_most_one_is_repeated(name: str) -> None:
+    def plain(x: Any) -> Any:
+        y = x.copy()
+        y[1:] = x[:1]
+        return y
+
+    check_short(REPEATED[name], reference=plain if name == "in place" else None)
+
+
+def test_gradients_of_what_is_repeated() -> None:
+    def gradient(x: Any) -> Any:
+        return weft.grad(lambda x: np.sum((x - x[:1]) ** 2 * x[-1:]))(x)
+
+    dynamic = weft.compile(dynamic={"x": {0: "b"}}, on_recompile="error")(gradient)
+    static = weft.compile(on_recompile="silent")(gradient)
+    for size in (0, 1, 2, 5):
+        x = np.arange(2.0, size + 2)
+        np.testing.assert_array_equal(dynamic(x), static(x), strict=True)
+
+
+def test_one_of_an_array_against_an_unrelated_dim() -> None:
+    function = weft.compile(dynamic={"x": {0: "a"}, "y": {0: "b"}})(lambda x, y: x[:1] + y)
+    for a, b in ((3, 2), (1, 0), (2, 1), (0, 0)):
+        x, y = np.arange(a) + 1.0, np.arange(b) + 2.0
+        np.testing.assert_array_equal(function(x, y), x[:1] + y, strict=True)
+    with pytest.raises(ValueError, match=r"W105: dims [^ ]+ .* and b do not broadcast"):
+        function(np.ones(0), np.ones(2))
 
 
 UPDATES: dict[str, tuple[Any, str, Any]] = {

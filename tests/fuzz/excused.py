@@ -28,16 +28,14 @@ from .program import Program
 def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:
     """Exception 1: W105, where a dim is 1 that is another number for other sizes.
 
-    ``shapes`` are those that the steps read and make; ``others`` the same for other arguments. Of
-    a step that other sizes do not reach (argmax of nothing, say), no dim is known to be 1 always.
+    ``shapes`` are those that the steps read and make; ``others`` the same for other arguments.
     """
     if not program.dynamic or getattr(problem, "code", "") != "W105":
         return False
     inside = any(step.feature in ("at", "in place", "matmul") for step in program.all_steps())
     return inside or any(
         len(one) != len(other) or any(a == 1 != z for a, z in zip(one, other, strict=True))
-        for usual in others for one, other in zip(shapes, usual, strict=False)) or any(
-        1 in one for usual in others for one in shapes[len(usual):])
+        for usual in others for one, other in zip(shapes, usual, strict=False))
 
 
 def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) -> bool:
