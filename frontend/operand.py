@@ -230,7 +230,8 @@ def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
                 raise error("W101", f"dims {wide[0]} and {dim} differ: operands do not broadcast",
                             hint="make the dims equal or 1: reshape, transpose or index with None")
         known = [dim for dim in wide if isinstance(dim, int)]
-        result.append((known or wide)[0] if wide else reduce(smaller, dims, 1))
+        start: Dim = 1
+        result.append((known or wide or [reduce(smaller, dims, start)])[0])
     return tuple(result)
 
 

@@ -48,12 +48,14 @@ class Jitter:
         self.fill: int | None = None  # what stands for values that cannot be computed, if anything
         self.shapes: list[Any] = []   # of all operands and results, in order
         self.beyond = False           # whether a Python integer needs more than 64 bits
+        self.largest = 0.0            # of all floats of a run
         self.risks: list[Any] = []    # where the sums of the last unshaken run may overflow
         self.sums = 0                 # of this run so far
         self.rng = np.random.default_rng(0)
 
     def start(self, mode: int | None, fill: int | None = None) -> None:
         self.mode, self.fill, self.shapes, self.beyond = mode, fill, [], False
+        self.largest = 0.0
         self.sums, self.risks = 0, [] if mode is None else self.risks
         self.rng = np.random.default_rng(mode)
 
@@ -66,6 +68,9 @@ class Jitter:
             result = substitute(function, operands, self.fill)
         self.beyond |= type(result) is int and not -2**63 <= result < 2**63
         self.shapes += [*map(np.shape, operands), np.shape(result)]
+        if np.asarray(result).dtype.kind == "f":
+            sizes = np.abs(np.nan_to_num(result, nan=np.inf))
+            self.largest = max(self.largest, float(np.max(sizes, initial=0.0)))
         return result
 
     def _computed(self, close: Close | None, function: Callable[..., Any],
@@ -102,7 +107,12 @@ class Jitter:
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
     def shake(self, x: Any, ulp: int) -> Any:
-        """x, moved by up to so many units in the last place; by all of them in modes 0 and 1."""
+        """x, moved by up to so many units in the last place; by all of them in modes 0 and 1.
+
+        What is moved promotes as x does: a Python number is one afterwards.
+        """
+        if type(x) is float:
+            return float(self.shake(np.asarray(x), ulp))
         x = np.asarray(x)
         if x.dtype.kind != "f":
             return x[()]
@@ -129,6 +139,8 @@ class Jitter:
 
 def _floating(x: Any) -> Any:
     """Integers as NumPy takes them where the result is a float, so that they can be shaken."""
+    if type(x) in (int, float):
+        return float(x)
     x = np.asarray(x)
     return x.astype(np.float64) if x.dtype.kind in "iu" and x.dtype.itemsize >= 4 else x
 
@@ -234,6 +246,11 @@ class Oracle:
         if first.error is not None or any(same_bits(first, other) for other in others):
             return None
         return first
+
+    def largest(self, args: Sequence[Any]) -> float:
+        """The largest number that the program computes on its way, infinite for NaN."""
+        self.run(args, None)
+        return self.jitter.largest
 
     def shapes(self, args: Sequence[Any]) -> list[Any]:
         """Those of all operands and results, as far as the program comes."""
