@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .bound import WeakMethod
-from .lost import codes
+from .draws import codes
 
 Array = np.ndarray[Any, Any]
 Get = Callable[[], Any]

@@ -29,8 +29,9 @@ from ..ir.types import BOOL, F64, I64, TensorType, as_dtype
 from . import tree
 from .collector import paused_collector
 from .context import Capture, TraceContext
+from .draws import Draws
 from .exact import UnhashableError, exact
-from .lost import Draws, check_leaks, check_unchanged
+from .lost import check_leaks, check_unchanged
 from .numpy_api import NumpyApi
 from .operand import fits_int64, is_number, to_tracer
 from .rebound import Binding, bindings

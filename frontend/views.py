@@ -17,6 +17,7 @@ are allowed until one array is written and the other one is read: that is an err
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 
-class Link:
+class Link(ABC):
     """How a view comes from ``base``: ``follow`` computes the view, ``undo`` puts its elements back
     into the base. ``certain`` is False where NumPy might have copied."""
 
@@ -52,11 +53,11 @@ class Link:
     def dense(self) -> bool:
         return False
 
-    def follow(self, base: Tracer) -> Tracer:
-        raise NotImplementedError
+    @abstractmethod
+    def follow(self, base: Tracer) -> Tracer: ...
 
-    def undo(self, base: Tracer, new: Tracer) -> Tracer:
-        raise NotImplementedError
+    @abstractmethod
+    def undo(self, base: Tracer, new: Tracer) -> Tracer: ...
 
 
 class Indexed(Link):

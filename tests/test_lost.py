@@ -331,6 +331,33 @@ def test_what_draws_nothing_is_quiet() -> None:
     assert not np.array_equal(*found)
 
 
+def makes_one(x: Any) -> Any:
+    rng = np.random.default_rng()  # here
+    return x + rng.normal(size=3)
+
+
+def makes_one_at_once(x: Any) -> Any:
+    return x * np.random.default_rng().normal(size=3)  # here
+
+
+def makes_one_of_python(x: Any) -> Any:
+    return x * random.Random().random()  # here
+
+
+default_rng = np.random.default_rng
+
+
+def makes_one_by_its_name(x: Any) -> Any:
+    return x + default_rng().normal(size=3)  # here
+
+
+@pytest.mark.parametrize("function", [makes_one, makes_one_at_once, makes_one_of_python,
+                                      makes_one_by_its_name])
+def test_generators_without_a_seed(function: Any) -> None:
+    compiled = weft.compile(function)
+    warned(function, lambda: compiled(X), "has no seed", "weft.random.default_rng")
+
+
 PAIRS = np.random.RandomState(0)
 GAUSS = random.Random(0)
 TWISTER, PCG = np.random.Generator(np.random.MT19937(0)), np.random.Generator(np.random.PCG64(0))
