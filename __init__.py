@@ -11,19 +11,20 @@
 and fetching any value; ``weft.export`` writes programs that need neither Python nor Weft.
 """
 
-from .frontend import nn, optim, random, special, tree
-from .frontend.artifact import load
-from .frontend.compile import CacheInfo, Function, RecompileWarning, compile, export
-from .frontend.context import control_dependencies, device, group, name_scope
-from .frontend.gradients import grad, value_and_grad
-from .frontend.graph import Graph, placeholder
-from .frontend.lost import TracingWarning
-from .frontend.session import Session
-from .frontend.spec import Spec
-from .frontend.stages import Compiled, Lowered, MemoryAnalysis
-from .frontend.trace import Traced
-from .frontend.transforms import stop_gradient, vjp
-from .frontend.variable import Variable
+from .frontend import tree
+from .frontend.compile.function import CacheInfo, Function, RecompileWarning, compile, export
+from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
+from .frontend.interchange.artifact import load
+from .frontend.library import nn, optim, random, special
+from .frontend.session.graph import Graph, placeholder
+from .frontend.session.session import Session
+from .frontend.tracing.lost import TracingWarning
+from .frontend.tracing.recorder import control_dependencies, device, group, name_scope
+from .frontend.tracing.spec import Spec
+from .frontend.tracing.trace import Traced
+from .frontend.tracing.variable import Variable
+from .frontend.transforms.gradients import grad, value_and_grad
+from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
 from .runtime.threads import set_num_threads

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.ir.printer import print_graph
+from weft.ir.text.printer import print_graph
 from weft.passes.prune import prune
 
 from .calls import affine

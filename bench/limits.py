@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.codegen.llvm_jit import compile_object, cpu_target, jit_for
-from weft.codegen.llvm_text import FunctionText, module_text
-from weft.codegen.target import Target
+from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu.target import Target
+from weft.codegen.cpu.text import FunctionText, module_text
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNROLL = 4  # vectors that one turn of a memory loop takes

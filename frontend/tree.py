@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from .exact import UnhashableError, exact
-from .source import user_loc
+from .compile.exact import UnhashableError, exact
+from .tracing.source import user_loc
 
 _HANDLERS = "__weft_tree__"
 _DICTS = frozenset({dict, OrderedDict, defaultdict})

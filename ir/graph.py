@@ -18,7 +18,7 @@ import numpy as np
 
 from .diagnose import Error, error
 from .index import Dim
-from .op import Effect, Kind, OpDef
+from .ops.op import Effect, Kind, OpDef
 from .types import BOOL, Device, DType, Loc, TensorType
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .index import Dim, symbols_of
-from .scalar import PRIMITIVES, result_dtype
+from .scalar.primitives import PRIMITIVES, result_dtype
 from .types import BOOL, I64, DType, Loc, TensorType, as_dtype
 
 AxisKind = Literal["par", "seq", "lane"]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..ir.graph import Graph
-from ..ir.op import Kind
+from ..ir.ops.op import Kind
 from .clone import Clone
 
 

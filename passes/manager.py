@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
-from .fuse import LIMIT, fuse
+from .fusion.fuse import LIMIT, fuse
 from .place import place
-from .simplify import simplify
+from .simplify.simplify import simplify
 from .state import resolve_state
 
 

@@ -14,8 +14,8 @@ succeeded: so a step is atomic, and variables need no rules of their own anywher
 from __future__ import annotations
 
 from ..ir.graph import Builder, Graph, Node, Value
-from ..ir.op import Effect
-from ..ir.ops import OPS
+from ..ir.ops.op import Effect
+from ..ir.ops.table import OPS
 from .clone import Clone
 
 

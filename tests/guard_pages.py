@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import weft
-from weft.frontend.pipeline import build
+from weft.frontend.compile.pipeline import build
 
 Array = NDArray[Any]
 Side = Literal["before", "after"]

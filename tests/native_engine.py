@@ -9,12 +9,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from weft.codegen import llvm_entry
-from weft.codegen.llvm_entry import EntrySpec, InputSpec, OutputSpec, emit_entry
-from weft.codegen.llvm_pool import Emitted
-from weft.codegen.llvm_support import emit_support
-from weft.codegen.llvm_text import module_text
-from weft.runtime.native_call import (
+from weft.codegen.cpu.host import entry as llvm_entry
+from weft.codegen.cpu.host.entry import EntrySpec, InputSpec, OutputSpec, emit_entry
+from weft.codegen.cpu.host.pool import Emitted
+from weft.codegen.cpu.host.support import emit_support
+from weft.codegen.cpu.text import module_text
+from weft.runtime.entry.native import (
     Argument,
     CtypesCall,
     Dim,

@@ -16,10 +16,10 @@ from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar, axes_of
-from weft.ir.op import Kind
-from weft.ir.ops import OPS
+from weft.ir.ops.op import Kind
+from weft.ir.ops.table import OPS
 from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
-from weft.ir.scalar import PRIMITIVES
+from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
 from weft.passes.clone import Clone
 

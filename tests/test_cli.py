@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weft.frontend.cli import main
-from weft.frontend.oracle import example_array
-from weft.frontend.pipeline import STAGES
-from weft.ir.interp import run_graph
-from weft.ir.op import Kind
-from weft.ir.parser import parse, parse_graph
-from weft.ir.verify import verify_graph
+from weft.frontend.cli.main import main
+from weft.frontend.compile.oracle import example_array
+from weft.frontend.compile.pipeline import STAGES
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.op import Kind
+from weft.ir.text.parser import parse, parse_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.inline import inline_regions
 
 MODEL = '''
@@ -234,7 +234,7 @@ def test_a_file_that_exits_and_one_that_is_no_text(
 def test_a_defect_of_weft_keeps_its_traceback(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("weft.frontend.cli.STAGES", ())
+    monkeypatch.setattr("weft.frontend.cli.main.STAGES", ())
     with pytest.raises(ValueError, match="index"):
         main(["dump", model, "--args", *TYPES])
 
@@ -298,7 +298,7 @@ def test_module_command() -> None:
 def test_demo_learns_and_writes_its_files(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the examples extra is not installed")
     from weft import load
-    from weft.frontend.demo import load_digits, run
+    from weft.frontend.cli.demo import load_digits, run
 
     accuracy = run(tmp_path / "demo")
     assert accuracy >= 0.97

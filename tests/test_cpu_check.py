@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from llvmlite import binding as llvm
 
-from weft.codegen import cpu_check, llvm_jit
-from weft.codegen.cpu_check import emit_cpu_check, is_x86
-from weft.codegen.llvm_jit import compile_object, cpu_target, jit_for
-from weft.codegen.llvm_text import module_text
+from weft.codegen.artifact import cpu_check
+from weft.codegen.artifact.cpu_check import emit_cpu_check, is_x86
+from weft.codegen.cpu import jit as llvm_jit
+from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu.text import module_text
 from weft.ir.diagnose import Error
 
 FIT, UNFIT = 0, -4

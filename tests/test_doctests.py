@@ -16,11 +16,12 @@ from weft.runtime.threads import thread_limit
 ROOT = Path(weft.__file__).parent
 MODULES = sorted(
     ".".join(("weft", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-    for layer in ("", "ir", "passes", "codegen", "runtime", "frontend")
-    for path in (ROOT / layer).glob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+    for pattern in ("*.py", *(f"{layer}/**/*.py" for layer in (
+        "ir", "passes", "codegen", "runtime", "frontend")))
+    for path in ROOT.glob(pattern) if ">>> " in path.read_text(encoding="utf-8"))
 # What a user meets first has an example that can be tried.
-SHOWN = ("weft.frontend.compile", "weft.frontend.session", "weft.frontend.gradients",
-         "weft.runtime.threads")
+SHOWN = ("weft.frontend.compile.function", "weft.frontend.session.session",
+         "weft.frontend.transforms.gradients", "weft.runtime.threads")
 
 
 @pytest.mark.parametrize("name", MODULES)

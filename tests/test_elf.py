@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen import elf
-from weft.codegen.cpu_check import is_x86
-from weft.codegen.llvm_jit import cpu_target
+from weft.codegen.artifact import elf
+from weft.codegen.artifact.cpu_check import is_x86
+from weft.codegen.cpu.jit import cpu_target
 
 pytestmark = pytest.mark.skipif(
     not is_x86(cpu_target()) or not shutil.which("readelf") or not shutil.which("ld"),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend import nn
-from weft.frontend.random import default_rng
-from weft.frontend.spec import Spec
-from weft.frontend.trace import Signature, trace_function
-from weft.frontend.transforms import grad
-from weft.frontend.variable import Variable
+from weft.frontend.library import nn
+from weft.frontend.library.random import default_rng
+from weft.frontend.tracing.spec import Spec
+from weft.frontend.tracing.trace import Signature, trace_function
+from weft.frontend.tracing.variable import Variable
+from weft.frontend.transforms.reverse import grad
 from weft.ir.diagnose import CODES, Error
 
 X, V = np.ones((3, 4), np.float32), np.ones(5, np.float32)

@@ -20,24 +20,24 @@ import pytest
 from running import in_threads
 
 import weft
-from weft.codegen import cpu_check, elf, link
-from weft.codegen.aot import Artifact, Source, WeightsFile, emit_artifact
-from weft.codegen.c_header import c_names
-from weft.codegen.llvm_jit import compile_object
-from weft.codegen.target import Target
+from weft.codegen.artifact import cpu_check, elf, link
+from weft.codegen.artifact.header import c_names
+from weft.codegen.artifact.object import Artifact, Source, WeightsFile, emit_artifact
+from weft.codegen.cpu.jit import compile_object
+from weft.codegen.cpu.target import Target
 from weft.frontend import tree
-from weft.frontend.export import ExportJob, describe, write_artifact
-from weft.frontend.pipeline import Options, Stages
-from weft.frontend.program import make_program
+from weft.frontend.compile.link import make_program
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.interchange.export import ExportJob, describe, write_artifact
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph
-from weft.ir.interp import run_graph
-from weft.ir.ops import OPS
-from weft.ir.parser import parse_plan
-from weft.ir.printer import print_plan
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.table import OPS
+from weft.ir.text.parser import parse_plan
+from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
-from weft.runtime.loader import Loaded, load
-from weft.runtime.structure import collect, restorer
+from weft.runtime.artifact import Loaded, load
+from weft.runtime.tree import collect, restorer
 
 CC = shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
@@ -158,7 +158,7 @@ def test_loading_needs_no_compiler(folder: Path) -> None:
     public = "import sys; from weft import load; " + run
     # The package without its public face, which names everything there is.
     bare = ("import sys, types; weft = sys.modules['weft'] = types.ModuleType('weft'); "
-            "weft.__path__ = [sys.argv[2]]; from weft.runtime.loader import load; " + run)
+            "weft.__path__ = [sys.argv[2]]; from weft.runtime.artifact import load; " + run)
     root = str(Path(weft.__file__).parent)
     subprocess.run([sys.executable, "-c", public, str(folder), root], check=True)
     subprocess.run([sys.executable, "-c", bare, str(folder), root, "weft.codegen",

@@ -161,7 +161,7 @@ def test_a_folder_is_on_disk_before_its_name_and_then_the_name(
 
 KILLED = """
 import itertools, json, os, signal, sys, numpy as np, weft
-from weft.frontend import export
+from weft.frontend.interchange import export
 from weft.runtime import files
 
 def dying(function, calls):

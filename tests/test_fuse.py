@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.stages import Lowered
+from weft.frontend.compile.stages import Lowered
 
 
 def softmax(x: Any) -> Any:

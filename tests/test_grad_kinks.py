@@ -16,10 +16,10 @@ from scipy import special
 
 import weft
 from weft.ir.graph import Builder, Graph
-from weft.ir.interp import run_graph
-from weft.ir.ops import OPS
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.table import OPS
 from weft.ir.types import F64, TensorType
-from weft.passes.grad import jvp, vjp
+from weft.passes.transform.reverse import jvp, vjp
 
 INF = math.inf
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.pipeline import Options, Stages
-from weft.ir.parser import parse_graph
-from weft.ir.printer import print_graph
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.text.parser import parse_graph
+from weft.ir.text.printer import print_graph
 
 X = np.linspace(0.1, 0.9, 64, dtype=np.float32)
 RATIO = 2.3

@@ -16,15 +16,15 @@ import pytest
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
-from weft.ir.ops import OPS
+from weft.ir.ops.table import OPS
 from weft.ir.plan import KernelCall
 from weft.ir.types import F32, TensorType
-from weft.passes.grad import gradient
-from weft.passes.memory import plan_memory
+from weft.passes.memory.plan import plan_memory
 from weft.passes.place import place
 from weft.passes.prune import prune
-from weft.passes.simplify import simplify
+from weft.passes.simplify.simplify import simplify
 from weft.passes.state import resolve_state
+from weft.passes.transform.reverse import gradient
 
 T = TensorType(F32, (8,))
 

@@ -28,7 +28,7 @@ from weft.ir.index import (
     terms_of,
     with_sizes,
 )
-from weft.ir.ops_view import unravel
+from weft.ir.ops.view import unravel
 from weft.ir.types import parse_dim
 
 # Axes know their sizes, dims are at least 1, kernel values are any integers.

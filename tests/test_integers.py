@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir.interp import run_graph, run_plan
+from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.types import COMPUTED, DType
 
 TARGETS = [

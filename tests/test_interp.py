@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import FeedError, OutOfRangeError, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate
-from weft.ir.interp import bind_dims, run_graph
-from weft.ir.ops import OPS
-from weft.ir.parser import parse_graph
-from weft.ir.printer import print_graph
+from weft.ir.interp.graph import bind_dims, run_graph
+from weft.ir.ops.table import OPS
+from weft.ir.text.parser import parse_graph
+from weft.ir.text.printer import print_graph
 from weft.ir.types import F32, Loc, TensorType, parse_type
-from weft.ir.verify import verify_graph
+from weft.ir.verify.verifier import verify_graph
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)

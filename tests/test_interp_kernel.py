@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
 from weft.ir.index import evaluate
-from weft.ir.interp import ChecksFailedError, run_kernel, run_plan
+from weft.ir.interp.graph import ChecksFailedError, run_kernel, run_plan
 from weft.ir.kernel import (
     COMBINERS,
     Apply,
@@ -31,11 +31,11 @@ from weft.ir.kernel import (
     identity,
     store_axes,
 )
-from weft.ir.parser import parse_kernel, parse_plan
 from weft.ir.plan import Launch, Plan
-from weft.ir.scalar import PRIMITIVES
+from weft.ir.scalar.primitives import PRIMITIVES
+from weft.ir.text.parser import parse_kernel, parse_plan
 from weft.ir.types import COMPUTED, Loc, as_dtype
-from weft.ir.verify import verify_kernel, verify_plan
+from weft.ir.verify.verifier import verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)

@@ -17,8 +17,8 @@ from running import in_threads, python
 from soak import MANY, Footprint, Soak
 
 import weft
-from weft.codegen import llvm_jit
-from weft.codegen.llvm_jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu import jit as llvm_jit
+from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.runtime.lifetime import Lifetime
 
 X = np.linspace(0, 1, 7)

@@ -19,12 +19,12 @@ import pytest
 from native_engine import FAILS, HEAD, MIB, NOTHING, TWICE, VECTOR, Engine, Make, array, entry, out
 from numpy._core.multiarray import get_handler_name
 
-from weft.codegen.llvm_entry import EntrySpec, InputSpec, emit_entry
-from weft.codegen.llvm_pool import POOLED_BYTES
-from weft.codegen.llvm_support import LAYOUT
-from weft.codegen.llvm_text import FunctionText
+from weft.codegen.cpu.host.entry import EntrySpec, InputSpec, emit_entry
+from weft.codegen.cpu.host.pool import POOLED_BYTES
+from weft.codegen.cpu.host.support import LAYOUT
+from weft.codegen.cpu.text import FunctionText
 from weft.ir.types import DTYPES
-from weft.runtime.native_call import (
+from weft.runtime.entry.native import (
     Argument,
     Array,
     CtypesCall,

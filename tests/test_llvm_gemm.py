@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.codegen.gemm_plan import AVX2, AVX512, NEON, Access, GemmPlan, GemmTarget, plan_gemm
-from weft.codegen.llvm_gemm import emit_task, emit_task_count
-from weft.codegen.llvm_text import FunctionText, module_text
+from weft.codegen.cpu.gemm import emit_task, emit_task_count
+from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmPlan, GemmTarget, plan_gemm
+from weft.codegen.cpu.text import FunctionText, module_text
 
 Array = NDArray[Any]
 Edit = Callable[[GemmPlan], GemmPlan]

@@ -10,9 +10,9 @@ import pytest
 from native_engine import MIB, NOTHING, TWICE, VECTOR, Engine, array, entry, out
 from numpy._core.multiarray import get_handler_name
 
-from weft.codegen.llvm_pool import POOLED_BYTES
-from weft.codegen.llvm_support import emit_support
-from weft.runtime.native_call import Array, Support
+from weft.codegen.cpu.host.pool import POOLED_BYTES
+from weft.codegen.cpu.host.support import emit_support
+from weft.runtime.entry.native import Array, Support
 
 
 @pytest.fixture(scope="module")

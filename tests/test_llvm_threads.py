@@ -28,8 +28,8 @@ from numpy.testing import assert_array_equal  # now: a lazy import could be held
 from numpy.typing import NDArray
 from running import in_threads, python
 
-from weft.codegen.llvm_text import FunctionText, module_text
-from weft.codegen.llvm_threads import pool_module, pool_parts
+from weft.codegen.cpu.host.threads import pool_module, pool_parts
+from weft.codegen.cpu.text import FunctionText, module_text
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end")]

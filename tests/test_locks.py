@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend import optim
+from weft.frontend.library import optim
 from weft.runtime.state import moment
 
 X = np.ones(3, np.float32)

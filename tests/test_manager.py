@@ -6,9 +6,9 @@ import pytest
 
 from weft.ir.diagnose import TextError
 from weft.ir.graph import Builder, Graph
-from weft.ir.ops import OPS
+from weft.ir.ops.table import OPS
 from weft.ir.types import CPU0, F64, Device, TensorType
-from weft.ir.verify import verify_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.manager import (
     PASSES,
     PIPELINES,

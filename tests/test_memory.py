@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol
-from weft.ir.interp import run_graph, run_plan
+from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
-from weft.ir.ops import OPS
+from weft.ir.ops.table import OPS
 from weft.ir.plan import Alloc, Copy, KernelCall, Launch, Plan
 from weft.ir.types import F64, I64, TensorType
-from weft.ir.verify import verify_graph, verify_plan
-from weft.passes.arena import Block, assign_offsets
-from weft.passes.memory import overwritable, plan_memory, written
+from weft.ir.verify.verifier import verify_graph, verify_plan
+from weft.passes.memory.arena import Block, assign_offsets
+from weft.passes.memory.plan import overwritable, plan_memory, written
 
 N = 5
 ROW, COL = symbol("i"), symbol("j")

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.frontend import nn, optim, special, tree
-from weft.frontend.eager import run_eagerly
-from weft.frontend.graph import Graph, placeholder
-from weft.frontend.random import default_rng
-from weft.frontend.trace import trace_function
-from weft.frontend.transforms import grad, value_and_grad
-from weft.frontend.variable import Variable
+from weft.frontend import tree
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.library import nn, optim, special
+from weft.frontend.library.random import default_rng
+from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.trace import trace_function
+from weft.frontend.tracing.variable import Variable
+from weft.frontend.transforms.reverse import grad, value_and_grad
 from weft.ir.diagnose import Error
-from weft.ir.interp import run_graph
-from weft.ir.verify import verify_graph
+from weft.ir.interp.graph import run_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.prune import prune
 
 RNG = np.random.default_rng(2)

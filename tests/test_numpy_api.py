@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.frontend.eager import run_eagerly
-from weft.frontend.trace import Signature, trace_function
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.tracing.trace import Signature, trace_function
 from weft.ir.diagnose import DTypeError, Error, UnsupportedError
-from weft.ir.interp import run_graph
-from weft.ir.verify import verify_graph
+from weft.ir.interp.graph import run_graph
+from weft.ir.verify.verifier import verify_graph
 
 DTYPES = (np.float32, np.float64, np.int32, np.int64, np.bool_)
 RNG = np.random.default_rng(0)

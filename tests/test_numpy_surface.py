@@ -12,10 +12,10 @@ import pytest
 from test_numpy_api import INTS, B, M, V, W, X, check
 
 import weft
-from weft.frontend import nn
-from weft.frontend.eager import run_eagerly
-from weft.frontend.numpy_api import FUNCTIONS
-from weft.frontend.variable import Variable
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.library import nn
+from weft.frontend.numpy_api.table import FUNCTIONS
+from weft.frontend.tracing.variable import Variable
 from weft.ir.diagnose import Error, UnsupportedError
 
 # -- parameters by name ------------------------------------------------------------------

@@ -6,10 +6,10 @@ import pytest
 
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Node
-from weft.ir.ops import OPS
-from weft.ir.printer import print_graph
+from weft.ir.ops.table import OPS
+from weft.ir.text.printer import print_graph
 from weft.ir.types import CPU0, F64, Device, Loc, TensorType
-from weft.ir.verify import verify_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.place import fits, place
 from weft.passes.state import resolve_state
 

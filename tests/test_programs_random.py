@@ -29,7 +29,7 @@ from fuzz.supervise import run
 from programs import wrong_simplify
 
 import weft
-from weft.ir.verify import verify_plan
+from weft.ir.verify.verifier import verify_plan
 from weft.passes import manager
 
 SEED, COUNT = 1, 400

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from weft.ir.diagnose import FeedError
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.interp import run_graph
-from weft.ir.ops import OPS
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.table import OPS
 from weft.ir.types import CPU0, F64, Loc, TensorType
-from weft.ir.verify import verify_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.prune import Pruned, prune
 
 T = TensorType(F64, (3,))

@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft.ir.diagnose import RangeError
-from weft.ir.interp import run_graph, run_plan
+from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.types import COMPUTED, DType
 
 INTEGERS = tuple(dtype for dtype in COMPUTED if dtype.is_int)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.cli import main
-from weft.frontend.pipeline import STAGES
-from weft.ir.parser import parse_graph
+from weft.frontend.cli.main import main
+from weft.frontend.compile.pipeline import STAGES
+from weft.ir.text.parser import parse_graph
 
 TEXT = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)

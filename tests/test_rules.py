@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol
-from weft.ir.interp import run_graph
-from weft.ir.ops import OPS
-from weft.ir.printer import print_graph
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.table import OPS
+from weft.ir.text.printer import print_graph
 from weft.ir.types import (
     BOOL,
     COMPUTED,
@@ -30,10 +30,10 @@ from weft.ir.types import (
     as_dtype,
     parse_type,
 )
-from weft.passes.rewrite import Pattern, Rewriter, Rule, parse_pattern
-from weft.passes.rules import ALGEBRA, holds
-from weft.passes.rules_view import VIEWS
-from weft.passes.simplify import RULES, simplify
+from weft.passes.simplify.algebra import ALGEBRA, holds
+from weft.passes.simplify.rewrite import Pattern, Rewriter, Rule, parse_pattern
+from weft.passes.simplify.simplify import RULES, simplify
+from weft.passes.simplify.views import VIEWS
 
 ULPS = {"pow-two": 1, "pow-minus-one": 1}  # where the rule defines the value
 

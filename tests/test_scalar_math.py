@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from weft.ir import scalar_math, scalar_trigonometry
-from weft.ir.scalar_math import EXPANSIONS, MAX_ULP
-from weft.ir.scalar_number import FORMATS
+from weft.ir.scalar import transcendental as scalar_math
+from weft.ir.scalar import trigonometry as scalar_trigonometry
+from weft.ir.scalar.number import FORMATS
+from weft.ir.scalar.transcendental import EXPANSIONS, MAX_ULP
 
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]

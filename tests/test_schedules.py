@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
-from weft.codegen.tile import GPU_ROW
+from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.cpu.tile import GPU_ROW
 
 Golden = Callable[[str, str], None]
 

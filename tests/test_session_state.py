@@ -12,7 +12,7 @@ from running import in_threads
 
 import weft
 from weft import Session, Variable
-from weft.frontend import session as session_module
+from weft.frontend.session import session as session_module
 
 
 class Counter:

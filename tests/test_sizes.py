@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.frontend.pipeline import Options, Stages
-from weft.frontend.trace import trace_function
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.tracing.trace import trace_function
+from weft.ir.dims import differ, nonnegative, requirements
 from weft.ir.index import Expr, bounds, evaluate, maximum, minimum, positive, substitute, symbol
-from weft.ir.interp import run_graph, run_plan
-from weft.ir.parser import parse_graph, parse_plan
-from weft.ir.printer import print_graph, print_plan
-from weft.ir.sizes import differ, nonnegative, requirements
+from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.text.parser import parse_graph, parse_plan
+from weft.ir.text.printer import print_graph, print_plan
 from weft.ir.types import parse_dim
-from weft.ir.verify import verify_plan
+from weft.ir.verify.verifier import verify_plan
 
 TARGETS = (None, "x86-64-v3")
 SIZES = range(6)

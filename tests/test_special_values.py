@@ -18,13 +18,13 @@ import pytest
 from scipy import special
 
 import weft
-from weft.frontend import ufuncs
-from weft.frontend.pipeline import Options, Stages
-from weft.frontend.program import make_program
-from weft.frontend.trace import trace_function
-from weft.ir.interp import run_plan
-from weft.ir.op import Kind
-from weft.ir.ops import OPS
+from weft.frontend.compile.link import make_program
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.numpy_api import elementwise as ufuncs
+from weft.frontend.tracing.trace import trace_function
+from weft.ir.interp.graph import run_plan
+from weft.ir.ops.op import Kind
+from weft.ir.ops.table import OPS
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.interp import run_graph
-from weft.ir.ops import OPS
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.table import OPS
 from weft.ir.types import F64, TensorType
-from weft.ir.verify import verify_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.state import resolve_state
 
 T = TensorType(F64, (3,))

@@ -14,18 +14,18 @@ from hypothesis import given
 
 import weft.ir.kernel
 import weft.ir.plan
-import weft.ir.printer
+import weft.ir.text.printer
 from weft.ir.diagnose import TextError
 from weft.ir.graph import Builder, Graph
 from weft.ir.index import Expr, Symbol
 from weft.ir.kernel import Kernel, Load
-from weft.ir.ops import OPS
-from weft.ir.parser import parse, parse_graph, parse_kernel, parse_plan
+from weft.ir.ops.table import OPS
 from weft.ir.plan import Alloc, Plan
-from weft.ir.printer import print_graph, print_kernel, print_plan
-from weft.ir.same import same_graph, same_kernel, same_plan
+from weft.ir.text.parser import parse, parse_graph, parse_kernel, parse_plan
+from weft.ir.text.printer import print_graph, print_kernel, print_plan
+from weft.ir.text.same import same_graph, same_kernel, same_plan
 from weft.ir.types import Device, Loc, TensorType, parse_type
-from weft.ir.verify import verify_graph, verify_kernel, verify_plan
+from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]
 
@@ -71,7 +71,7 @@ def test_a_file_of_several_items(graph: Graph, kernel: Kernel, plan: Plan) -> No
 
 
 @pytest.mark.parametrize(("module", "word", "read"), [
-    (weft.ir.printer, "graph @", parse_graph), (weft.ir.kernel, "kernel @", parse_kernel),
+    (weft.ir.text.printer, "graph @", parse_graph), (weft.ir.kernel, "kernel @", parse_kernel),
     (weft.ir.plan, "plan @", parse_plan)])
 def test_examples_of_the_docstrings_parse(
     module: object, word: str, read: Callable[[str], object]

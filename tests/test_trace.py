@@ -14,21 +14,22 @@ import numpy as np
 import pytest
 from running import in_threads
 
-from weft.frontend import nn, tree
-from weft.frontend.context import control_dependencies, device, group, name_scope
-from weft.frontend.eager import interpret, run_eagerly
-from weft.frontend.graph import Graph, placeholder
-from weft.frontend.random import default_rng
-from weft.frontend.scope import active
-from weft.frontend.spec import Spec
-from weft.frontend.trace import Signature, Traced, trace_function, trace_region
-from weft.frontend.tracer import Tracer
-from weft.frontend.variable import Variable
+from weft.frontend import tree
+from weft.frontend.compile.eager import interpret, run_eagerly
+from weft.frontend.library import nn
+from weft.frontend.library.random import default_rng
+from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.recorder import control_dependencies, device, group, name_scope
+from weft.frontend.tracing.scope import active
+from weft.frontend.tracing.spec import Spec
+from weft.frontend.tracing.trace import Signature, Traced, trace_function, trace_region
+from weft.frontend.tracing.tracer import Tracer
+from weft.frontend.tracing.variable import Variable
 from weft.ir.diagnose import Error
-from weft.ir.interp import run_graph
-from weft.ir.parser import parse_graph
-from weft.ir.printer import print_graph
-from weft.ir.verify import verify_graph
+from weft.ir.interp.graph import run_graph
+from weft.ir.text.parser import parse_graph
+from weft.ir.text.printer import print_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.prune import prune
 from weft.passes.state import resolve_state
 

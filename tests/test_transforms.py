@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.frontend import nn
-from weft.frontend.eager import run_eagerly
-from weft.frontend.graph import Graph, placeholder
-from weft.frontend.trace import trace_function
-from weft.frontend.transforms import (
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.library import nn
+from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.trace import trace_function
+from weft.frontend.tracing.variable import Variable
+from weft.frontend.transforms.reverse import (
     grad,
     gradients,
     stop_gradient,
@@ -21,10 +22,9 @@ from weft.frontend.transforms import (
     variable_gradients,
     vjp,
 )
-from weft.frontend.variable import Variable
 from weft.ir.diagnose import DTypeError, Error
-from weft.ir.interp import run_graph
-from weft.ir.verify import verify_graph
+from weft.ir.interp.graph import run_graph
+from weft.ir.verify.verifier import verify_graph
 from weft.passes.prune import prune
 
 RNG = np.random.default_rng(1)

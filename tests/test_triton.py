@@ -16,20 +16,20 @@ import numpy as np
 import pytest
 from triton_kernels import CASES, every_primitive
 
-from weft.codegen.triton_build import (
+from weft.codegen.gpu.build import (
     Compiled,
     compile_triton,
     interpreting,
     run_kernel_triton,
 )
-from weft.codegen.triton_emit import emit_triton
-from weft.codegen.triton_scalar import TRITON_NATIVES, TRITON_PRIMITIVES
+from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
+from weft.codegen.gpu.source import emit_triton
 from weft.ir.index import evaluate, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
 from weft.ir.plan import tasks_of
-from weft.ir.scalar import PRIMITIVES, RAW
+from weft.ir.scalar.primitives import PRIMITIVES, RAW
 from weft.ir.types import COMPUTED, F32, F64, DType, TensorType
-from weft.ir.verify import verify_kernel
+from weft.ir.verify.verifier import verify_kernel
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
                                   reason="triton is not installed (the extra 'gpu')")

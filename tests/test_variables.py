@@ -142,9 +142,9 @@ def test_an_artifact_has_weights_of_one_moment() -> None:
     traced = weft.compile(lambda: pair.a + pair.b).trace()
 
     def look() -> None:
-        from weft.frontend.export import ExportJob
-        from weft.frontend.pipeline import Options
-        from weft.frontend.specialisation import stages_of
+        from weft.frontend.compile.pipeline import Options
+        from weft.frontend.compile.specialisation import stages_of
+        from weft.frontend.interchange.export import ExportJob
 
         a, b = ExportJob.of(traced, stages_of(traced, Options())[0], ()).weights.values()
         assert not (a + b).any()

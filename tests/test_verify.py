@@ -13,10 +13,10 @@ from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.index import symbol
 from weft.ir.kernel import Axis, Const, Kernel, Store
-from weft.ir.ops import OPS
-from weft.ir.parser import parse_kernel
+from weft.ir.ops.table import OPS
+from weft.ir.text.parser import parse_kernel
 from weft.ir.types import F32, F64, Loc, parse_type
-from weft.ir.verify import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel
+from weft.ir.verify.verifier import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel
 
 Golden = Callable[[str, str], None]
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from weft.ir.diagnose import VerifyError
-from weft.ir.parser import parse, parse_kernel, parse_plan
 from weft.ir.plan import Launch, Plan
-from weft.ir.verify import PLAN_CHECKS, verify_kernel, verify_plan
-from weft.ir.verify_plan import may_share
+from weft.ir.text.parser import parse, parse_kernel, parse_plan
+from weft.ir.verify.plan import may_share
+from weft.ir.verify.verifier import PLAN_CHECKS, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]
 

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from test_numpy_api import CASES, INDEXES, INTS, PRODUCTS, B, M, V, W, X
 
 import weft
-from weft.frontend import tree, views
-from weft.frontend.eager import run_eagerly
-from weft.frontend.trace import trace_function, trace_region
-from weft.frontend.tracer import Tracer
+from weft.frontend import tree
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.tracing import views
+from weft.frontend.tracing.trace import trace_function, trace_region
+from weft.frontend.tracing.tracer import Tracer
 from weft.ir.diagnose import Error
-from weft.ir.op import Kind
-from weft.ir.ops import OPS
+from weft.ir.ops.op import Kind
+from weft.ir.ops.table import OPS
 
 A = np.arange(12.0).reshape(3, 4)
 

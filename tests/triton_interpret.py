@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from triton_kernels import CASES, Case
 
-from weft.codegen.triton_build import run_kernel_triton
-from weft.ir.interp_kernel import ChecksFailedError, run_kernel
+from weft.codegen.gpu.build import run_kernel_triton
+from weft.ir.interp.kernel import ChecksFailedError, run_kernel
 
 
 def difference(case: Case) -> str:

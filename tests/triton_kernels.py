@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from weft.ir.index import Dim, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
-from weft.ir.ops_map import threefry_body
-from weft.ir.scalar import PRIMITIVES
+from weft.ir.ops.map import threefry_body
+from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.types import (
     BOOL,
     COMPUTED,

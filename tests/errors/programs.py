@@ -564,6 +564,6 @@ def unknown_policy() -> None:
 
 @wrong("W501", ValueError)
 def text_that_is_no_type() -> None:
-    from weft.ir.parser import parse
+    from weft.ir.text.parser import parse
 
     parse("graph @f(%x: f32[3) -> () {}")

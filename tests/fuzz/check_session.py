@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.ir.op import Kind
+from weft.ir.ops.op import Kind
 
 from . import prelude
 from .compiled import SYMBOLIC, UNSUPPORTED, Refused

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.frontend.pipeline import Options, Stages
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.dims import check_requirement, requirements
 from weft.ir.index import evaluate
-from weft.ir.interp import bind_dims, run_graph, run_plan
-from weft.ir.sizes import check_requirement, requirements
-from weft.ir.verify import verify_graph, verify_kernel, verify_plan
+from weft.ir.interp.graph import bind_dims, run_graph, run_plan
+from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 from .excused import excused, of_python
 from .oracle import Expected, Oracle, differs

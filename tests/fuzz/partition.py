@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.ir.graph import Graph
-from weft.passes.fuse import grow
-from weft.passes.regions import Partition, is_transparent
+from weft.passes.fusion.fuse import grow
+from weft.passes.fusion.regions import Partition, is_transparent
 
 
 def check_partition(graph: Graph) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.op import OpDef, Sample
-from weft.ir.ops import OPS
+from weft.ir.ops.op import OpDef, Sample
+from weft.ir.ops.table import OPS
 from weft.ir.types import BOOL, F64, I64, DType, TensorType, as_dtype
-from weft.passes.grad import vjp
+from weft.passes.transform.reverse import vjp
 
 COMPUTING = [op for op in OPS.values() if op.samples]
 

@@ -11,13 +11,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from weft.frontend.pipeline import Options, Stages
-from weft.frontend.program import make_program
-from weft.ir.interp import run_graph, run_plan
-from weft.ir.op import Kind, OpDef
-from weft.ir.ops import ALL_ROWS, OPS
+from weft.frontend.compile.link import make_program
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.ops.op import Kind, OpDef
+from weft.ir.ops.table import ALL_ROWS, OPS
 from weft.ir.types import DType
-from weft.ir.verify import verify_graph, verify_kernel, verify_plan
+from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 from .cases import (
     COMPUTING,

@@ -27,12 +27,12 @@ from ops.cases import (
     graph_of,
     operands,
 )
-from weft.codegen.target import GPU
-from weft.codegen.triton_build import compile_triton, run_kernel_triton
-from weft.codegen.triton_emit import emit_triton
-from weft.frontend.pipeline import Options, Stages
-from weft.ir.interp import run_graph, run_plan
-from weft.ir.op import OpDef, Sample
+from weft.codegen.cpu.target import GPU
+from weft.codegen.gpu.build import compile_triton, run_kernel_triton
+from weft.codegen.gpu.source import emit_triton
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.ops.op import OpDef, Sample
 from weft.ir.types import F64, DType
 
 # Triton's interpreter takes milliseconds for each program instance.

@@ -1,0 +1,1 @@
+"""Compiled programs as files: objects, C headers, shared libraries without a linker."""

@@ -1,0 +1,117 @@
+"""A test, in the code of an artifact, that the CPU has what the code was compiled for.
+
+An artifact travels. On a CPU without, say, AVX-512 it would die by SIGILL, with no word of why;
+so it asks first, once, and its functions return an error instead. What is asked is ``cpuid`` and,
+as registers must be saved by the system too, ``xgetbv``. The functions that ask, and those that
+run before the answer, are compiled for the oldest CPU there is.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ..cpu.target import Target
+from ..cpu.text import FunctionText
+
+_EBX, _ECX, _EDX, _EAX = 1, 2, 3, 0
+
+# LLVM's name of a feature -> leaf and subleaf of cpuid, register, bit
+_PLACES = MappingProxyType({
+    **{name: (1, 0, _ECX, bit) for name, bit in (
+        ("sse3", 0), ("pclmul", 1), ("ssse3", 9), ("fma", 12), ("cx16", 13), ("sse4.1", 19),
+        ("sse4.2", 20), ("movbe", 22), ("popcnt", 23), ("aes", 25), ("avx", 28), ("f16c", 29))},
+    **{name: (7, 0, _EBX, bit) for name, bit in (
+        ("bmi", 3), ("avx2", 5), ("bmi2", 8), ("avx512f", 16), ("avx512dq", 17), ("adx", 19),
+        ("avx512ifma", 21), ("avx512cd", 28), ("sha", 29), ("avx512bw", 30), ("avx512vl", 31))},
+    **{name: (7, 0, _ECX, bit) for name, bit in (
+        ("avx512vbmi", 1), ("avx512vbmi2", 6), ("gfni", 8), ("vaes", 9), ("vpclmulqdq", 10),
+        ("avx512vnni", 11), ("avx512bitalg", 12), ("avx512vpopcntdq", 14))},
+    "avx512vp2intersect": (7, 0, _EDX, 8),
+    "avx512fp16": (7, 0, _EDX, 23),
+    "avxvnni": (7, 1, _EAX, 4),
+    "avx512bf16": (7, 1, _EAX, 5),
+    "lzcnt": (0x80000001, 0, _ECX, 5),
+    "sse4a": (0x80000001, 0, _ECX, 6),
+})
+# All that the oldest CPU we compile for has: x86-64-v3 of the psABI.
+_ALWAYS = frozenset(("sse3", "ssse3", "sse4.1", "sse4.2", "cx16", "popcnt", "avx", "avx2", "bmi",
+                     "bmi2", "f16c", "fma", "lzcnt", "movbe"))
+_OSXSAVE = 1 << 27          # in the ECX of leaf 1: xgetbv may be asked
+_YMM, _ZMM = 0x06, 0xE6     # what the system must save
+_UNKNOWN = 1
+
+_REGISTERS = "{ i32, i32, i32, i32 }"
+_CLOBBERS = "~{dirflag},~{fpsr},~{flags}"
+
+
+def is_x86(target: Target) -> bool:
+    return target.triple.startswith("x86_64")
+
+
+def portable(target: Target) -> str:
+    """The attributes of a function that any CPU of the architecture can run."""
+    if not is_x86(target):
+        return "nounwind"
+    return 'nounwind "target-cpu"="x86-64" "target-features"=""'
+
+
+def needed(target: Target) -> frozenset[str]:
+    """The features that the code for ``target`` may use and that can be asked for."""
+    asked = {feature[1:] for feature in target.features.split(",") if feature.startswith("+")}
+    return frozenset(asked & _PLACES.keys()) | _ALWAYS
+
+
+def emit_cpu_check(
+    name: str, target: Target, fitting: int, unfit: int
+) -> tuple[list[FunctionText], list[str]]:
+    """``i32 @{name}_check_cpu()``: ``fitting`` or ``unfit``, found out once."""
+    f = FunctionText("i32", f"{name}_check_cpu", [], attributes=portable(target))
+    if not is_x86(target):  # every 64-bit ARM has all that its baseline target uses
+        f.ret(f"i32 {fitting}")
+        return [f], []
+    known = f(f"load atomic i32, ptr @{name}.cpu monotonic, align 4")
+    f.branch(f(f"icmp eq i32 {known}, {_UNKNOWN}"), "ask", "done")
+    f.place("done")
+    f.ret(f"i32 {known}")
+    f.place("ask")
+    found = f(f"select i1 {f(f'call i1 @{name}.cpu_fits()')}, i32 {fitting}, i32 {unfit}")
+    f.do(f"store atomic i32 {found}, ptr @{name}.cpu monotonic, align 4")
+    f.ret(f"i32 {found}")
+    return [f, _fits(name, target)], [f"@{name}.cpu = internal global i32 {_UNKNOWN}, align 4"]
+
+
+def _fits(name: str, target: Target) -> FunctionText:
+    f = FunctionText("i1", f"{name}.cpu_fits", [], linkage="internal",
+                     attributes=portable(target))
+    masks: dict[tuple[int, int], dict[int, int]] = {}
+    features = needed(target)
+    for feature in sorted(features):
+        leaf, subleaf, register, bit = _PLACES[feature]
+        place = masks.setdefault((leaf, subleaf), {})
+        place[register] = place.get(register, 0) | 1 << bit
+    masks[1, 0][_ECX] |= _OSXSAVE
+    # Leaf 1 first: it says if xgetbv may be asked, and a CPU that has AVX has leaf 7.
+    for leaf, subleaf in sorted(masks):
+        answer = f(f'call {_REGISTERS} asm "cpuid", "={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}},'
+                   f'{_CLOBBERS}"(i32 {_signed(leaf)}, i32 {subleaf})')
+        for register, mask in masks[leaf, subleaf].items():
+            bits = f(f"and i32 {f(f'extractvalue {_REGISTERS} {answer}, {register}')}, "
+                     f"{_signed(mask)}")
+            _require(f, f(f"icmp eq i32 {bits}, {_signed(mask)}"))
+    saved = _ZMM if "avx512f" in features else _YMM
+    answer = f(f'call {{ i32, i32 }} asm "xgetbv", "={{ax}},={{dx}},{{cx}},{_CLOBBERS}"(i32 0)')
+    bits = f(f"and i32 {f(f'extractvalue {{ i32, i32 }} {answer}, 0')}, {saved}")
+    f.ret(f"i1 {f(f'icmp eq i32 {bits}, {saved}')}")
+    f.place("unfit")
+    f.ret("i1 false")
+    return f
+
+
+def _require(f: FunctionText, condition: str) -> None:
+    fine = f.fresh("fine")
+    f.branch(condition, fine, "unfit")
+    f.place(fine)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word

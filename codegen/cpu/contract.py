@@ -1,0 +1,173 @@
+"""A contraction kernel in LLVM IR: its statements as operands and epilogue of the matrix product.
+
+Statements behind the left operand are evaluated while it is packed, those behind the right one
+likewise, and everything that depends on the sums where a finished tile is written.
+"""
+
+from __future__ import annotations
+
+from ...ir.index import ceil_div, product
+from ...ir.kernel import Contract, Kernel, Stmt
+from ..kernel.cost import is_composite
+from .dims import emit_dim
+from .gemm import Size, emit_task
+from .gemm_plan import Access
+from .scalars import LlvmValue
+from .statements import Scope, StmtEmitter
+from .target import Target
+from .text import FunctionText
+from .tile import find_product, operand_access
+from .types import LLVM_TYPES, vector_type
+
+
+class _Operand:
+    """One side of a contraction: statements evaluated at (free, k)."""
+
+    def __init__(
+        self, emitter: StmtEmitter, scope: Scope, name: str, free: str, k: str, access: Access
+    ) -> None:
+        self.emitter, self.scope, self.name = emitter, scope, name
+        self.free, self.k, self.access = free, k, access
+        self.stmts = _behind(emitter.kernel, name, scope)
+
+    def pointer(self, f: FunctionText) -> str:
+        scope = self.scope.child()
+        scope.axes[self.free] = scope.axes[self.k] = "0"
+        load = self.stmts[-1]
+        return self.emitter.address_of(scope, load)
+
+    def vector(self, f: FunctionText, row: str, start: str, width: int, mask: str | None) -> str:
+        along, other = (self.free, self.k) if self.access.lanes == "free" else (self.k, self.free)
+        scope = self.scope.child()
+        scope.axes[other] = row
+        inner = scope.step(along, start, width, mask)
+        return self.emitter.s.splat(self._evaluate(inner), width).ref
+
+    def scalar(self, f: FunctionText, free: str, k: str) -> str:
+        scope = self.scope.child()
+        scope.axes[self.free], scope.axes[self.k] = free, k
+        return self._evaluate(scope).ref
+
+    def _evaluate(self, scope: Scope) -> LlvmValue:
+        for stmt in self.stmts:
+            self.emitter.emit(scope, stmt)
+        return scope.values[self.name]
+
+
+def _behind(kernel: Kernel, name: str, scope: Scope) -> list[Stmt]:
+    """The statements that ``name`` needs beyond what the scope has, in order."""
+    by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
+    needed: set[str] = set()
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        if current not in needed and current not in scope.values:
+            needed.add(current)
+            pending += by_name[current].operands
+    return [stmt for stmt in kernel.body if stmt.name in needed]
+
+
+def emit_contract(
+    f: FunctionText, kernel: Kernel, target: Target, emitter: StmtEmitter, scope: Scope, task: str
+) -> None:
+    """Emit task number ``task`` of a tiled contraction kernel."""
+    found = find_product(kernel, target)
+    m, n, k = found.m, found.n, found.stmt.axis
+    assert m is not None and n is not None, "a product with one row or column is a reduction"
+    plan = found.plan
+    lhs, rhs = (_Operand(emitter, scope, name, free, k,
+                         operand_access(kernel, name, free, k))
+                for name, free in ((found.stmt.lhs, m), (found.stmt.rhs, n)))
+    epilogue = _Epilogue(emitter, scope, found.stmt, m, n)
+
+    def extent(name: str) -> Size:
+        size = kernel.axis(name).extent
+        return size if isinstance(size, int) else emit_dim(f, size, scope.axes)
+
+    scratch = f.alloca("i8", max(plan.scratch_bytes, 1))
+    extents = (extent(m), extent(n), extent(k))
+    emit_task(f, plan, _local_task(f, kernel, task, m, n, emitter), extents, lhs, rhs, epilogue,
+              scratch)
+
+
+class _Epilogue:
+    """What happens to finished sums: the statements after the contraction, ending in stores.
+
+    Transcendental functions bring dozens of constants. LLVM keeps such in registers over all
+    loops, from which it would evict the accumulators: then the epilogue is a function of its own.
+    """
+
+    def __init__(
+        self, emitter: StmtEmitter, scope: Scope, stmt: Contract, m: str, n: str
+    ) -> None:
+        self.emitter, self.scope, self.stmt, self.m, self.n = emitter, scope, stmt, m, n
+        self.after = _after(emitter.kernel, stmt, scope)
+        self.outlined = any(map(is_composite, self.after))
+
+    def __call__(
+        self, f: FunctionText, row: str, column: str, sums: str, width: int, mask: str | None
+    ) -> None:
+        if not self.outlined:
+            self._emit(self.emitter, self.scope, (row, column, sums, width, mask))
+            return
+        vector = vector_type(LLVM_TYPES[self.stmt.dtype.name], width)
+        fixed = [axis.name for axis in self.emitter.kernel.axes if axis.name in self.scope.axes]
+        args = [("ptr", "%context"), *(("i64", self.scope.axes[name]) for name in fixed),
+                ("i64", row), ("i64", column), (vector, sums)]
+        if mask is not None:
+            args.append((vector_type("i1", width), mask))
+        name = self._helper(f, fixed, [type_ for type_, _ in args], width, mask is not None)
+        f.do(f"call void @{name}({', '.join(f'{type_} {value}' for type_, value in args)})")
+
+    def _emit(
+        self, emitter: StmtEmitter, scope: Scope, at: tuple[str, str, str, int, str | None]
+    ) -> None:
+        row, column, sums, width, mask = at
+        outer = scope.child()
+        outer.axes[self.m] = row
+        inner = outer.step(self.n, column, width, mask)
+        inner.values[self.stmt.name] = LlvmValue(sums, self.stmt.dtype.name, width)
+        for stmt in self.after:
+            emitter.emit(inner, stmt)
+
+    def _helper(
+        self, f: FunctionText, fixed: list[str], types: list[str], width: int, masked: bool
+    ) -> str:
+        """Emit the epilogue as a function; ``fixed`` axes are arguments after the context."""
+        name = f"{f.name}_epilogue{len(f.helpers)}"
+        words = ["context", *(f"axis_{at}" for at in range(len(fixed))), "row", "column", "sums"]
+        words += ["mask"] if masked else []
+        helper = FunctionText("void", name, list(zip(types, words, strict=True)),
+                              linkage="internal", attributes="noinline nounwind")
+        emitter = StmtEmitter(helper, self.emitter.kernel, self.emitter.target)
+        axes = emitter.dims | {axis: f"%axis_{at}" for at, axis in enumerate(fixed)}
+        self._emit(emitter, Scope(axes), ("%row", "%column", "%sums", width,
+                                          "%mask" if masked else None))
+        helper.ret()
+        f.helpers.append(helper)
+        return name
+
+
+def _local_task(
+    f: FunctionText, kernel: Kernel, task: str, m: str, n: str, emitter: StmtEmitter
+) -> str:
+    """The block number within one product: batch axes come first in the task order."""
+    own = [axis for axis in kernel.axes if axis.name in (m, n)]
+    if len([axis for axis in kernel.axes if axis.kind == "par"]) == len(own):
+        return task
+    count = emit_dim(f, product(ceil_div(axis.extent, axis.block) for axis in own), emitter.dims)
+    return f(f"urem i64 {task}, {count}")
+
+
+def _after(kernel: Kernel, stmt: Contract, scope: Scope) -> list[Stmt]:
+    """Stores, checks and all they need apart from the sums themselves and what feeds them."""
+    by_name = {s.name: s for s in kernel.body if s.name}
+    needed: set[int] = set()
+    pending: list[Stmt] = [s for s in kernel.body if not s.name]
+    while pending:
+        current = pending.pop()
+        if id(current) in needed or current is stmt:
+            continue
+        needed.add(id(current))
+        pending += [by_name[name] for name in current.operands if name not in scope.values]
+    return [s for s in kernel.body if id(s) in needed]

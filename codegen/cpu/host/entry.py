@@ -1,0 +1,181 @@
+"""What a program's module needs to be called from Python: a stub, constants, a table.
+
+    ptr @f_call(ptr self, ptr args, i64 nargs, ptr kwnames)   a METH_FASTCALL function
+    @f_entry     a header, and a row for each argument and result: kind, dtype, rank, dims
+    @f_python    the table of what the process provides (``ImportTable``), filled by the runtime
+
+The stub hands all of it to ``weft_entry``, which is compiled once per process (``support``
+says what it does). So an entry adds no noticeable time to a compilation, be it for 300 arrays,
+and holds no address: a cached object or a shared library serves any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ....ir.types import DTYPES
+from ..text import FunctionText
+from .pool import Emitted, ImportTable
+from .support import (
+    FORMAT,
+    HEADER,
+    KINDS,
+    MAX_RANK,
+    RELEASE_GIL,
+    SINGLE,
+    SLOTS,
+    dim_word,
+    element,
+)
+
+Dim = int | str | Callable[[FunctionText, dict[str, str]], str]
+"""A size, the name of a symbol, or a function that emits the size from the symbols' values."""
+
+_SCALARS = {"float": "f64", "int": "i64", "bool": "bool"}
+_TWINS = {"i64": 9, "u64": 10}  # NumPy's number of C's long long, where long is the dtype
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An argument: "array" of ``dtype`` and ``shape``, or a Python "float", "int" or "bool"."""
+
+    kind: str
+    dtype: str
+    shape: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """A result."""
+
+    dtype: str
+    shape: tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class EntrySpec:
+    """What the entry of program ``name`` checks and makes.
+
+    ``arena`` is a number of bytes, or None to ask ``i64 @{name}_arena(ptr dims)``.
+    ``release_gil`` costs some 30 ns, so leave it off for tiny programs.
+    """
+
+    name: str
+    inputs: tuple[InputSpec, ...]
+    outputs: tuple[OutputSpec, ...]
+    symbols: tuple[str, ...] = ()
+    single: bool = False
+    arena: int | None = 0
+    release_gil: bool = False
+
+    def __post_init__(self) -> None:
+        if self.single and len(self.outputs) != 1:
+            raise ValueError(f"{self.name}: single, but there are {len(self.outputs)} results")
+        for spec in self.inputs:
+            if spec.kind != "array" and _SCALARS.get(spec.kind) != spec.dtype:
+                raise ValueError(f"{self.name}: no {spec.kind} argument is passed as {spec.dtype}")
+        ranks = [len(spec.shape) for spec in self.inputs]
+        ranks += [len(output.shape) for output in self.outputs]
+        if any(rank > MAX_RANK for rank in ranks):
+            raise ValueError(f"{self.name}: NumPy has no arrays of more than {MAX_RANK} dims")
+        shown = {dim for spec in self.inputs for dim in spec.shape if isinstance(dim, str)}
+        if shown != set(self.symbols):
+            wrong = ", ".join(sorted(shown ^ set(self.symbols)))
+            raise ValueError(f"{self.name}: symbols and the inputs' dims differ in {wrong}")
+
+
+def emit_entry(spec: EntrySpec) -> Emitted:
+    """``@{name}_call``, its constants and its table, for the module of the program."""
+    name = spec.name
+    table = ImportTable(f"{name}_python")
+    stub = FunctionText(
+        "ptr",
+        f"{name}_call",
+        [("ptr", "self"), ("ptr", "args"), ("i64", "nargs"), ("ptr", "kwnames")],
+        attributes="nounwind",
+    )
+    entry = table.load(stub, "weft_entry")
+    handed = f"ptr %args, i64 %nargs, ptr %kwnames, ptr @{name}_entry, ptr @{name}_python"
+    stub.ret(f"ptr {stub(f'tail call ptr {entry}({handed})')}")
+    for slot in SLOTS:
+        table.offset(slot)
+    rows = _Rows(spec, table)
+    words = rows.header()
+    stub.declare(f"declare i32 @{name}(ptr, ptr, ptr, i64)")
+    if spec.arena is None:
+        stub.declare(f"declare i64 @{name}_arena(ptr)")
+    functions = [stub] if rows.sizes is None else [stub, rows.sizes]
+    constants = f"@{name}_entry = internal constant {{{', '.join(w.split()[0] for w in words)}}}"
+    constants += f" {{{', '.join(words)}}}"
+    globals_ = (constants, *table.globals_([f"entry={FORMAT}"]))
+    return Emitted(tuple(functions), globals_, (stub.name, table.name))
+
+
+class _Rows:
+    """The words of ``@{name}_entry``; rows are those of inputs, then results."""
+
+    def __init__(self, spec: EntrySpec, table: ImportTable) -> None:
+        self.spec = spec
+        self.table = table
+        self.words: list[int] = []
+        self.bound: set[str] = set()
+        self.expressions: list[Callable[[FunctionText, dict[str, str]], str]] = []
+        for item in spec.inputs:
+            self.add(KINDS[item.kind], item.dtype, item.shape)
+        for output in spec.outputs:
+            self.add(KINDS["array"], output.dtype, output.shape)
+        self.sizes = self.write_sizes() if self.expressions else None
+
+    def add(self, kind: int, dtype: str, shape: Iterable[Dim]) -> None:
+        dims = [self.dim(dim) for dim in shape]
+        slot = self.table.offset(f"dtype.{dtype}")
+        size = DTYPES[dtype].itemsize
+        row = [kind, slot, _TWINS.get(dtype, -1), len(dims), size]
+        self.words += row + dims
+
+    def dim(self, dim: Dim) -> int:
+        if isinstance(dim, int):
+            return dim
+        if isinstance(dim, str):
+            first = dim not in self.bound
+            self.bound.add(dim)
+            return dim_word(self.spec.symbols.index(dim), first)
+        if dim not in self.expressions:
+            self.expressions.append(dim)
+        return dim_word(len(self.spec.symbols) + self.expressions.index(dim), False)
+
+    def header(self) -> list[str]:
+        spec, name = self.spec, self.spec.name
+        numbers = {
+            "inputs": len(spec.inputs),
+            "results": len(spec.outputs),
+            "symbols": len(spec.symbols),
+            "dims": len(spec.symbols) + len(self.expressions),
+            "flags": SINGLE * spec.single | RELEASE_GIL * spec.release_gil,
+            "arena": -1 if spec.arena is None else spec.arena,
+        }
+        addresses = {
+            "program": f"@{name}",
+            "arena_of": f"@{name}_arena" if spec.arena is None else "null",
+            "sizes_of": f"@{name}_sizes" if self.sizes else "null",
+        }
+        return [
+            f"i64 {numbers[key]}" if key in numbers else f"ptr {addresses[key]}"
+            for key in HEADER
+        ] + [f"i64 {word}" for word in self.words]
+
+    def write_sizes(self) -> FunctionText:
+        """``void @{name}_sizes(ptr dims)`` puts the expressions' values after the symbols."""
+        f = FunctionText(
+            "void", f"{self.spec.name}_sizes", [("ptr", "dims")], linkage="internal"
+        )
+        values = {
+            symbol: f(f"load i64, ptr {element(f, 'i64', '%dims', index)}")
+            for index, symbol in enumerate(self.spec.symbols)
+        }
+        for index, expression in enumerate(self.expressions, len(self.spec.symbols)):
+            value = expression(f, dict(values))
+            f.do(f"store i64 {value}, ptr {element(f, 'i64', '%dims', index)}")
+        f.ret()
+        return f

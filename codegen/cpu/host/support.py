@@ -1,0 +1,435 @@
+"""The entry function shared by all compiled programs of a process, ``@weft_entry``.
+
+A warm call runs no Python code: the callable is a METH_FASTCALL function that
+
+    check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
+    allocate   results through the NumPy C API, large ones from the pool, and the arena
+    call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
+    return     the array or a tuple; ``NotImplemented`` for whatever was not expected
+
+``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
+converts or explains. What is expected stands in the program's constants (``entry``); the
+loop over them costs a few nanoseconds a call, against milliseconds to compile it unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..text import FunctionText
+from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
+
+FORMAT = 2  # of header and rows; a program and a support of different formats never meet
+HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
+          "sizes_of")  # of a program's constants, eight bytes each
+ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
+KINDS: Mapping[str, int] = MappingProxyType({"array": 0, "float": 1, "int": 2, "bool": 3})
+SINGLE, RELEASE_GIL = 1, 2  # the header's flags
+SLOTS = ("weft_entry", "threads", "spare")  # the first imports of a program; then its dtypes
+_DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
+
+LAYOUT: Mapping[str, int] = MappingProxyType({
+    "object.type": 8,
+    "array.data": 16,
+    "array.nd": 24,
+    "array.dims": 32,
+    "array.descr": 56,
+    "array.flags": 64,
+    "descr.byteorder": 26,
+    "descr.num": 28,
+})
+"""Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
+
+MAX_RANK = 64  # NumPy's
+_STACK_ARENA = 64 << 10  # bytes; larger arenas are kept from call to call
+
+
+def dim_word(index: int, first: bool) -> int:
+    """The word for a symbol or expression in a row, negative: sizes stand for themselves.
+
+    ``first`` says that this dim binds symbol ``index``; all others are compared with it.
+    """
+    return ~(2 * index + first)
+
+
+def emit_support() -> Emitted:
+    """The module that serves a process: ``@weft_entry``, ``@weft_release`` and the pool.
+
+    It must never be unloaded: arrays outlive programs.
+    """
+    table = ImportTable("weft_support_python")
+    pool = emit_pool(table)
+    functions = (
+        _entry(table),
+        _arguments(table),
+        _results(),
+        _new_array(table),
+        _run(table),
+        _release(table),
+        _undo(table),
+        *emit_blocks(table),
+        *pool.functions,
+    )
+    facts = [f"entry={FORMAT}", *(f"{key}={value}" for key, value in LAYOUT.items())]
+    exports = ("weft_entry", "weft_release", table.name, *pool.exports)
+    return Emitted(functions, (*pool.globals_, *table.globals_(facts)), exports)
+
+
+def element(f: FunctionText, type_: str, array: str, index: int | str) -> str:
+    """The address of ``array[index]``."""
+    return f(f"getelementptr {type_}, ptr {array}, i64 {index}")
+
+
+def _function(result: str, name: str, *params: str, linkage: str = "internal") -> FunctionText:
+    """A function whose parameters are spelled ``"i64 count"``."""
+    pairs = [(type_, param) for type_, param in map(str.split, params)]
+    return FunctionText(result, name, pairs, linkage=linkage, attributes="nounwind")
+
+
+def _at(f: FunctionText, type_: str, array: str, index: int | str) -> str:
+    return f(f"load {type_}, ptr {element(f, type_, array, index)}")
+
+
+def _header(f: FunctionText, field: str, type_: str = "i64") -> str:
+    return _at(f, type_, "%constants", HEADER.index(field))
+
+
+def _flag(f: FunctionText, flag: int) -> str:
+    masked = f(f"and i64 {_header(f, 'flags')}, {flag}")
+    return f(f"icmp ne i64 {masked}, 0")
+
+
+def _row(f: FunctionText, row: str, field: str) -> str:
+    return _at(f, "i64", row, ROW.index(field))
+
+
+def _next(f: FunctionText, row: str, rank: str) -> str:
+    return element(f, "i64", row, f(f"add i64 {rank}, {len(ROW)}"))
+
+
+def _field(f: FunctionText, type_: str, pointer: str, name: str) -> str:
+    return f(f"load {type_}, ptr {element(f, 'i8', pointer, LAYOUT[name])}")
+
+
+def _slot(f: FunctionText, name: str) -> str:
+    """The address of one of a program's first slots."""
+    return element(f, "ptr", "%table", 1 + SLOTS.index(name))
+
+
+def _guard(f: FunctionText, condition: str, other: str = "miss") -> None:
+    """Go on if ``condition`` holds, else jump to ``other``."""
+    label = f.fresh("ok")
+    f.branch(condition, label, other)
+    f.place(label)
+
+
+def _entry(table: ImportTable) -> FunctionText:
+    """All of a call: check, allocate, run, return."""
+    f = _function("ptr", "weft_entry", "ptr args", "i64 nargs", "ptr kwnames", "ptr constants",
+                  "ptr table", linkage="")
+    inputs, count = _header(f, "inputs"), _header(f, "results")
+    _guard(f, f(f"icmp eq i64 %nargs, {inputs}"))
+    _guard(f, f("icmp eq ptr %kwnames, null"))
+    pointers = f(f"alloca ptr, i64 {f(f'add i64 {inputs}, {count}')}, align 8")
+    dims = f(f"alloca i64, i64 {_header(f, 'dims')}, align 8")
+    slots = f("alloca i64, i64 %nargs, align 8")
+    results = f(f"alloca ptr, i64 {count}, align 8")
+    memory = f"ptr {pointers}, ptr {dims}, ptr {slots}, ptr %table"
+    first = element(f, "i64", "%constants", len(HEADER))
+    rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, {memory})")
+    _guard(f, f(f"icmp ne ptr {rows}, null"))
+    _evaluate_sizes(f, dims)
+    data = element(f, "ptr", pointers, inputs)
+    made = f(f"call i64 @weft_results(i64 {count}, ptr {rows}, ptr {data}, ptr {dims}, "
+             f"ptr {results}, ptr %table)")
+    _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
+    status = f(f"call i32 @weft_run(ptr %constants, ptr {pointers}, ptr {dims}, ptr %table)")
+    _guard(f, f(f"icmp eq i32 {status}, 0"), "undo")
+    _return_results(f, table, results, count)
+    f.place("undo")
+    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
+    f.place("miss")
+    f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
+    return f
+
+
+def _evaluate_sizes(f: FunctionText, dims: str) -> None:
+    """Have the program compute its expressions; a negative size is a miss."""
+    compute, done = f.fresh("compute"), f.fresh("done")
+    sizes_of = _header(f, "sizes_of", "ptr")
+    f.branch(f(f"icmp eq ptr {sizes_of}, null"), done, compute)
+    f.place(compute)
+    f.do(f"call void {sizes_of}(ptr {dims})")
+    with f.loop(_header(f, "symbols"), _header(f, "dims")) as i:
+        _guard(f, f(f"icmp sge i64 {_at(f, 'i64', dims, i)}, 0"))
+    f.jump(done)
+    f.place(done)
+
+
+def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:
+    f.branch(_flag(f, SINGLE), "single", "several")
+    f.place("single")
+    f.ret(f"ptr {_at(f, 'ptr', results, 0)}")
+    f.place("several")
+    # made after the run: a tuple can start the garbage collector, and that any code
+    made = table.call(f, "ptr", "PyTuple_New", ("i64", count))
+    _guard(f, f(f"icmp ne ptr {made}, null"), "undo")
+    with f.loop("0", count) as i:
+        item = ("ptr", _at(f, "ptr", results, i))
+        table.call(f, "i32", "PyTuple_SetItem", ("ptr", made), ("i64", i), item)
+    f.ret(f"ptr {made}")
+
+
+def _arguments(table: ImportTable) -> FunctionText:
+    """Check ``count`` arguments by their rows and note where their data lies.
+
+    Returns the row after theirs, or null for a miss.
+    """
+    f = _function("ptr", "weft_arguments", "ptr args", "i64 count", "ptr row", "ptr pointers",
+                  "ptr dims", "ptr slots", "ptr table")
+    with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
+        (row,), value = loop.values, _at(f, "ptr", "%args", loop.index)
+        slot = element(f, "i64", "%slots", loop.index)
+        type_ = _field(f, "ptr", value, "object.type")
+        rank, place = _row(f, row, "rank"), element(f, "ptr", "%pointers", loop.index)
+        cases = " ".join(f"i64 {KINDS[kind]}, label %{kind}" for kind in ("float", "int", "bool"))
+        f.do(f"switch i64 {_row(f, row, 'kind')}, label %array [ {cases} ]")
+        f.place("array")
+        _guard(f, f(f"icmp eq ptr {type_}, {table.load(f, 'ndarray')}"))
+        _check_array(f, value, row, rank)
+        f.do(f"store ptr {_field(f, 'ptr', value, 'array.data')}, ptr {place}")
+        f.jump("next")
+        for kind in ("float", "int", "bool"):
+            f.place(kind)
+            _read_scalar(f, table, kind, value, type_, slot)
+            f.do(f"store ptr {slot}, ptr {place}")
+            f.jump("next")
+        f.place("next")
+        loop.next = [_next(f, row, rank)]
+    f.ret(f"ptr {loop.results[0]}")
+    f.place("miss")
+    f.ret("ptr null")
+    return f
+
+
+def _check_array(f: FunctionText, array: str, row: str, rank: str) -> None:
+    descr = _field(f, "ptr", array, "array.descr")
+    wanted = f(f"load ptr, ptr {element(f, 'i8', '%table', _row(f, row, 'dtype'))}")
+    f.branch(f(f"icmp eq ptr {descr}, {wanted}"), "typed", "alike")
+    f.place("alike")  # a dtype object of its own can still be the same dtype
+    number = _field(f, "i32", descr, "descr.num")
+    same = f(f"icmp eq i32 {number}, {_field(f, 'i32', wanted, 'descr.num')}")
+    wide = f(f"zext i32 {number} to i64")
+    twin = f(f"icmp eq i64 {wide}, {_row(f, row, 'twin')}")
+    # the foreign byte order: the runtime admits little-endian machines only
+    native = f(f"icmp ne i8 {_field(f, 'i8', descr, 'descr.byteorder')}, {ord('>')}")
+    f.branch(f(f"and i1 {native}, {f(f'or i1 {same}, {twin}')}"), "typed", "miss")
+    f.place("typed")
+    masked = f(f"and i32 {_field(f, 'i32', array, 'array.flags')}, {_DENSE}")
+    nd = f(f"sext i32 {_field(f, 'i32', array, 'array.nd')} to i64")
+    dense, ranked = f(f"icmp eq i32 {masked}, {_DENSE}"), f(f"icmp eq i64 {nd}, {rank}")
+    _guard(f, f(f"and i1 {dense}, {ranked}"))
+    sizes = _field(f, "ptr", array, "array.dims")
+    words = element(f, "i64", row, len(ROW))
+    with f.loop("0", rank) as axis:
+        size, word = _at(f, "i64", sizes, axis), _at(f, "i64", words, axis)
+        f.branch(f(f"icmp sge i64 {word}, 0"), "static", "symbolic")
+        f.place("static")
+        f.branch(f(f"icmp eq i64 {word}, {size}"), "same", "miss")
+        f.place("symbolic")
+        code = f(f"xor i64 {word}, -1")
+        known = element(f, "i64", "%dims", f(f"lshr i64 {code}, 1"))
+        f.branch(f(f"trunc i64 {code} to i1"), "bind", "compare")
+        f.place("bind")
+        f.do(f"store i64 {size}, ptr {known}")
+        f.jump("same")
+        f.place("compare")
+        f.branch(f(f"icmp eq i64 {f(f'load i64, ptr {known}')}, {size}"), "same", "miss")
+        f.place("same")
+
+
+def _read_scalar(
+    f: FunctionText, table: ImportTable, kind: str, value: str, type_: str, slot: str
+) -> None:
+    if kind == "bool":
+        true = f(f"icmp eq ptr {value}, {table.load(f, 'True')}")
+        false = f(f"icmp eq ptr {value}, {table.load(f, 'False')}")
+        _guard(f, f(f"or i1 {true}, {false}"))
+        f.do(f"store i8 {f(f'zext i1 {true} to i8')}, ptr {slot}")
+        return
+    _guard(f, f(f"icmp eq ptr {type_}, {table.load(f, kind)}"))
+    if kind == "float":
+        number = table.call(f, "double", "PyFloat_AsDouble", ("ptr", value))
+        f.do(f"store double {number}, ptr {slot}")
+        return
+    overflow = f.alloca("i32", align=8)
+    args = (("ptr", value), ("ptr", overflow))
+    number = table.call(f, "i64", "PyLong_AsLongLongAndOverflow", *args)
+    _guard(f, f(f"icmp eq i32 {f(f'load i32, ptr {overflow}')}, 0"))
+    f.do(f"store i64 {number}, ptr {slot}")
+
+
+def _results() -> FunctionText:
+    """Allocate ``count`` results by their rows; return how many there was memory for."""
+    f = _function("i64", "weft_results", "i64 count", "ptr row", "ptr pointers", "ptr dims",
+                  "ptr results", "ptr table")
+    shape = f.alloca("i64", MAX_RANK, 8)
+    with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
+        (row,), i = loop.values, loop.index
+        rank, words = _row(f, row, "rank"), element(f, "i64", row, len(ROW))
+        with f.carried_loop("0", rank, 1, [("i64", _row(f, row, "item"))]) as axes:
+            word, axis = _at(f, "i64", words, axes.index), axes.index
+            static, before = f.fresh("static"), f.block
+            symbolic = f.fresh("symbolic")
+            f.branch(f(f"icmp sge i64 {word}, 0"), static, symbolic)
+            f.place(symbolic)
+            index = f(f"lshr i64 {f(f'xor i64 {word}, -1')}, 1")
+            value = _at(f, "i64", "%dims", index)
+            f.jump(static)
+            f.place(static)
+            size = f(f"phi i64 [ {word}, %{before} ], [ {value}, %{symbolic} ]")
+            f.do(f"store i64 {size}, ptr {element(f, 'i64', shape, axis)}")
+            axes.next = [f(f"mul i64 {axes.values[0]}, {size}")]
+        descr = f(f"load ptr, ptr {element(f, 'i8', '%table', _row(f, row, 'dtype'))}")
+        made = f(f"call ptr @weft_new_array(ptr {descr}, i32 {f(f'trunc i64 {rank} to i32')}, "
+                 f"ptr {shape}, i64 {axes.results[0]})")
+        there, none = f.fresh("there"), f.fresh("none")
+        f.branch(f(f"icmp eq ptr {made}, null"), none, there)
+        f.place(none)
+        f.ret(f"i64 {i}")
+        f.place(there)
+        f.do(f"store ptr {made}, ptr {element(f, 'ptr', '%results', i)}")
+        place = element(f, "ptr", "%pointers", i)
+        f.do(f"store ptr {_field(f, 'ptr', made, 'array.data')}, ptr {place}")
+        loop.next = [_next(f, row, rank)]
+    f.ret("i64 %count")
+    return f
+
+
+def _new_array(table: ImportTable) -> FunctionText:
+    """A new array, its memory from the pool if it is large.
+
+    NumPy asks the handler of the context for memory and remembers it in the array, so the
+    handler is set around this one allocation only.
+    """
+    f = _function("ptr", "weft_new_array", "ptr descr", "i32 nd", "ptr dims", "i64 size")
+
+    def new_array() -> str:
+        ndarray = table.load(f, "ndarray")
+        args = (("ptr", ndarray), ("ptr", "%descr"), ("i32", "%nd"), ("ptr", "%dims"))
+        rest = (("ptr", "null"), ("ptr", "null"), ("i32", "0"), ("ptr", "null"))
+        return table.call(f, "ptr", "PyArray_NewFromDescr", *args, *rest)
+
+    table.call(f, "void", "Py_IncRef", ("ptr", "%descr"))  # NumPy takes a reference
+    f.branch(f(f"icmp uge i64 %size, {POOLED_BYTES}"), "large", "small")
+    f.place("small")
+    f.ret(f"ptr {new_array()}")
+    f.place("large")
+    pool = table.load(f, "pool")
+    old = table.call(f, "ptr", "PyDataMem_SetHandler", ("ptr", pool))
+    f.branch(f(f"icmp eq ptr {old}, null"), "unset", "set")
+    f.place("unset")
+    table.call(f, "void", "Py_DecRef", ("ptr", "%descr"))
+    f.ret("ptr null")
+    f.place("set")
+    made = new_array()
+    ours = table.call(f, "ptr", "PyDataMem_SetHandler", ("ptr", old))
+    table.call(f, "void", "Py_DecRef", ("ptr", old))
+    f.branch(f(f"icmp eq ptr {ours}, null"), "stuck", "done")
+    f.place("stuck")
+    table.call(f, "void", "Py_DecRef", ("ptr", made))  # which takes null, too
+    f.ret("ptr null")
+    f.place("done")
+    table.call(f, "void", "Py_DecRef", ("ptr", ours))
+    f.ret(f"ptr {made}")
+    return f
+
+
+def _run(table: ImportTable) -> FunctionText:
+    """Call the program with its arena; the status is -1, and an error set, without memory."""
+    f = _function("i32", "weft_run", "ptr constants", "ptr pointers", "ptr dims", "ptr table")
+    static = _header(f, "arena")
+    f.branch(f(f"icmp slt i64 {static}, 0"), "ask", "known")
+    f.place("ask")
+    asked = f(f"call i64 {_header(f, 'arena_of', 'ptr')}(ptr %dims)")
+    f.jump("known")
+    f.place("known")
+    size = f(f"phi i64 [ {static}, %entry ], [ {asked}, %ask ]")
+    f.branch(f(f"icmp eq i64 {size}, 0"), "ready", "some")
+    f.place("some")
+    f.branch(f(f"icmp ule i64 {size}, {_STACK_ARENA}"), "stack", "take")
+    f.place("stack")
+    local = f(f"alloca i8, i64 {size}, align 64")
+    f.jump("ready")
+    f.place("take")
+    spare = _slot(f, "spare")
+    block = f(f"call ptr @weft_take(i64 {size}, ptr {spare})")
+    _guard(f, f(f"icmp ne ptr {block}, null"), "full")
+    kept, taken = element(f, "i8", block, 64), f.block
+    f.jump("ready")
+    f.place("ready")
+    arena = f(f"phi ptr [ null, %known ], [ {local}, %stack ], [ {kept}, %{taken} ]")
+    held = f(f"phi ptr [ null, %known ], [ null, %stack ], [ {block}, %{taken} ]")
+    status = _call_program(f, table, arena)
+    f.branch(f(f"icmp eq ptr {held}, null"), "done", "give")
+    f.place("give")
+    f.do(f"call void @weft_give(ptr {held}, ptr {_slot(f, 'spare')})")
+    f.jump("done")
+    f.place("done")
+    f.ret(f"i32 {status}")
+    f.place("full")
+    table.call(f, "ptr", "PyErr_NoMemory")
+    f.ret("i32 -1")
+    return f
+
+
+def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
+    threads = f(f"load i64, ptr {_slot(f, 'threads')}")
+    program, before = _header(f, "program", "ptr"), f.block
+    release = _flag(f, RELEASE_GIL)
+    f.branch(release, "unlock", "run")
+    f.place("unlock")
+    saved = table.call(f, "ptr", "PyEval_SaveThread")
+    f.jump("run")
+    f.place("run")
+    state = f(f"phi ptr [ null, %{before} ], [ {saved}, %unlock ]")
+    status = f(f"call i32 {program}(ptr %pointers, ptr %dims, ptr {arena}, i64 {threads})")
+    f.branch(release, "lock", "ran")
+    f.place("lock")
+    table.call(f, "void", "PyEval_RestoreThread", ("ptr", state))
+    f.jump("ran")
+    f.place("ran")
+    return status
+
+
+def _release(table: ImportTable) -> FunctionText:
+    """Free what a program keeps; for its last caller, or whenever memory is short."""
+    f = _function("void", "weft_release", "ptr table", linkage="")
+    block = f(f"atomicrmw xchg ptr {_slot(f, 'spare')}, ptr null acquire")
+    table.call(f, "void", "free", ("ptr", block))
+    f.ret()
+    return f
+
+
+def _undo(table: ImportTable) -> FunctionText:
+    """Drop ``count`` results; then MemoryError is raised, and all else is NotImplemented."""
+    f = _function("ptr", "weft_undo", "ptr results", "i64 count")
+    with f.loop("0", "%count") as i:
+        table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", "%results", i)))
+    error = table.call(f, "ptr", "PyErr_Occurred")
+    f.branch(f(f"icmp eq ptr {error}, null"), "miss", "raised")
+    f.place("raised")
+    memory = table.load(f, "MemoryError")
+    matches = table.call(f, "i32", "PyErr_ExceptionMatches", ("ptr", memory))
+    f.branch(f(f"icmp ne i32 {matches}, 0"), "raise", "clear")
+    f.place("raise")
+    f.ret("ptr null")
+    f.place("clear")
+    table.call(f, "void", "PyErr_Clear")
+    f.jump("miss")
+    f.place("miss")
+    answer = table.load(f, "NotImplemented")
+    table.call(f, "void", "Py_IncRef", ("ptr", answer))
+    f.ret(f"ptr {answer}")
+    return f

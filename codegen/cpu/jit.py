@@ -1,0 +1,225 @@
+"""LLVM IR text to code in this process, or to an object file; the only user of llvmlite.
+
+One ``Jit`` per target serves the process. The worker pool and the support code of entry points are
+linked once into each and stay: workers and arrays outlive programs. A program's code is a
+``Library`` of its own, which its owner unloads when nothing can call it any more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from ...ir.diagnose import error
+from .host.support import emit_support
+from .host.threads import pool_module
+from .target import Target
+from .text import module_text
+
+_COUNTER = itertools.count()
+
+# What LLVM keeps of an unloaded library, 9 KB and a place in a list that it searches, goes with
+# its LLJIT only; to make one takes as long as to link three libraries.
+_LIBRARIES = 16
+
+
+@cache
+def _llvm() -> Any:
+    """llvmlite's binding, imported on first use: it takes longer to load than NumPy."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # for the inline assembly of artifacts
+    return llvm
+
+
+@cache
+def cpu_target(name: str | None = None) -> Target:
+    """The target of a CPU name that LLVM knows (``x86-64-v3``, ``znver4``); None: this machine.
+
+    Raises W402 for CPUs without fused multiply-add, which every result relies on.
+    """
+    llvm = _llvm()
+    triple = llvm.get_process_triple()
+    if name is None:
+        name = llvm.get_host_cpu_name()
+        table = dict(llvm.get_host_cpu_features())
+        features = ",".join(f"{'+' if on else '-'}{key}" for key, on in sorted(table.items()))
+    else:
+        table = _features_of(name)
+        features = ",".join(f"+{key}" for key, on in sorted(table.items()) if on)
+    if triple.startswith("aarch64"):
+        return Target("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20)
+    if not (table.get("avx2") and table.get("fma")):
+        raise error("W402", f"CPU {name!r} has no AVX2 with fused multiply-add",
+                    hint="use target='x86-64-v3' on a machine that has it")
+    if table.get("avx512f") and table.get("avx512vl"):
+        # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
+        features += ",-prefer-256-bit"
+        return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
+                      mask_registers=True)
+    return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10)
+
+
+def _features_of(name: str) -> dict[str, bool]:
+    """What a CPU name stands for, of the features that steer code generation."""
+    levels = {"x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
+              "x86-64-v4": ("avx2", "fma", "bmi2", "f16c", "avx512f", "avx512vl", "avx512bw",
+                            "avx512dq", "avx512cd")}
+    vector = ("skylake-avx512", "icelake", "sapphirerapids", "znver4", "znver5", "cascadelake")
+    if name in levels:
+        return dict.fromkeys(levels[name], True)
+    if name.startswith(vector):
+        return dict.fromkeys(levels["x86-64-v4"], True)
+    if name.startswith(("haswell", "broadwell", "skylake", "alderlake", "znver", "raptorlake")):
+        return dict.fromkeys(levels["x86-64-v3"], True)
+    return {}
+
+
+@dataclass(frozen=True)
+class Code:
+    """Machine code of one module: its object file, its assembly on request, times in ms."""
+
+    object: bytes
+    times: Mapping[str, float]
+
+
+@cache
+def _machine(target: Target, opt: int) -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.name, features=target.features, opt=min(opt, 2),
+        reloc="pic", codemodel="small")
+
+
+def _optimise(module: Any, machine: Any, opt: int) -> None:
+    """Run LLVM's passes; 1.5 KB of a builder stay, which llvmlite cannot free."""
+    llvm = _llvm()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    # Vectors are written by hand: the vectorisers would only cost compile time.
+    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_unrolling = False
+    # A builder is good for one run: each one leaves hooks in it that end with the run.
+    builder = llvm.create_pass_builder(machine, options)
+    if opt >= 3:
+        passes = builder.getModulePassManager()
+    else:
+        # What is emitted is already clean: the standard pipeline takes ten times as long as
+        # these and made no measured kernel faster.
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_new_gvn_pass()
+        passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
+    # ModulePassManager inherits the _dispose of ObjectRef, which does nothing, before this one.
+    llvm.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
+
+
+def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:
+    times = {}
+    start = time.perf_counter()
+    # In a context of its own: the global one would keep every constant for ever.
+    module = _llvm().parse_assembly(text, context=_llvm().create_context())
+    machine = _machine(target, opt)
+    module.data_layout = str(machine.target_data)
+    times["parse"] = 1e3 * (time.perf_counter() - start)
+    start = time.perf_counter()
+    if opt:
+        _optimise(module, machine, opt)
+    times["optimise"] = 1e3 * (time.perf_counter() - start)
+    return module, machine, times
+
+
+def compile_object(text: str, target: Target, opt: int = 2) -> Code:
+    """Optimise and assemble a module; the result is position independent."""
+    module, machine, times = _optimised(text, target, opt)
+    start = time.perf_counter()
+    image = machine.emit_object(module)
+    times["assemble"] = 1e3 * (time.perf_counter() - start)
+    return Code(image, times)
+
+
+def assembly(text: str, target: Target, opt: int = 2) -> str:
+    """The assembly that ``compile_object`` would assemble."""
+    module, machine, _ = _optimised(text, target, opt)
+    result: str = machine.emit_assembly(module)
+    return result
+
+
+@dataclass(frozen=True)
+class Library:
+    """Code of one object file in this process: the addresses of its exports, until ``unload``.
+
+    ``unload`` is called once, and not while a thread may still be inside the code.
+    """
+
+    addresses: Mapping[str, int]
+    unload: Callable[[], None]
+
+
+class _Linker:
+    """One LLJIT and the process it belongs to; it goes when the last of its libraries has gone."""
+
+    def __init__(self, target: Target) -> None:
+        self.process = os.getpid()
+        self.linked = 0
+        self.lljit = _llvm().create_lljit_compiler(
+            _machine(target, 2), use_jit_link=False, suppress_errors=False)
+
+    def unload(self, tracker: Any) -> None:
+        """Unmap a library.
+
+        A forked child leaves what it inherited alone: another thread of its parent may have held
+        LLVM's locks, and nobody is left to give them back.
+        """
+        if self.process == os.getpid():
+            tracker.close()
+        else:
+            tracker.detach()
+            self.lljit.detach()
+
+
+class Jit:
+    """The code of this process for one target: links objects and knows their addresses."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._linker = _Linker(target)
+        self._shared: dict[str, int] = {}
+        pool = compile_object(pool_module(target.triple), target)
+        support = emit_support()
+        text = module_text(support.functions, support.globals_,
+                           prelude=f'target triple = "{target.triple}"')
+        code = compile_object(text, target)
+        self._forever = (self.link(pool.object, ("weft_parallel_for",)),
+                         self.link(code.object, support.exports))
+        self._shared.update(self._forever[0].addresses)
+        self.support = self._forever[1].addresses
+
+    def link(self, image: bytes, exports: tuple[str, ...]) -> Library:
+        """Load an object file whose ``exports`` are wanted."""
+        builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name, address in self._shared.items():
+            builder.import_symbol(name, address)
+        for name in exports:
+            builder.export_symbol(name)
+        linker = self._linker
+        if linker.linked >= _LIBRARIES or linker.process != os.getpid():
+            linker = self._linker = _Linker(self.target)
+        linker.linked += 1
+        tracker = builder.link(linker.lljit, f"weft{next(_COUNTER)}")
+        addresses = {name: tracker[name] for name in exports}
+        return Library(addresses, partial(linker.unload, tracker))
+
+
+@cache
+def jit_for(target: Target) -> Jit:
+    """The process's JIT for a target; made on first use."""
+    return Jit(target)

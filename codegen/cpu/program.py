@@ -1,0 +1,244 @@
+"""A plan as one native function, with its kernels and its entry point, in one LLVM module.
+
+    i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
+        args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
+        number of the check that failed (later steps are then skipped), or what @f_fits says
+    i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims; 0 if they fail
+    i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
+        disagree, NO_MEMORY if they are past all memory; only where there are dims
+    ptr @f_call(...)             the CPython entry point (llvm_entry)
+
+Every step is a call with a context on the stack; steps with enough work go to the thread pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
+from ...ir.kernel import Kernel
+from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
+from ..kernel.cost import kernel_work
+from .dims import argument_sizes, emit_dim, symbols_from
+from .host.entry import EntrySpec, emit_entry
+from .loops import emit_kernel
+from .statements import NOWHERE
+from .target import Target
+from .text import FunctionText, module_text
+
+# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
+PARALLEL_WORK = 1 << 18
+
+
+def emit_program(
+    plan: Plan, target: Target, entry: EntrySpec | None, symbols: Sequence[str]
+) -> str:
+    """The module text of ``plan``, whose kernels are tiled for ``target``.
+
+    ``symbols`` orders the dims array, by the text of the dims of arguments.
+    """
+    functions, globals_ = program_parts(plan, target, symbols, "weft_parallel_for")
+    if entry is not None:
+        emitted = emit_entry(entry)
+        functions += emitted.functions
+        globals_ += emitted.globals_
+    return module_text(functions, globals_, prelude=f'target triple = "{target.triple}"')
+
+
+def program_parts(
+    plan: Plan, target: Target, symbols: Sequence[str], parallel_for: str
+) -> tuple[list[FunctionText], list[str]]:
+    """The functions and globals of ``plan``, to be put into a module with other code.
+
+    ``parallel_for`` names the pool's function.
+    """
+    functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
+    if symbols:
+        functions.append(_fits(plan, symbols))
+    functions.append(_program(plan, symbols, parallel_for))
+    functions.append(_arena(plan, symbols))
+    return functions, [NOWHERE]
+
+
+def _load_dims(f: FunctionText, plan: Plan, symbols: Sequence[str]) -> dict[str, str]:
+    """The sizes of arguments by their text, and every symbol that follows from them."""
+    values = {}
+    for at, name in enumerate(symbols):
+        place = f(f"getelementptr i64, ptr %dims, i64 {at}")
+        values[name] = f(f"load i64, ptr {place}, align 8")
+    for name, dim in symbols_from(_told(plan, symbols)).items():
+        if name not in values:
+            values[name] = emit_dim(f, dim, values)
+    return values
+
+
+def _told(plan: Plan, symbols: Sequence[str]) -> dict[str, Dim]:
+    sizes = argument_sizes(plan)
+    return {name: sizes.get(name, symbol(name)) for name in symbols}
+
+
+def _check_sizes(
+    f: FunctionText, plan: Plan, symbols: Sequence[str], dims: Mapping[str, str]
+) -> None:
+    """Return if an argument has not the size that its dim comes to, or a dim is negative."""
+    told = _told(plan, symbols)
+    for name in dims:
+        # What is told as it is holds; a symbol is judged by the size it follows from.
+        if name in told and told[name] != symbol(name):
+            size = emit_dim(f, told[name], dims)
+            _return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), MISFIT)
+        elif name not in told:
+            _return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), MISFIT)
+
+
+def _fits(plan: Plan, symbols: Sequence[str]) -> FunctionText:
+    f = FunctionText("i32", f"{plan.name}_fits", [("ptr", "dims")], linkage="internal")
+    dims = _load_dims(f, plan, symbols)
+    _check_sizes(f, plan, symbols, dims)
+    _check_range(f, plan, dims)
+    for need in plan.requires:
+        left, right = emit_dim(f, need.left, dims), emit_dim(f, need.right, dims)
+        wrong = "slt" if need.sign == ">=" else "ne"
+        _return_if(f, f(f"icmp {wrong} i64 {left}, {right}"), need.site)
+    f.ret("i32 0")
+    return f
+
+
+def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
+    """Return if a size could overflow. The sum of all their terms, each at its largest, is taken in
+    floating point, where it cannot; below MOST_BYTES every size is exact, on the way to it, too."""
+    sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
+    for kernel in plan.kernels.values():
+        sizes += [param.type.nbytes for param in kernel.params]
+        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes)]
+    sizes += [side for need in plan.requires for side in (need.left, need.right)]
+    largest: dict[Monomial, int] = {}
+    for size in sizes:
+        for monomial, scale in terms_of(size):
+            if monomial:
+                largest[monomial] = max(largest.get(monomial, 0), abs(scale))
+    total = _magnitude(f, Expr(tuple(largest.items())), dims) if largest else "0.0"
+    _return_if(f, f(f"fcmp ogt double {total}, {float(MOST_BYTES):e}"), NO_MEMORY)
+
+
+def _magnitude(f: FunctionText, dim: Dim, dims: Mapping[str, str]) -> str:
+    """A bound of the terms of an expression, as a double that is at least 1."""
+    total = "1.0"
+    for monomial, scale in terms_of(dim):
+        term = f"{float(abs(scale)):e}"
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                size = f(f"uitofp i64 {dims[atom.name]} to double")
+                size = f.call("double", "llvm.maxnum.f64", ("double", size), ("double", "1.0"))
+            else:
+                size = _magnitude(f, _sum_of(parts_of(atom)), dims)
+            term = f(f"fmul double {term}, {size}")
+        total = f(f"fadd double {total}, {term}")
+    return total
+
+
+def _sum_of(dims: Sequence[Dim]) -> Dim:
+    """An expression with the terms of several, which do not cancel."""
+    terms: dict[Monomial, int] = {}
+    for dim in dims:
+        for monomial, scale in terms_of(dim):
+            terms[monomial] = terms.get(monomial, 0) + abs(scale)
+    return Expr(tuple(terms.items()))
+
+
+def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
+    f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
+    if not isinstance(plan.arena, int):
+        fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
+        _return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
+    f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, plan, symbols))}")
+    return f
+
+
+def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionText:
+    params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
+    f = FunctionText("i32", plan.name, params)
+    if symbols:
+        fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
+        _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
+    dims = _load_dims(f, plan, symbols)
+    places = _places(plan)
+    status = f.alloca("i32", align=4)
+    f.do(f"store i32 0, ptr {status}, align 4")
+    # One context serves all launches: each has ended before the next is written.
+    slots = max((len(k.params) + len(k.dims) for k in plan.kernels.values()), default=0) + 1
+    context = f.alloca("i64", slots, align=16)
+    types = plan.types()
+    for step in plan.steps:
+        if isinstance(step, Launch):
+            kernel = plan.kernels[step.kernel]
+            pointers = [_address(f, places[name], dims) for name in step.args]
+            _launch(f, kernel, pointers, dims, (context, status), parallel_for)
+            if _checks(kernel):
+                _return_if_failed(f, status)
+        elif isinstance(step, Copy):
+            size = emit_dim(f, types[step.source].nbytes, dims)
+            f.call("void", "llvm.memcpy.p0.p0.i64",
+                   ("ptr", _address(f, places[step.target], dims)),
+                   ("ptr", _address(f, places[step.source], dims)), ("i64", size), ("i1", "false"))
+    f.ret("i32 0")
+    return f
+
+
+def _checks(kernel: Kernel) -> bool:
+    return any(hasattr(stmt, "site") for stmt in kernel.body)
+
+
+def _return_if_failed(f: FunctionText, status: str) -> None:
+    code = f(f"load i32, ptr {status}, align 4")
+    _return_if(f, f(f"icmp ne i32 {code}, 0"), code)
+
+
+def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i32") -> None:
+    failed, fine = f.fresh("failed"), f.fresh("fine")
+    f.branch(condition, failed, fine)
+    f.place(failed)
+    f.ret(f"{type_} {code}")
+    f.place(fine)
+
+
+def _places(plan: Plan) -> dict[str, int | Alloc]:
+    """Where each buffer is: a position in ``args``, or a window of the arena."""
+    places: dict[str, int | Alloc] = {
+        slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
+    places.update({step.name: step for step in plan.steps if isinstance(step, Alloc)})
+    return places
+
+
+def _address(f: FunctionText, place: int | Alloc, dims: Mapping[str, str]) -> str:
+    """Loaded where it is used: thousands of addresses do not fit into registers."""
+    if isinstance(place, Alloc):
+        return f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, place.offset, dims)}")
+    slot = f(f"getelementptr ptr, ptr %args, i64 {place}")
+    return f(f"load ptr, ptr {slot}, align 8")
+
+
+def _launch(
+    f: FunctionText, kernel: Kernel, pointers: Sequence[str], dims: Mapping[str, str],
+    memory: tuple[str, str], parallel_for: str,
+) -> None:
+    context, status = memory
+    slots = [("ptr", pointer) for pointer in pointers]
+    slots += [("i64", dims[name]) for name in kernel.dims]
+    slots.append(("ptr", status))
+    for at, (type_, value) in enumerate(slots):
+        place = f(f"getelementptr i64, ptr {context}, i64 {at}")
+        f.do(f"store {type_} {value}, ptr {place}, align 8")
+    tasks = emit_dim(f, tasks_of(kernel), dims)
+    work = kernel_work(kernel)
+    inline = [("ptr", context), ("i64", "0"), ("i64", tasks)]
+    shared = [("ptr", f"@{kernel.name}"), ("ptr", context), ("i64", tasks)]
+    if isinstance(work, int) and (work < PARALLEL_WORK or tasks == "1"):
+        f.call("void", kernel.name, *inline)
+    elif isinstance(work, int):
+        f.call("void", parallel_for, *shared, ("i64", "%threads"))
+    else:
+        size = emit_dim(f, work, dims)
+        wide = f(f"icmp sgt i64 {size}, {PARALLEL_WORK}")
+        threads = f(f"select i1 {wide}, i64 %threads, i64 1")
+        f.call("void", parallel_for, *shared, ("i64", threads))

@@ -1,0 +1,313 @@
+"""The scalar primitives in LLVM IR, on scalars and on vectors of any width.
+
+``LlvmScalars`` is the ``s`` that expansions of composite primitives are called with: each method
+emits instructions into a function and returns an ``LlvmValue``. A width-1 value meeting a vector
+is splatted. Nothing here is fast-math: FMA only where ``fma`` is written, NaN and signed zeros as
+IEEE 754 has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from ...ir.scalar.expand import EXPANSIONS
+from ...ir.scalar.integer import from_float
+from ...ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
+from ...ir.types import DTYPES, DType
+from .text import FunctionText
+from .types import LLVM_TYPES, constant, suffix, vector_type
+
+
+@dataclass(frozen=True)
+class LlvmValue:
+    """An SSA value of ``width`` elements (1: a scalar); ``dtype`` is a dtype's name."""
+
+    ref: str
+    dtype: str
+    width: int = 1
+
+    @property
+    def element(self) -> str:
+        return LLVM_TYPES[self.dtype]
+
+    @property
+    def type(self) -> str:
+        return vector_type(self.element, self.width)
+
+    @property
+    def known(self) -> int | None:
+        """The number that an integer constant stands for."""
+        if not DTYPES[self.dtype].is_int or not self.ref.lstrip("-").isdigit():
+            return None
+        return int(self.ref) % (1 << DTYPES[self.dtype].bits) if self.dtype[0] == "u" else int(
+            self.ref)
+
+
+Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
+
+
+def _plain(integer: str, floating: str = "") -> Emit:
+    """One instruction for integers, another for floats."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        name = floating if dtype.is_float else integer
+        return s.f(f"{name} {type_} {', '.join(arg.ref for arg in args)}")
+
+    return emit
+
+
+def _signed(signed: str, unsigned: str) -> Emit:
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        name = signed if dtype.kind == "i" else unsigned
+        return s.f(f"{name} {type_} {args[0].ref}, {args[1].ref}")
+
+    return emit
+
+
+def _intrinsic(name: str) -> Emit:
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        full = f"llvm.{name}.{suffix(args[0].element, args[0].width)}"
+        return s.f.call(type_, full, *((type_, arg.ref) for arg in args))
+
+    return emit
+
+
+def _extreme(word: str) -> Emit:
+    """NaN-propagating float min and max; or/and of truth values."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        if dtype.name == "bool":
+            return _plain("or" if word == "max" else "and")(s, dtype, type_, args)
+        if dtype.is_float:
+            # LLVM's ``maximum`` also orders signed zeros, which takes twice the instructions.
+            a, b = args
+            better = s.gt(a, b) if word == "max" else s.lt(a, b)
+            chosen: LlvmValue = s.select(s.ne(a, a), a, s.select(better, a, b))
+            return chosen.ref
+        return _intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{word}")(s, dtype, type_, args)
+
+    return emit
+
+
+def _compare(signed: str, ordered: str) -> Emit:
+    """Comparisons: ordered for floats (false with NaN) but ``ne``."""
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        if dtype.is_float:
+            return s.f(f"fcmp {ordered} {type_} {args[0].ref}, {args[1].ref}")
+        word = signed if signed in ("eq", "ne") or dtype.kind == "i" else "u" + signed[1:]
+        return s.f(f"icmp {word} {type_} {args[0].ref}, {args[1].ref}")
+
+    return emit
+
+
+def _neg(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    if dtype.is_float:
+        return s.f(f"fneg {type_} {args[0].ref}")
+    return s.f(f"sub {type_} {s.splat(s.const(0, dtype), args[0].width).ref}, {args[0].ref}")
+
+
+def _abs(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    if dtype.is_float:
+        return _intrinsic("fabs")(s, dtype, type_, args)
+    if dtype.kind == "u":
+        return args[0].ref
+    name = f"llvm.abs.{suffix(args[0].element, args[0].width)}"
+    return s.f.call(type_, name, (type_, args[0].ref), ("i1", "false"))
+
+
+def _not(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    ones = s.splat(s.const(True if dtype.name == "bool" else -1, dtype), args[0].width)
+    return s.f(f"xor {type_} {args[0].ref}, {ones.ref}")
+
+
+def _select(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    cond, a, b = args
+    return s.f(f"select {cond.type} {cond.ref}, {a.type} {a.ref}, {b.type} {b.ref}")
+
+
+# One row for each base and raw primitive: the table that the Triton emitter's is compared with.
+LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
+    "add": _plain("add", "fadd"), "sub": _plain("sub", "fsub"), "mul": _plain("mul", "fmul"),
+    "div": _plain("", "fdiv"), "fmod": _plain("", "frem"),
+    "neg": _neg, "abs": _abs, "min": _extreme("min"), "max": _extreme("max"),
+    "sqrt": _intrinsic("sqrt"), "fma": _intrinsic("fma"), "rint": _intrinsic("rint"),
+    "floor": _intrinsic("floor"), "ceil": _intrinsic("ceil"), "trunc": _intrinsic("trunc"),
+    "lt": _compare("slt", "olt"), "le": _compare("sle", "ole"), "gt": _compare("sgt", "ogt"),
+    "ge": _compare("sge", "oge"), "eq": _compare("eq", "oeq"), "ne": _compare("ne", "une"),
+    "and_": _plain("and"), "or_": _plain("or"), "xor": _plain("xor"), "not_": _not,
+    "select": _select,
+    "raw_shl": _plain("shl"), "raw_shr": _signed("ashr", "lshr"),
+    "raw_div": _signed("sdiv", "udiv"), "raw_rem": _signed("srem", "urem"),
+    "cast": lambda s, dtype, type_, args: args[0].ref,      # ``LlvmScalars.cast`` has the dtype
+    "bitcast": lambda s, dtype, type_, args: args[0].ref,   # likewise
+    "raw_int": lambda s, dtype, type_, args: args[0].ref,
+})
+
+
+def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
+    """A helper that hardly ever runs, so that all that is to be saved on is its compilation."""
+    return FunctionText(result, name, params, linkage="internal",
+                        attributes="noinline optnone cold nounwind")
+
+
+class LlvmScalars:
+    """Primitives as methods that emit into ``f``: ``s.add(a, b)``, ``s.exp(x)``."""
+
+    def __init__(self, f: FunctionText) -> None:
+        self.f = f
+
+    def const(self, value: bool | int | float, dtype: DType | str) -> LlvmValue:
+        dtype = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        return LlvmValue(constant(value, dtype), dtype.name)
+
+    def splat(self, value: LlvmValue, width: int) -> LlvmValue:
+        """A scalar as a vector; vectors pass through."""
+        if value.width == width:
+            return value
+        if not value.ref.startswith("%"):
+            ref = f"splat ({value.element} {value.ref})"
+            return LlvmValue(ref, value.dtype, width)
+        type_ = vector_type(value.element, width)
+        first = self.f(f"insertelement {type_} poison, {value.element} {value.ref}, i64 0")
+        mask = f"<{width} x i32> zeroinitializer"
+        ref = self.f(f"shufflevector {type_} {first}, {type_} poison, {mask}")
+        return LlvmValue(ref, value.dtype, width)
+
+    def apply(self, name: str, *args: LlvmValue) -> LlvmValue:
+        """A primitive by name; composite ones through their expansion."""
+        if name in PRIMITIVES and PRIMITIVES[name].composite:
+            result: LlvmValue = EXPANSIONS[name](self, *args)
+            return result
+        width = max(arg.width for arg in args)
+        wide = tuple(self.splat(arg, width) for arg in args)
+        dtype = result_dtype(name, tuple(DTYPES[arg.dtype] for arg in wide))
+        operand = DTYPES[wide[-1].dtype]
+        ref = LLVM_PRIMITIVES[name](self, operand, wide[-1].type, wide)
+        return LlvmValue(ref, dtype.name, width)
+
+    def cast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
+        """Conversion as NumPy's ``astype``; what floats become is ``ir/scalar/integer``'s."""
+        to = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        start = DTYPES[value.dtype]
+        if start == to:
+            return value
+        if start.is_float and to.is_int:
+            result: LlvmValue = from_float(self, value, to)
+            return result
+        if to.name == "bool":
+            return self.apply("ne", value, self.const(0, start))
+        target = vector_type(LLVM_TYPES[to.name], value.width)
+        if LLVM_TYPES[start.name] == LLVM_TYPES[to.name]:
+            return LlvmValue(value.ref, to.name, value.width)
+        word = _conversion(start, to)
+        return LlvmValue(self.f(f"{word} {value.type} {value.ref} to {target}"), to.name,
+                         value.width)
+
+    def raw_int(self, value: LlvmValue, dtype: DType) -> LlvmValue:
+        """A float that is known to fit, as i32 or i64."""
+        target = vector_type(LLVM_TYPES[dtype.name], value.width)
+        return LlvmValue(self.f(f"fptosi {value.type} {value.ref} to {target}"), dtype.name,
+                         value.width)
+
+    def bitcast(self, value: LlvmValue, dtype: DType | str) -> LlvmValue:
+        to = DTYPES[dtype] if isinstance(dtype, str) else dtype
+        target = vector_type(LLVM_TYPES[to.name], value.width)
+        if value.type == target:
+            return LlvmValue(value.ref, to.name, value.width)
+        ref = self.f(f"bitcast {value.type} {value.ref} to {target}")
+        return LlvmValue(ref, to.name, value.width)
+
+    def rarely(
+        self, cond: LlvmValue, function: Callable[..., LlvmValue], args: tuple[LlvmValue, ...],
+        usual: LlvmValue,
+    ) -> LlvmValue:
+        """``function(s, *args)`` in the lanes of ``cond``, behind a branch if there is one.
+
+        It is a function of its own, cold, so that the code around stays small.
+        """
+        width = max(value.width for value in (cond, usual, *args))
+        cond, usual, *wide = (self.splat(value, width) for value in (cond, usual, *args))
+        f = self.f
+        before, then, done, some = f.block, f.fresh("rare"), f.fresh("done"), cond.ref
+        if width > 1:
+            some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", (cond.type, some))
+        f.branch(some, then, done)
+        f.place(then)
+        name = (self._lanes(function, (usual, *wide)) if width > 1 else
+                self._cold(function, wide, usual.element))
+        passed = [f"{value.type} {value.ref}" for value in wide]
+        if width > 1:
+            lanes = f(f"bitcast {cond.type} {cond.ref} to i{width}")
+            passed = [f"i{width} {lanes}", f"{usual.type} {usual.ref}", *passed]
+        other = f(f"call {usual.type} @{name}({', '.join(passed)})")
+        f.jump(done)
+        f.place(done)
+        ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {other}, %{then} ]")
+        return replace(usual, ref=ref)
+
+    def _lanes(
+        self, function: Callable[..., LlvmValue], values: tuple[LlvmValue, ...]
+    ) -> str:
+        """The name of the helper that takes a number, whose bits say which lanes, and ``values``,
+        and puts the results of ``function`` into these lanes of the first value.
+
+        One lane at a time: code that fills all vector registers takes longer to compile than most
+        programs.
+        """
+        width, kind, element = values[0].width, values[0].type, values[0].element
+        inner = self._cold(function, values[1:], element)
+        name = f"{inner}_x{width}"
+        if any(helper.name == name for helper in self.f.helpers):
+            return name
+        params = [(f"i{width}", "lanes"), *((value.type, f"x{at}")
+                                            for at, value in enumerate(values))]
+        f = _cold_text(kind, name, params)
+        slots = [f.alloca(value.element, width) for value in values]  # where lanes have addresses
+        for at, (slot, value) in enumerate(zip(slots, values, strict=True)):
+            f.do(f"store {value.type} %x{at}, ptr {slot}, align 64")
+        with f.loop("0", str(width)) as lane:
+            at_lane = f(f"trunc i64 {lane} to i{width}") if width < 64 else lane
+            shifted = f(f"lshr i{width} %lanes, {at_lane}")
+            with f.when(f(f"trunc i{width} {shifted} to i1")):
+                places = [f(f"getelementptr {value.element}, ptr {slot}, i64 {lane}")
+                          for slot, value in zip(slots, values, strict=True)]
+                passed = [(value.element, f(f"load {value.element}, ptr {place}"))
+                          for place, value in zip(places[1:], values[1:], strict=True)]
+                spelled = ", ".join(f"{type_} {ref}" for type_, ref in passed)
+                found = f(f"call {element} @{inner}({spelled})")
+                f.do(f"store {element} {found}, ptr {places[0]}")
+        f.ret(f"{kind} {f(f'load {kind}, ptr {slots[0]}, align 64')}")
+        self.f.helpers.append(f)
+        return name
+
+    def _cold(
+        self, function: Callable[..., LlvmValue], args: Sequence[LlvmValue], result: str
+    ) -> str:
+        """The name of the helper that computes ``function`` for one lane of operands like these."""
+        kinds = "_".join(value.dtype for value in args)
+        name = f"weft_{function.__name__.strip('_')}_{kinds}"  # the same for all kernels
+        if all(helper.name != name for helper in self.f.helpers):
+            inner = [LlvmValue(f"%x{at}", value.dtype) for at, value in enumerate(args)]
+            helper = _cold_text(result, name, [(x.type, x.ref[1:]) for x in inner])
+            helper.ret(f"{result} {function(LlvmScalars(helper), *inner).ref}")
+            self.f.helpers.append(helper)
+        return name
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in PRIMITIVES and name not in RAW:
+            raise AttributeError(name)
+        return lambda *args: self.apply(name, *args)
+
+
+def _conversion(start: DType, to: DType) -> str:
+    """The LLVM instruction that converts between two dtypes of different type, but not from a
+    float to an integer."""
+    if start.is_float and to.is_float:
+        return "fpext" if to.bits > start.bits else "fptrunc"
+    if to.is_float:
+        return "sitofp" if start.kind == "i" else "uitofp"
+    width = 1 if start.name == "bool" else start.bits
+    if to.bits < width:
+        return "trunc"
+    return "sext" if start.kind == "i" else "zext"

@@ -1,0 +1,1 @@
+"""Kernels as Triton source. triton is imported here only."""

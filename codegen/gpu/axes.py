@@ -1,0 +1,181 @@
+"""From the axes of a schedule to those that Triton can have, and the order of tile dimensions.
+
+Triton's tiles have power-of-two sizes, and ``tl.dot`` takes float32 tiles of 16 and more here. So
+blocks are rounded up; a loop of one block becomes a tile; and a contraction that ``tl.dot`` cannot
+do walks its axis in steps so small that the products of one step fit into registers: one at a time
+for a large output tile, which makes each element the chain of fused multiply-adds that the kernel
+IR defines.
+
+Tile dimensions follow the header, but the axis that ``tl.dot`` sums over stands between those of
+its operands: then lhs (m, k), rhs (k, n) and the sum (m, n) need no transposition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from ...ir.index import Dim, fold, row_major, substitute
+from ...ir.kernel import (
+    Axis,
+    Check,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    axes_of,
+    index_exprs,
+    store_axes,
+)
+from ...ir.types import F32
+
+MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
+STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
+SMALLEST_DOT = 16       # rows, columns and depth of its tiles
+DOT_STEP = 64           # the largest depth: operands go through shared memory
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A kernel that Triton can run, its tile axes in order, and whether indices need 64 bits."""
+
+    kernel: Kernel
+    order: tuple[str, ...]
+    wide: bool
+
+    def size(self, axis: str) -> int:
+        return tile_size(self.kernel.axis(axis))
+
+    def tile_axes(self, names: frozenset[str]) -> tuple[str, ...]:
+        return tuple(axis for axis in self.order if axis in names)
+
+
+def tile_size(axis: Axis) -> int:
+    """Elements of the tile dimension of an axis; 1 for an axis that is a scalar."""
+    if axis.kind != "lane":
+        return axis.block
+    if not isinstance(axis.extent, int):
+        raise ValueError(f"lane axis {axis.name} of symbolic extent {axis.extent}: "
+                         "Triton's tiles have constant sizes (schedule it as seq)")
+    return _power_of_two(axis.extent)
+
+
+def is_tile(axis: Axis) -> bool:
+    return axis.kind == "lane" or axis.block > 1
+
+
+def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
+    """The row and column axes if ``tl.dot`` can do a contraction: float32, blocks of 16 and up."""
+    values = axes_of(kernel)
+    tiles = {axis.name: tile_size(axis) for axis in kernel.axes if is_tile(axis)}
+    left, right = (values[operand] & set(tiles) for operand in stmt.operands)
+    rows, columns = left - {stmt.axis}, right - {stmt.axis}
+    if stmt.dtype != F32 or len(rows) != 1 or len(columns) != 1 or rows == columns:
+        return None
+    if min(tiles[axis] for axis in rows | columns) < SMALLEST_DOT:
+        return None
+    return (min(rows), min(columns)) if tiles.get(stmt.axis, 1) >= SMALLEST_DOT else None
+
+
+def layout_of(kernel: Kernel) -> Layout:
+    """Rewrite the axes of a kernel, drop what no store needs, and order the tile dimensions."""
+    kernel = _live(_without_unit_axes(kernel))
+    kernel = replace(kernel, axes=tuple(map(_rounded, kernel.axes)))
+    for stmt in kernel.body:
+        if isinstance(stmt, Contract):
+            kernel = _small_steps(kernel, stmt)
+    order = [axis.name for axis in kernel.axes if is_tile(axis)]
+    for stmt in reversed(kernel.body):
+        dot = is_dot(kernel, stmt) if isinstance(stmt, Contract) else None
+        if isinstance(stmt, Contract) and dot is not None:
+            order.remove(stmt.axis)
+            order.insert(max(map(order.index, dot)), stmt.axis)
+    layout = Layout(kernel, tuple(order), _needs_wide(kernel))
+    for names in (*axes_of(kernel).values(), *store_axes(kernel).values()):
+        if (count := prod(layout.size(axis) for axis in layout.tile_axes(names))) > MAX_ELEMENTS:
+            raise ValueError(f"{kernel.name}: a tile of {count} elements over "
+                             f"{', '.join(layout.tile_axes(names))}; Triton has {MAX_ELEMENTS}")
+    return layout
+
+
+def _power_of_two(extent: int) -> int:
+    return 1 << max(0, extent - 1).bit_length()
+
+
+def _rounded(axis: Axis) -> Axis:
+    block = _power_of_two(axis.block)
+    if axis.kind == "seq" and block > 1 and isinstance(axis.extent, int) and axis.extent <= block:
+        return replace(axis, kind="lane", block=0)
+    return axis if axis.kind == "lane" else replace(axis, block=block)
+
+
+def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
+    """Bound what one step of a contraction holds."""
+    step = DOT_STEP
+    if is_dot(kernel, stmt) is None:
+        values = axes_of(kernel)
+        names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
+        sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
+        step = max(1, STEP_ELEMENTS // prod(sizes))
+    other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes)
+
+    def stepped(axis: Axis) -> Axis:
+        if axis.name != stmt.axis or tile_size(axis) <= step or other_loop:
+            return axis
+        return replace(axis, kind="seq", block=step)
+
+    return replace(kernel, axes=tuple(map(stepped, kernel.axes)))
+
+
+def _without_unit_axes(kernel: Kernel) -> Kernel:
+    gone: dict[str, Dim] = {axis.name: 0 for axis in kernel.axes
+                            if axis.kind == "par" and axis.extent == 1}
+
+    def moved(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Load, Store)):
+            return replace(stmt, indices=tuple(substitute(dim, gone) for dim in stmt.indices))
+        if isinstance(stmt, Index):
+            return replace(stmt, expr=substitute(stmt.expr, gone))
+        return stmt
+
+    axes = tuple(axis for axis in kernel.axes if axis.name not in gone)
+    return replace(kernel, axes=axes, body=tuple(map(moved, kernel.body)))
+
+
+def _live(kernel: Kernel) -> Kernel:
+    """Only what stores need. Checks go: a GPU kernel has no way yet to fail a step, and the loads
+    that a check stands for are guarded by their own guard."""
+    needed: set[str] = set()
+    body: list[Stmt] = []
+    for stmt in reversed(kernel.body):
+        if (stmt.name in needed) if stmt.name else not isinstance(stmt, Check):
+            needed.update(stmt.operands)
+            body.append(stmt)
+    return replace(kernel, body=tuple(reversed(body)))
+
+
+def _needs_wide(kernel: Kernel) -> bool:
+    """True unless every index, and every partial result on the way to it, fits 32 bits."""
+    if kernel.dims:
+        return True
+    extents = {axis.name: int(axis.extent) + tile_size(axis) for axis in kernel.axes
+               if isinstance(axis.extent, int)}
+
+    def magnitude(dim: Dim) -> int:
+        # A value (%3) is 64 bits wide already and makes what it meets so.
+        result = fold(dim, abs, lambda leaf: extents.get(leaf.name, 1), _magnitude)
+        assert isinstance(result, int)
+        return result
+
+    exprs = [expr for stmt in kernel.body for expr in index_exprs(stmt)]
+    exprs += [row_major(stmt.indices, kernel.param(stmt.param).type.shape)
+              for stmt in kernel.body if isinstance(stmt, (Load, Store))]
+    return max(map(magnitude, exprs), default=0) >= 1 << 31
+
+
+def _magnitude(sign: str, left: object, right: object) -> int:
+    assert isinstance(left, int) and isinstance(right, int)
+    return left + right if sign == "+" else left * right if sign == "*" else left
+

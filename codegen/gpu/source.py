@@ -1,0 +1,299 @@
+"""Kernels as Triton source.
+
+A par axis is a part of the program id, a seq axis a loop, a block or a lane axis a tile dimension:
+
+    kernel @row_sum(x: f32[n,100], y: mut f32[n]) {    def row_sum(x_ptr, y_ptr, n):
+      par i in n by 1, seq j in 100 by 32 {              i = tl.program_id(0).to(tl.int64)
+        %0: f32 = x[i, j]                                v1_sum = tl.full((32,), 0.0, tl.float32)
+        %1: f32 = reduce add %0 over j                   for j_start in range(0, 100, 32):
+        y[i] = %1                                          j = ...; j_ok = j < 100; x = tl.load(...)
+      }                                                    v1_sum = v1_sum + x
+    }                                                    v1 = tl.sum(v1_sum, axis=0)
+
+A value's tile has the tile axes that it depends on and no others. A reduction or contraction
+replaces the lanes beyond the extent of its own axis by what leaves the result as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeGuard
+
+from ...ir.index import Dim, symbols_of
+from ...ir.kernel import (
+    Apply,
+    Axis,
+    Const,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    axes_of,
+    identity,
+    store_axes,
+)
+from ...ir.plan import tasks_of
+from ...ir.types import BOOL, DTYPES, DType
+from ..kernel.nest import phases
+from .axes import Layout, is_dot, is_tile, layout_of
+from .memory import TileMemory
+from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
+
+_HEADER = "\n".join(("import triton", "import triton.language as tl",
+                     "from triton.language.extra import libdevice"))
+
+
+@dataclass(frozen=True)
+class TritonSource:
+    """One kernel as a Python module, and how to launch it.
+
+    ``signature`` lists the arguments in order as (name, Triton type): a pointer for each parameter
+    of the kernel, then its symbolic dims. ``grid`` is the number of programs, on one axis.
+    """
+
+    name: str
+    text: str
+    signature: tuple[tuple[str, str], ...]
+    grid: Dim
+    num_warps: int
+    num_stages: int
+
+
+def emit_triton(kernel: Kernel) -> TritonSource:
+    """Triton source of a kernel; raises ValueError for a schedule that Triton cannot have."""
+    layout = layout_of(kernel)
+    emitter = _Emitter(layout, kernel)
+    emitter.programs()
+    emitter.body()
+    signature = [(emitter.pointers[param.name], _pointer_type(param.type.dtype))
+                 for param in kernel.params]
+    signature += [(emitter.dims[dim], "i64") for dim in kernel.dims]
+    header = f"def {emitter.name}({', '.join(argument for argument, _ in signature)}):"
+    comments = [f"    # {emitter.pointers[param.name]}: {'mut ' * param.mutable}{param.type}"
+                for param in kernel.params]
+    comments += [f"    # {' '.join(f'{loc}  {loc.source}'.split())}" for loc in kernel.locs]
+    main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
+    text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
+    return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
+                        _warps(layout), 3 if _seq_axis(layout.kernel) else 1)
+
+
+def _pointer_type(dtype: DType) -> str:
+    if dtype.name not in TRITON_TYPES:
+        raise ValueError(f"no Triton kernels for {dtype} yet")
+    return {"bool": "*i8", "f32": "*fp32", "f64": "*fp64"}.get(dtype.name, f"*{dtype.name}")
+
+
+def _warps(layout: Layout) -> int:
+    """Warps of 32 threads that give each thread eight elements of the largest tile; 16 for
+    ``tl.dot``, which reads its operands once for all elements of a thread (32 spill)."""
+    kernel = layout.kernel
+    dots = any(isinstance(stmt, Contract) and is_dot(kernel, stmt) for stmt in kernel.body)
+    largest = max((prod(layout.size(axis) for axis in layout.tile_axes(names))
+                   for names in (*axes_of(kernel).values(), *store_axes(kernel).values())),
+                  default=1)
+    return min(8, max(1, largest // (512 if dots else 256)))
+
+
+def _seq_axis(kernel: Kernel) -> Axis | None:
+    loops = [axis for axis in kernel.axes if axis.kind == "seq"]
+    if len(loops) > 1:
+        raise ValueError(f"{kernel.name}: loops over {loops[0].name} and {loops[1].name}")
+    return loops[0] if loops else None
+
+
+class _Emitter(TileMemory):
+    """Writes the body of one kernel."""
+
+    def __init__(self, layout: Layout, source: Kernel) -> None:
+        super().__init__(layout, source)
+        self.by_name = {stmt.name: stmt for stmt in self.kernel.body if stmt.name}
+
+    def body(self) -> None:
+        loop = _seq_axis(self.kernel)
+        if loop is None:
+            self.statements(self.kernel.body)
+            return
+        for phase in phases(self.kernel, loop.name):
+            self.statements(phase.before)
+            if phase.loop:
+                self.loop(loop, phase.loop)
+
+    def statements(self, body: Sequence[Stmt]) -> None:
+        for stmt in body:
+            self.hint = f"v{stmt.name[1:]}"
+            if isinstance(stmt, Store):
+                self.store(stmt)
+            else:
+                self.values[stmt.name] = self.value(stmt)
+
+    def value(self, stmt: Stmt) -> Tile:
+        """The tile of a statement that defines a value."""
+        match stmt:
+            case Const():
+                return self.const(stmt.value, stmt.dtype)
+            case Index():
+                axes = self.index_axes(stmt.expr)
+                kind = TRITON_TYPES[stmt.dtype.name]
+                text = f"tl.cast({self.index(stmt.expr, axes)}, tl.{kind})"
+                return self.define(text, stmt.dtype, axes)
+            case Load():
+                return self.load(stmt)
+            case Apply(prim="cast"):
+                return self.cast(self.values[stmt.args[0]], stmt.dtype)
+            case Apply(prim="bitcast"):
+                return self.bitcast(self.values[stmt.args[0]], stmt.dtype)
+            case Apply():
+                return self.apply(stmt.prim, *(self.values[name] for name in stmt.args))
+            case Reduce():
+                value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
+                return self.reduced(stmt.combine, value, stmt.axis)
+            case Contract():
+                return self.contract(stmt)
+        raise AssertionError(f"no Triton for {type(stmt).__name__}")
+
+    # Reductions and contractions
+
+    def masked(self, name: str, axis: str, neutral: bool | int | float) -> Tile:
+        """A value with ``neutral`` in the lanes beyond the extent of ``axis``."""
+        value, stmt = self.values[name], self.by_name[name]
+        zero_beyond = isinstance(stmt, Load) and axis in value.axes
+        if axis not in self.masks or (zero_beyond and neutral == 0):
+            return value
+        return self.select(self.masks[axis], value, self.const(neutral, DTYPES[value.dtype]))
+
+    def broadcast(self, value: Tile, axes: tuple[str, ...]) -> Tile:
+        if value.axes == axes:
+            return value
+        text = f"tl.broadcast_to({self.typed(self.fit(value, axes))}, {self.shape(axes)})"
+        return self.define(text, DTYPES[value.dtype], axes)
+
+    def reduced(self, combine: str, value: Tile, axis: str) -> Tile:
+        """A tile combined along an axis."""
+        value = self.broadcast(value, self.layout.tile_axes(frozenset((axis, *value.axes))))
+        at, dtype = value.axes.index(axis), DTYPES[value.dtype]
+        axes = tuple(other for other in value.axes if other != axis)
+        if dtype == BOOL:
+            word = "max" if _is_any(combine) else "min"
+            text = f"tl.{word}({value.text}.to(tl.int32), axis={at}) != 0"
+        elif combine == "add":
+            text = f"tl.sum({value.text}, axis={at})"
+        elif combine in ("max", "min") and not dtype.is_float:
+            text = f"tl.{combine}({value.text}, axis={at})"
+        else:
+            function = {"max": "nan_max", "min": "nan_min", "mul": "multiply", "and_": "bit_and",
+                        "or_": "bit_or"}[combine]
+            text = f"tl.reduce({value.text}, {at}, {self.helper(function)})"
+        return self.define(text, dtype, axes)
+
+    def factors(self, stmt: Contract) -> tuple[Tile, Tile]:
+        """Both operands of a contraction, zero beyond the extent of its axis."""
+        zero = identity("add", stmt.dtype)
+        return self.masked(stmt.lhs, stmt.axis, zero), self.masked(stmt.rhs, stmt.axis, zero)
+
+    def dot(self, stmt: Contract, dot: tuple[str, str], total: str = "") -> str:
+        """``tl.dot`` of tiles broadcast to matrices; swapped if that gives the tile order."""
+        k, (lhs, rhs), (rows, columns) = stmt.axis, self.factors(stmt), dot
+        if self.order.index(rows) > self.order.index(columns):
+            rows, columns, lhs, rhs = columns, rows, rhs, lhs
+
+        def matrix(tile: Tile, first: str, second: str) -> str:
+            axes = self.layout.tile_axes(frozenset((first, second)))
+            text = self.broadcast(tile, axes).text
+            return text if axes == (first, second) else f"tl.trans({text})"
+
+        return (f"tl.dot({matrix(lhs, rows, k)}, {matrix(rhs, k, columns)}{total}, "
+                'input_precision="ieee")')
+
+    def contract(self, stmt: Contract) -> Tile:
+        """A contraction whose axis is one tile."""
+        dot = is_dot(self.kernel, stmt)
+        if dot is not None:
+            axes = self.layout.tile_axes(frozenset(dot))
+            return self.define(self.dot(stmt, dot), stmt.dtype, axes)
+        return self.reduced("add", self.mul(*self.factors(stmt)), stmt.axis)
+
+    # Loops
+
+    def loop(self, axis: Axis, body: Sequence[Stmt]) -> None:
+        """One loop over a seq axis: elementwise accumulators, combined along the axis after it."""
+        name = self.axes[axis.name]
+        totals = {id(stmt): self.accumulator(stmt) for stmt in body if _ends(stmt, axis)}
+        with self.scope():
+            start = self.fresh(f"{name}_start" if is_tile(axis) else f"{name}_at")
+            step = f", {axis.block}" if is_tile(axis) else ""
+            self.line(f"for {start} in range(0, {self.index(axis.extent, ())}{step}):")
+            self.indent += 1
+            if is_tile(axis):
+                self.tile_axis(axis, f"{start} + ")
+            else:
+                self.line(f"{name} = tl.cast({start}, tl.int{64 if self.layout.wide else 32})")
+            for stmt in body:
+                if _ends(stmt, axis):
+                    self.accumulate(stmt, totals[id(stmt)])
+                else:
+                    self.statements((stmt,))
+            for param in sorted({stmt.param for stmt in body if _meets_stores(stmt)}):
+                self.barrier(param)
+        for stmt in body:
+            if _ends(stmt, axis):
+                total = totals[id(stmt)]
+                self.hint = f"v{stmt.name[1:]}"
+                if axis.name in total.axes:
+                    total = self.reduced(_combine(stmt), total, axis.name)
+                self.values[stmt.name] = total
+
+    def accumulator(self, stmt: Reduce | Contract) -> Tile:
+        """A variable for the running total of a reduction or contraction."""
+        dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
+        operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
+        axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))
+        combine = _combine(stmt)
+        word = "sum" if combine == "add" else combine.strip("_")
+        name = self.fresh(f"v{stmt.name[1:]}_{word}")
+        start = self.const(identity(combine, stmt.dtype), stmt.dtype).text
+        kind = TRITON_TYPES[stmt.dtype.name]
+        self.line(f"{name} = tl.full({self.shape(axes)}, {start}, tl.{kind})")
+        return Tile(name, stmt.dtype.name, axes)
+
+    def accumulate(self, stmt: Reduce | Contract, total: Tile) -> None:
+        """One round of a loop: combine the round's values with the running total."""
+        self.hint = f"v{stmt.name[1:]}"
+        parts: tuple[Tile, ...]
+        if isinstance(stmt, Reduce):
+            value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
+            name, parts = stmt.combine, (total, value)
+        elif (dot := is_dot(self.kernel, stmt)) is not None:
+            self.line(f"{total.text} = {self.dot(stmt, dot, f', {total.text}')}")
+            return
+        elif stmt.dtype.is_float:
+            name, parts = "fma", (*self.factors(stmt), total)
+        else:
+            name, parts = "add", (total, self.mul(*self.factors(stmt)))
+        self.line(f"{total.text} = {TRITON_PRIMITIVES[name](self, stmt.dtype, parts)}")
+
+
+def _is_any(combine: str) -> bool:
+    """True if a reduction of truth values asks for any, false if for all."""
+    return combine in ("or_", "max")
+
+
+def _combine(stmt: Reduce | Contract) -> str:
+    return stmt.combine if isinstance(stmt, Reduce) else "add"
+
+
+def _ends(stmt: Stmt, axis: Axis) -> TypeGuard[Reduce | Contract]:
+    return isinstance(stmt, (Reduce, Contract)) and stmt.axis == axis.name
+
+
+def _meets_stores(stmt: Stmt) -> TypeGuard[Load | Store]:
+    """True for an access that may meet what another round of a loop has stored."""
+    if isinstance(stmt, Store):
+        return stmt.accumulate or any(name[0] == "%" for dim in stmt.indices
+                                      for name in symbols_of(dim))
+    return isinstance(stmt, Load)

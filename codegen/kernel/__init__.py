@@ -1,0 +1,1 @@
+"""From regions to kernels, for any target: lowering, loop nests, cost."""

@@ -1,0 +1,331 @@
+"""The command line: ``weft dump``, ``weft run``, ``weft export``, ``weft demo``.
+
+    weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
+    weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
+    weft run graph.ir
+
+Exit status 1: the program that is compiled has an error. 2: the command has one. Either is said
+in a few lines on stderr; ``WEFT_TRACEBACK=full`` shows where the user's own code raised what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import Error
+from ...ir.graph import Graph
+from ...ir.interp.graph import run_graph
+from ...ir.text.parser import parse
+from ...ir.text.printer import print_graph
+from ...ir.types import parse_type
+from ...passes.inline import inline_regions
+from ...passes.manager import PassManager, parse_passes
+from ..compile.function import Function, compile, export
+from ..compile.link import make_program
+from ..compile.oracle import example_array
+from ..compile.pipeline import STAGES, Options, Stages
+from ..tracing.source import is_internal
+from ..tracing.variable import Variable
+from . import demo
+
+
+class UsageError(Exception):
+    """A command that cannot be carried out as it is written; the message is one line."""
+
+
+def load_function(spec: str) -> Function[..., Any]:
+    """The function that ``FILE.py:FUNCTION`` names; a plain one is compiled with defaults.
+
+    The file becomes a module of a name of its own, whatever the file is called, and its folder
+    comes last in the path: json.py takes nothing from who imports json. Raises UsageError when
+    there is no such file or function, and what the file raises.
+    """
+    file, _, name = spec.rpartition(":")
+    if not name or not file:
+        raise UsageError(f"{spec} names no function: write FILE.py:FUNCTION")
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"there is no file {file}")
+    module_name = f"weft_file_{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    if module_spec is None or module_spec.loader is None:
+        raise UsageError(f"{file} is no Python file: write FILE.py:FUNCTION")
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module_name] = module  # where dataclasses and pickle look for it
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        module_spec.loader.exec_module(module)
+    except SyntaxError as problem:
+        problem.filename = problem.filename or file  # not known of a file that is no text at all
+        raise
+    except SystemExit as problem:
+        raise UsageError(f"{file} exits while it is imported (SystemExit: {problem}); put what it "
+                         "runs below: if __name__ == '__main__'") from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        functions = [key for key, value in vars(module).items() if callable(value)]
+        close = difflib.get_close_matches(name, functions, 1)
+        raise UsageError(f"{file} has no function {name!r}"
+                         + (f"; did you mean {close[0]}?" if close else ""))
+    return found if isinstance(found, Function) else compile(found)
+
+
+def read_argument(text: str) -> Any:
+    """One of ``--args``: a type, a nest of types as a Python or JSON literal, or a number.
+
+    >>> read_argument('{"w": "f32[1,64]", "parts": ["f32[2]", null]}')
+    {'w': 'f32[1,64]', 'parts': ['f32[2]', None]}
+    >>> read_argument("f32[b,784]"), read_argument("0.5")
+    ('f32[b,784]', 0.5)
+    """
+    value = _literal(text)
+    for found in _texts(value):
+        if "[" in found:
+            try:
+                parse_type(found)
+            except ValueError as problem:
+                raise UsageError(f"--args: {problem}") from None
+    return value
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if text.lstrip()[:1] in ("{", "(", "["):
+            raise UsageError(f"--args: {text} is no nest of types; write such as "
+                             """'{"w": "f32[1,64]", "b": "f32[64]"}'""") from None
+    return text
+
+
+def _texts(nest: Any) -> Iterator[str]:
+    if isinstance(nest, str):
+        yield nest
+    elif isinstance(nest, (dict, list, tuple)):
+        for item in nest.values() if isinstance(nest, dict) else nest:
+            yield from _texts(item)
+
+
+def read_arguments(function: Function[..., Any], texts: Sequence[str]) -> list[Any]:
+    """``--args`` for a function. Raises UsageError where they are too few or too many."""
+    args = [read_argument(text) for text in texts]
+    try:
+        parameters = inspect.signature(function.py_func)
+    except (TypeError, ValueError):  # a built-in function does not tell
+        return args
+    try:
+        parameters.bind(*args)
+    except TypeError:
+        name = getattr(function.py_func, "__name__", "the function")
+        raise UsageError(
+            f"--args: {name}{parameters} does not take {len(args)} arguments") from None
+    return args
+
+
+def dump(options: argparse.Namespace) -> None:
+    """Print one stage of a function; with ``--diff``, how it differs from the stage before."""
+    passes = None
+    if options.passes is not None:
+        try:
+            passes = parse_passes(options.passes)
+        except Error as problem:
+            raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
+    function = load_function(options.function)
+    stages = function.lower(*read_arguments(function, options.args)).stages
+    if passes is not None:
+        text = print_graph(PassManager(passes).run(stages.traced))
+        before = stages.text("trace")
+    else:
+        text = _stage(stages, options.stage)
+        position = STAGES.index(options.stage)
+        before = _stage(stages, STAGES[max(0, position - 1)]) if options.diff else ""
+    if options.diff:
+        text = "\n".join(difflib.unified_diff(
+            before.splitlines(), text.splitlines(), "before", "after", lineterm=""))
+    print(text)
+
+
+def _stage(stages: Stages, name: str) -> str:
+    try:
+        return stages.text(name)
+    except ModuleNotFoundError as problem:
+        raise UsageError(f"--stage {name} needs the package {problem.name}: "
+                         "pip install 'weft[gpu]'") from None
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compile and run every graph of a text file on seeded random arguments."""
+    try:
+        text = Path(options.file).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"cannot read {options.file}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {options.file}: it is no text") from None
+    graphs = [item for item in _items(text, options.file) if isinstance(item, Graph)]
+    if not graphs:
+        raise UsageError(f"{options.file} {_NO_GRAPH}")
+    sizes = dict(options.dim)
+    rng = np.random.default_rng(options.seed)
+    for graph in map(inline_regions, graphs):
+        bound = set(graph.var_params.values())  # of variables, where the state is resolved
+        arrays = [example_array(param.type, sizes, rng) for param in graph.params
+                  if param not in bound]
+        state = {name: example_array(type_, sizes, rng) for name, type_ in graph.variables.items()}
+        if options.interpret:
+            results: Sequence[Any] = run_graph(graph, arrays, state)
+        else:
+            variables = {name: Variable(value, name) for name, value in state.items()}
+            results = make_program(Stages(graph, Options()), variables=variables).run(arrays)
+        print(f"graph @{graph.name}")
+        shown = [value for at, value in enumerate(graph.results)
+                 if at not in graph.var_results.values()]
+        for value, result in zip(shown, results, strict=True):
+            print(f"{value.name}: {value.type} =\n{result}")
+
+
+_NO_GRAPH = "holds no graph; what weft dump prints for --stage trace, opt, placed or fused can run"
+
+
+def _items(text: str, file: str) -> list[Any]:
+    """What a file holds. LLVM, assembly and Triton are no texts of Weft's own."""
+    if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
+        raise UsageError(f"{file} {_NO_GRAPH}")
+    return parse(text)
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not name or not size.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE")
+    return name, int(size)
+
+
+def write(options: argparse.Namespace) -> None:
+    """Export a function ahead of time."""
+    function = load_function(options.function)
+    folder = export(function, *read_arguments(function, options.args), path=options.output,
+                    target=options.target)
+    print(f"wrote {folder}")
+
+
+def show(options: argparse.Namespace) -> None:
+    """Train the digit classifier."""
+    demo.run(Path(options.output), epochs=options.epochs, seed=options.seed)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of every command."""
+    root = argparse.ArgumentParser(prog="weft", description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = root.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("dump", help="print a stage of a function")
+    command.add_argument("function", metavar="FILE.py:FUNCTION")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
+                         help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
+                              """such as '{"w": "f32[784,10]"}'""")
+    command.add_argument("--stage", choices=STAGES, default="opt")
+    command.add_argument("--diff", action="store_true", help="against the stage before")
+    command.add_argument("--passes", metavar="PASSES",
+                         help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
+    command.set_defaults(action=dump)
+
+    command = commands.add_parser("run", help="compile and run a text file of graphs")
+    command.add_argument("file", metavar="FILE.ir")
+    command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--interpret", action="store_true", help="use the reference interpreter")
+    command.set_defaults(action=run)
+
+    command = commands.add_parser("export", help="write a function as object file and C header")
+    command.add_argument("function", metavar="FILE.py:FUNCTION")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
+                         help="as for dump")
+    command.add_argument("-o", "--output", required=True, metavar="FOLDER")
+    command.add_argument("--target", metavar="CPU")
+    command.set_defaults(action=write)
+
+    command = commands.add_parser("demo", help="train a digit classifier on real images")
+    command.add_argument("-o", "--output", default="weft-demo", metavar="FOLDER")
+    command.add_argument("--epochs", type=int, default=200)
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(action=show)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; errors about the user's program are printed without a traceback."""
+    options = parser().parse_args(argv)
+    try:
+        options.action(options)
+        sys.stdout.flush()
+    except UsageError as problem:
+        return _fail(f"weft: {problem}", 2)
+    except Error as problem:
+        # A value of the command itself was wrong: the line that started it says nothing.
+        command = os.path.abspath(sys.argv[0])
+        problem.locs = tuple(loc for loc in problem.locs if os.path.abspath(loc.file) != command)
+        return _fail(str(problem), 1)
+    except BrokenPipeError:
+        return 0
+    except Exception as problem:
+        told = _told(problem)
+        if told is None or os.environ.get("WEFT_TRACEBACK") == "full":
+            raise
+        return _fail(f"weft: {told[0]}", told[1])
+    return 0
+
+
+def _fail(message: str, status: int) -> int:
+    print(message, file=sys.stderr)
+    return status
+
+
+def _told(problem: Exception) -> tuple[str, int] | None:
+    """An exception that is no error of Weft's in one line, with the line of the user's code that
+    raised it, and the status; None for a defect of Weft."""
+    text = problem.msg if isinstance(problem, SyntaxError) else str(problem)
+    first = next(iter(text.splitlines()), "")
+    place = _raised_at(problem)
+    if place:
+        return f"{place}: {type(problem).__name__}: {first}", 1
+    if isinstance(problem, OSError):
+        return ": ".join(str(part) for part in (problem.filename, problem.strerror) if part), 2
+    return (f"out of memory: {first}", 1) if isinstance(problem, MemoryError) else None
+
+
+def _raised_at(problem: Exception) -> str:
+    """Where the user's code raised an exception, by itself or in a library; empty if it was Weft,
+    which raises no more than Python does where there is no such attribute or argument."""
+    if isinstance(problem, SyntaxError) and problem.filename:
+        return f"{problem.filename}:{problem.lineno or 1}"
+    package, standard = __name__.partition(".")[0], sysconfig.get_paths()["stdlib"]
+    for frame, line in reversed(list(traceback.walk_tb(problem.__traceback__))):
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if frame.f_globals.get("__name__", "").partition(".")[0] == package:
+            if not isinstance(problem, (AttributeError, TypeError)) or name == "main":
+                return ""
+        elif not (is_internal(frame) or file.startswith(("<", standard)) or "-packages" in file):
+            return f"{file}:{line}" + (f" in {name}" if name != "<module>" else "")
+    return ""

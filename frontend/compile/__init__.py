@@ -1,0 +1,1 @@
+"""``weft.compile``: signatures, specialisations, the pipeline from graph to native program."""

@@ -1,0 +1,104 @@
+"""Methods: a compiled function together with the object (or class) it was taken from.
+
+An object that is no nest of arrays is static: its attributes are read while tracing, as a closure's
+variables are. Each such object has specialisations of its own, which live as long as it does: what
+is kept of them refers to the object weakly.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.diagnose import Error
+from .. import tree
+from ..tracing.boundary import boundary, leave
+from ..tracing.methods import ArrayMethods
+
+if TYPE_CHECKING:
+    from ..tracing.trace import Traced
+    from .function import Function
+    from .stages import Lowered
+
+
+def is_argument(instance: Any) -> bool:
+    """True for an object that is traced when its method is called: an array, a dataclass."""
+    return isinstance(instance, (np.ndarray, np.generic, ArrayMethods)) or tree.is_nest(instance)
+
+
+class WeakMethod:
+    """A function and its first argument, which this does not keep alive if that can be helped."""
+
+    def __init__(self, function: Callable[..., Any], instance: Any,
+                 gone: Callable[[Any], object]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        try:
+            self.instance: Callable[[], Any] = weakref.ref(instance, gone)
+        except TypeError:  # of a class with __slots__ and no place for references
+            self.instance = lambda: instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.instance(), *args, **kwargs)
+
+
+class Bound:
+    """``obj.method`` of a compiled method: to be called, and all else that a Function can do.
+
+    ``function`` is the Function that is called, ``given`` its first arguments: the object itself
+    where it is traced, none where the function is that of this very object.
+    """
+
+    def __init__(self, function: Function[..., Any], instance: Any, given: tuple[Any, ...]) -> None:
+        self.function, self.__self__, self.given = function, instance, given
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.function(*self.given, *args, **kwargs)
+        except Error as problem:
+            leave(problem)
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        """All that does not depend on the object: names, ``signatures``, ``clear_cache()``."""
+        return getattr(self.function, name)
+
+    def __repr__(self) -> str:
+        return f"<weft.compile of {self.function.__qualname__}, bound to {self.__self__!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Bound) and self.function is other.function
+                and self.__self__ is other.__self__)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As Python's methods: the method of that name of a copy of the object."""
+        return getattr, (self.__self__, self.function.__name__)
+
+    def __hash__(self) -> int:
+        return hash((id(self.function), id(self.__self__)))
+
+    @property
+    def py_func(self) -> Callable[..., Any]:
+        """The Python method."""
+        method: Callable[..., Any] = functools.partial(self.function.py_func, *self.given)
+        return method if self.given else self.function.py_func
+
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """See ``Function.trace``."""
+        return self.function.trace(*self.given, *args, **kwargs)
+
+    @boundary
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """See ``Function.lower``; the program takes the arguments that the method takes."""
+        return self.function.lower_with(self.given, args, kwargs)
+
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``Function.eval_shape``."""
+        return self.function.eval_shape(*self.given, *args, **kwargs)

@@ -1,0 +1,45 @@
+"""Functions of Weft on plain arrays, outside of any trace: they run at once.
+
+``run_eagerly`` is the one way in. It evaluates the traced graph with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.interp.graph import run_graph
+from ...ir.ops.op import Effect
+from ...runtime.state import Writer, commit, cut
+from ..tracing.trace import Signature, Traced, trace_function
+
+
+def run_eagerly(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """``function(*args, **kwargs)``, which records into a trace, computed now."""
+    signature = Signature(function)
+    traced = trace_function(function, args, kwargs, signature=signature, lasting=False)
+    return interpret(traced, signature.flatten(args, kwargs or {})[0])
+
+
+def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
+    """The result of a traced function for the leaves of its arguments; variables it assigns
+    change. Raises the error of the step, which then changes none."""
+    params = [entry for entry in traced.leaves if entry.param is not None]
+    arrays = [np.asarray(leaf, entry.type.dtype.numpy)
+              for leaf, entry in zip(traced.given(leaves), params, strict=True)]
+    arrays += [capture.array for capture in traced.captures]
+    cells = {name: variable.cell for name, variable in traced.variables.items()}
+    written = {name: cells[name] for name in dict.fromkeys(
+        node.attrs["var"] for node in traced.graph.nodes if node.op.effect is Effect.WRITES)}
+
+    def step() -> list[Any]:
+        state: dict[str, Any] = dict(zip(cells, cut(list(cells.values())), strict=True))
+        results = run_graph(traced.graph, arrays, state)
+        commit(list(written.values()), [np.array(state[name]) for name in written])
+        return results
+
+    return traced.results(Writer(written.values()).run(step))

@@ -1,0 +1,475 @@
+"""``@weft.compile``: a Python function becomes one native program for each kind of arguments.
+
+A call with arguments of known kinds goes straight to native code: the last few specialisations are
+tried in turn, as each refuses what is not for it. Any other call flattens its nests, looks up (or
+makes) the specialisation for their types, runs it and rebuilds the results. Called while another
+function is traced, it becomes a part of that trace.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+from ...ir.diagnose import Error, ShapeError, error
+from ...ir.types import Device
+from .. import tree
+from ..interchange.export import ExportJob, write_artifact
+from ..tracing.boundary import boundary, leave
+from ..tracing.collector import paused_collector
+from ..tracing.rebound import rebound
+from ..tracing.recorder import TraceContext, context_for
+from ..tracing.scope import ACTIVE
+from ..tracing.source import user_loc
+from ..tracing.spec import Spec
+from ..tracing.trace import Signature, Traced, trace_function
+from ..tracing.variable import Variable
+from .bound import Bound, WeakMethod, is_argument
+from .link import make_program
+from .pipeline import Options
+from .specialisation import Specialisation, difference, stages_of, verified
+from .stages import Lowered
+from .ways import miss
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OnRecompile = Literal["warn", "silent", "error"]
+
+_trace = ACTIVE.get  # the trace that records the running code, looked up at each call
+_ALIASES = 4096  # raw argument kinds remembered for one function
+_WAYS = 8  # specialisations of one function that a call tries before it looks for its own
+
+
+class RecompileWarning(UserWarning):
+    """A function was compiled again, because arguments came with another type."""
+
+
+class CacheInfo(NamedTuple):
+    """Specialisations of one function, and the milliseconds spent on making them."""
+
+    specialisations: int
+    milliseconds: float
+
+
+class Function(Generic[P, R]):
+    """A compiled function; see ``weft.compile``."""
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self, function: Callable[P, R], options: Options, signature: Signature,
+        on_recompile: OnRecompile, disable: bool, binds: type | None = None,
+    ) -> None:
+        self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options, self._signature = options, signature
+        self._on_recompile, self._disable = on_recompile, disable
+        self._made: dict[Any, Specialisation] = {}
+        self._aliases: dict[Any, Specialisation] = {}
+        self._direct: Callable[..., Any] = miss
+        self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
+        self._lock = threading.RLock()
+        # What of a class's instance is bound: the instance, its class, or nothing.
+        self._binds = binds if binds is not None else (
+            object if hasattr(type(function), "__get__") else staticmethod)
+        self._owner: type | None = None
+        self._methods: dict[int, tuple[WeakMethod, Function[..., Any]]] = {}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            if not kwargs and _trace() is None:
+                result = self._direct(*args)
+                if result is not NotImplemented:
+                    return result  # type: ignore[no-any-return]
+            return self._call(args, kwargs)  # type: ignore[no-any-return]
+        except Error as problem:
+            leave(problem)
+            raise
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Methods can be compiled: the instance becomes the first argument."""
+        target = owner if self._binds is classmethod else instance
+        return self if target is None or self._binds is staticmethod else self._method(target)
+
+    def __repr__(self) -> str:
+        return f"<weft.compile of {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        """Pickled by name and never copied, as Python's functions are."""
+        return self.__qualname__
+
+    def _method(self, instance: Any) -> Bound:
+        found = self._methods.get(id(instance))
+        if found is None:
+            static = self._signature.name(0) in self._signature.static
+            kind: Any = type(instance)
+            by_value = kind.__eq__ is not object.__eq__  # as static arguments are
+            if by_value if static else is_argument(instance):
+                return Bound(self, instance, (instance,))
+            found = self._make_method(instance)
+        return Bound(found[1], instance, ())
+
+    def _make_method(self, instance: Any) -> tuple[WeakMethod, Function[..., Any]]:
+        """The function of one object, which is forgotten together with the object."""
+        methods, key = self._methods, id(instance)
+        with self._lock:
+            if key not in methods:
+                method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
+                methods[key] = method, Function(
+                    method, self.options, self._signature.bound(), self._on_recompile,
+                    self._disable, staticmethod)
+            return methods[key]
+
+    def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
+        """The function that a call by way of the class is for: ``Model.step(model, x)``."""
+        if args and self._owner is not None and self._binds is object and (
+                isinstance(args[0], self._owner)):
+            return self._method(args[0]).function
+        return self
+
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if self._disable:
+            return self.py_func(*args, **kwargs)
+        if (ctx := _trace()) is not None:
+            return self._recorded(ctx, args, kwargs)
+        signature = self._signature
+        short = not kwargs and len(args) <= signature.required
+        given = args if short else signature.by_position(args, kwargs)
+        if given is not None:
+            for way in self._ways[1:] if short else self._ways:
+                result = way(*given)
+                if result is not NotImplemented:
+                    return result
+            args, kwargs = given, {}
+        method = self._unbound(args)
+        if method is not self:
+            return method(*args[1:], **kwargs)
+        return self._look_up(args, kwargs)
+
+    def _recorded(
+        self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A call as a part of the function that is being traced. Plain arrays among the arguments
+        are read when that function runs, as they would be by native code."""
+        arguments = self._signature.arguments(args, kwargs)
+        leaves, structure = tree.flatten(arguments)
+        inputs = [ctx.captured(leaf) for leaf in leaves]
+        if all(x is leaf for x, leaf in zip(inputs, leaves, strict=True)):
+            return self.py_func(*args, **kwargs)
+        args, kwargs = tree.unflatten(structure, inputs)
+        return self.py_func(*args, **kwargs)
+
+    def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        leaves, structure = self._signature.flatten(args, kwargs)
+        key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
+        found = aliases.get(key)
+        if found is None or rebound(found.traced.names) is not None:
+            graph = context_for(leaves)
+            if graph is not None:  # arguments of a graph that is not being built just now
+                with graph.activate():
+                    return self._recorded(graph, args, kwargs)
+            found = self._specialise(leaves, structure, args, kwargs)
+            if len(aliases) >= _ALIASES:
+                aliases.clear()
+            aliases[key] = found
+        given = found.traced.given(leaves)
+        if self.options.verify:
+            return verified(found, given)
+        raw = found.program.run(given)
+        way = found.direct
+        if way is not None and way not in self._ways:
+            with self._lock:
+                # Else another thread was first, the cache was cleared meanwhile, or another
+                # specialisation has taken its place.
+                if way not in self._ways and any(found is made for made in self._made.values()):
+                    self._ways = (way, *self._ways[:_WAYS - 1])
+                    self._direct = way
+        return found.traced.results(raw)
+
+    def _specialise(
+        self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Specialisation:
+        names = self._signature.names(structure)
+        types = tuple(self._signature.types(leaves, names))
+        key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
+        found = self._made.get(key)
+        if found is not None and rebound(found.traced.names) is None:
+            return found  # it does not wait for others to be made
+        with self._lock:
+            found = self._made.get(key)
+            other = None if found is None else rebound(found.traced.names)
+            if found is not None and other is None:
+                return found
+            start = time.perf_counter()
+            change = difference(self._made.values(), names, types) if found is None else (
+                f"the array '{other}' is another")
+            if self._made and self._on_recompile == "error":
+                raise error("W405", f"{self.__name__} would be compiled again: {change}",
+                            locs=user_loc(),
+                            hint="make the dim dynamic, or allow it with on_recompile='warn'")
+            with paused_collector():
+                traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
+                stages, sources = stages_of(traced, self.options)
+                program = make_program(stages, sources, traced.variables)
+            spent = 1e3 * (time.perf_counter() - start)
+            if self._made and self._on_recompile == "warn":
+                self._warn(change, spent, "pass the array as an argument" if other else
+                           "see weft.compile(dynamic=...)")
+            rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
+            made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
+            self._made[key] = made
+            if found is not None:
+                self._forget(found)
+            return made
+
+    def _forget(self, old: Specialisation) -> None:
+        """Let go of a specialisation that another one has taken the place of."""
+        self._ways = tuple(way for way in self._ways if way is not old.direct)
+        self._direct = self._ways[0] if self._ways else miss
+        for key in [key for key, made in list(self._aliases.items()) if made is old]:
+            self._aliases.pop(key, None)
+
+    def _warn(self, change: str, spent: float, advice: str) -> None:
+        place = user_loc()
+        where = f" at {place[0]}" if place else ""
+        frame, level = sys._getframe(1), 2
+        package = __name__.partition(".")[0]
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; {advice}",
+                      RecompileWarning, stacklevel=level)
+
+    # -- stages ---------------------------------------------------------------------------------
+
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The graph for arguments, or specs and texts that stand for them; nothing runs."""
+        method = self._unbound(args)
+        if method is not self:
+            return method.trace(*args[1:], **kwargs)
+        return trace_function(self.py_func, args, kwargs, signature=self._signature)
+
+    @boundary
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The stages for arguments or specs; compiled only on demand."""
+        return self.lower_with((), args, kwargs)
+
+    @boundary
+    def lower_with(
+        self, first: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Lowered:
+        """``lower`` with some first arguments that the program gets at each call, as a method."""
+        args = (*first, *args)
+        method = self._unbound(args)
+        if method is not self:
+            return method.lower_with((), args[1:], kwargs)
+        traced = self.trace(*args, **kwargs)
+        stages, sources = stages_of(traced, self.options)
+
+        def compile_now() -> Callable[..., Any]:
+            program = make_program(stages, sources, traced.variables)
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                args = (*first, *args)
+                if (ctx := _trace()) is not None:
+                    return self._recorded(ctx, args, kwargs)
+                try:
+                    leaves = tree.matched(traced.in_tree, self._signature.arguments(args, kwargs))
+                except ShapeError:
+                    raise error("W303", "the arguments have another structure than those that "
+                                        "the function was lowered for", locs=user_loc()) from None
+                return traced.results(program.run(traced.given(leaves)))
+
+            return call
+
+        return Lowered(traced, stages, compile_now)
+
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The results as a nest of ``Spec``, without compiling or running anything."""
+        traced = self.trace(*args, **kwargs)
+        return tree.unflatten(traced.out_tree, [
+            Spec(value.dtype, value.shape) for value in traced.graph.results])
+
+    # -- specialisations ------------------------------------------------------------------------
+
+    def _specialisations(self) -> list[Specialisation]:
+        """All of this function, then those for the objects whose method it is."""
+        return [*self._made.values(), *(made for _, function in list(self._methods.values())
+                                        for made in function._made.values())]
+
+    @property
+    def signatures(self) -> list[dict[str, str]]:
+        """The argument types of each specialisation, in the order they were made."""
+        return [made.signature() for made in self._specialisations()]
+
+    def explain(self) -> str:
+        """A table of the specialisations: types, compile time, kernels, and why each was made."""
+        all_made, signatures = self._specialisations(), self.signatures
+        lines = [f"{self.__name__}: {len(all_made)} specialisations"]
+        for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
+            shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
+            plan = made.program.plan
+            lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
+                         f"{plan.launches} launches, arena {plan.arena} bytes")
+        return "\n".join(lines)
+
+    def cache_info(self) -> CacheInfo:
+        """How many specialisations there are, and what they cost."""
+        made = self._specialisations()
+        return CacheInfo(len(made), sum(each.milliseconds for each in made))
+
+    def argument_names(self, count: int) -> list[str]:
+        """The names of the first ``count`` positional arguments."""
+        return [self._signature.name(at) for at in range(count)]
+
+    def clear_cache(self) -> None:
+        """Forget all specialisations; the next call traces again.
+
+        Their code is unmapped as soon as no call is running it and nothing else holds it.
+        """
+        with self._lock:
+            held = self._made, self._aliases, self._direct, self._ways
+            self._made, self._aliases = {}, {}
+            self._direct, self._ways = miss, ()
+            methods = [function for _, function in self._methods.values()]
+        del held  # here, where no lock is held, code is unmapped
+        for function in methods:
+            function.clear_cache()
+
+
+def _kind_of(leaf: Any) -> Any:
+    """What of an argument decides the code, as cheaply as possible."""
+    if isinstance(leaf, np.ndarray):
+        if type(leaf) is not np.ndarray:  # a subclass may be one that is refused
+            return type(leaf), leaf.dtype, leaf.shape
+        return leaf.dtype, leaf.shape
+    if isinstance(leaf, np.generic):
+        return leaf.dtype
+    if isinstance(leaf, Variable):
+        return id(leaf)
+    return type(leaf)
+
+
+@overload
+def compile(function: Callable[P, R], /) -> Function[P, R]: ...
+
+
+@overload
+def compile(
+    *, static_argnames: Sequence[str] | str = (),
+    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
+    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
+    on_recompile: OnRecompile = "warn", disable: bool = False,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
+
+
+def compile(
+    function: Callable[..., Any] | None = None, /, *, static_argnames: Sequence[str] | str = (),
+    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
+    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
+    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
+    on_recompile: OnRecompile = "warn", disable: bool = False,
+) -> Any:
+    """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
+
+    Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
+    scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
+    order. Closed-over arrays are read at each call (what is computed from them alone, once, while
+    tracing); where a name has another array, the function is traced again. Numbers and other
+    objects are read while tracing. A default value is used as it is, spelled out or not. As a
+    method, the function has specialisations for each object, whose attributes are closed over (an
+    object that is itself a nest, such as a dataclass of arrays, is an argument like any other).
+
+    Args:
+        static_argnames: arguments that stay Python values and select the specialisation, by type
+            and value: 1, 1.0 and True are three. They must be hashable.
+        dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
+        donate_argnames: arguments whose memory results may use; a permission, not yet used.
+        device: only "cpu:0" runs so far.
+        threads: how many threads calls may use; None follows ``set_num_threads``.
+        target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
+        opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
+        check: run-time checks by name; none so far (indices are always checked).
+        verify: run the reference interpreter beside each call and compare.
+        on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
+        disable: call the Python function itself.
+
+    Raises (at calls): weft errors with the user's line; see ``weft.Error``.
+
+    >>> import numpy as np
+    >>> double = compile(lambda x: x * 2)
+    >>> double(np.arange(3.0))
+    array([0., 2., 4.])
+    """
+    options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
+                      else tuple(check), verify)
+
+    def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
+        return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,
+                            on_recompile, disable, options)
+
+    return decorate if function is None else decorate(function)
+
+
+def compile_with(
+    function: Callable[..., Any], static_argnames: Sequence[str] | str,
+    dynamic: Mapping[str, Mapping[int, Any]] | None, donate_argnames: Sequence[str],
+    device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
+) -> Function[..., Any]:
+    """The decorator's work, with its options checked."""
+    binds: type | None = None
+    if isinstance(function, (classmethod, staticmethod)):
+        binds, function = type(function), function.__func__
+    if not callable(function):
+        raise error("W112", f"compile needs a function, not {type(function).__name__}",
+                    locs=user_loc(), hint="write @weft.compile above a function")
+    if on_recompile not in ("warn", "silent", "error"):
+        raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
+                    hint="use 'warn', 'silent' or 'error'")
+    if device is not None:
+        try:
+            wanted = Device.parse(device)
+        except ValueError as problem:
+            raise error("W401", str(problem), locs=user_loc(),
+                        hint="this version runs on cpu:0") from None
+        if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
+            raise error("W401", f"no device {device!r}", locs=user_loc(),
+                        hint="this version runs on cpu:0")
+    signature = Signature(function, static_argnames, dynamic)
+    unknown = set(donate_argnames) - set(signature.positional)
+    if unknown:
+        raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
+                    hint=f"the arguments are {', '.join(signature.positional)}")
+    return Function(function, options, signature, on_recompile, disable, binds)
+
+
+def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
+    """Write a function ahead of time as a folder: object file, C header, weights, plan, manifest.
+
+    See ``frontend.interchange.export`` for what is in it; ``weft.load(path)`` runs it without a
+    compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
+    """
+    found = function if isinstance(function, (Function, Bound)) else compile(function)
+    base, specs = ((found.function, (*found.given, *specs)) if isinstance(found, Bound)
+                   else (found, specs))
+    traced = base.trace(*specs)
+    stages, _ = stages_of(traced, replace(base.options, target=target))
+    names = base.argument_names(len(traced.in_tree.children[0].children))
+    return write_artifact(ExportJob.of(traced, stages, names, target), path)

@@ -1,0 +1,150 @@
+"""What a compiled function keeps for one kind of arguments: graph, program, and ways to call it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.interp.graph import run_graph
+from ...ir.types import TensorType
+from ...runtime.program import Program, Source
+from ...runtime.state import Writer
+from .. import tree
+from ..tracing.trace import Traced, is_default
+from .exact import immutable
+from .pipeline import Options, Stages
+from .ways import avoiding, while_bound, without
+
+# What Python calls the numbers among the arguments.
+_NUMBERS = MappingProxyType({"f64": "float", "i64": "int", "bool": "bool"})
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """A function compiled for one kind of arguments."""
+
+    traced: Traced
+    stages: Stages
+    program: Program
+    names: tuple[str, ...]
+    types: tuple[tuple[str, TensorType], ...]
+    milliseconds: float
+    rivals: Sequence[tuple[int, Any]] = ()  # see Signature.rivals
+
+    def signature(self) -> dict[str, str]:
+        """The types of the arguments by name."""
+        return {name: f"{type_}" if kind != "number" else _NUMBERS[type_.dtype.name]
+                for name, (kind, type_) in zip(self.names, self.types, strict=True)}
+
+    @functools.cached_property
+    def direct(self) -> Callable[..., Any] | None:
+        """The shortest way for calls whose arguments are arrays and numbers by position.
+
+        Native code itself, where it takes and gives just what the function does; else the
+        executor. NotImplemented sends a call the long way.
+        """
+        traced = self.traced
+        arguments, keywords = traced.in_tree.children
+        ranks = [slot.type.rank for slot in self.program.plan.results]
+        out = traced.out_tree
+        plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
+            child.kind is None for child in out.children))
+        places = [at for at, child in enumerate(arguments.children) if child.kind is None]
+        fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
+                 if child.kind is type(None)
+                 or (child.kind is tree.Static and (is_default(child) or immutable(child.meta)))]
+        if (keywords.count or len(places) + len(fixed) < len(arguments.children)
+                or any(leaf.param is None for leaf in traced.leaves)):
+            return None
+        native = plain_out and all(ranks) and self.program.stateless
+        way = self.program.direct if native else _attempt_of(traced, self.program)
+        if fixed:
+            way = without(fixed, places, way)
+        if traced.names:
+            way = while_bound(traced.names, way)
+        return avoiding(self.rivals, way) if self.rivals else way
+
+
+def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
+    """The executor as a function, which does not hold the specialisation that keeps it."""
+    def attempt(*args: Any) -> Any:
+        raw = program.attempt(*args)
+        return raw if raw is NotImplemented else traced.results(raw)
+
+    return attempt
+
+
+def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
+    """The pipeline for a traced function, and where the parameters of its graph come from."""
+    captured = {capture.param: capture.array for capture in traced.captures}
+    positions = {entry.param: at for at, entry in enumerate(
+        entry for entry in traced.leaves if entry.param is not None)}
+    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] for entry in traced.leaves
+             if entry.kind == "number"}
+    params = traced.graph.params
+    sources: list[Source] = [captured[param] if param in captured else positions[param]
+                             for param in params]
+    single = traced.out_tree.kind is None
+    stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
+                    single)
+    return stages, sources
+
+
+def difference(
+    made: Iterable[Specialisation], names: Sequence[str], types: Sequence[tuple[str, TensorType]]
+) -> str:
+    """What tells arguments from those of the most similar specialisation."""
+    best: list[str] | None = None
+    for other in made:
+        if list(other.names) != list(names):
+            continue
+        parts = [part for name, (kind, type_), (old_kind, old)
+                 in zip(names, types, other.types, strict=True)
+                 for part in _changes(name, kind, type_, old_kind, old)]
+        if best is None or len(parts) < len(best):
+            best = parts
+    if best is None:
+        return "the arguments have another structure"
+    return "; ".join(best[:3]) or "a static argument or variable is another"
+
+
+def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:
+    if (kind, new) == (old_kind, old):
+        return []
+    if kind != old_kind:
+        return [f"{name} was a {old_kind}, is a {kind}"]
+    if new.dtype != old.dtype:
+        return [f"{name}.dtype {old.dtype} -> {new.dtype}"]
+    if new.rank != old.rank:
+        return [f"{name}.ndim {old.rank} -> {new.rank}"]
+    return [f"{name}.shape[{axis}] {a} -> {z}"
+            for axis, (a, z) in enumerate(zip(old.shape, new.shape, strict=True)) if a != z]
+
+
+def verified(made: Specialisation, given: Sequence[Any]) -> Any:
+    """Run the interpreter on the same graph first; raise W601 where native code differs."""
+    traced = made.traced
+    arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
+
+    def both() -> tuple[Sequence[Any], Sequence[Any]]:
+        state = {name: variable.value for name, variable in traced.variables.items()}
+        return run_graph(traced.graph, arrays, state), made.program.run(given)
+
+    # As a writer of all its variables, so that both runs see the same values.
+    wanted, raw = Writer(variable.cell for variable in traced.variables.values()).run(both)
+    for at, (got, want) in enumerate(zip(raw, wanted, strict=True)):
+        tolerance = 1e-4 if got.dtype.itemsize == 4 else 1e-9
+        if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
+            value = traced.graph.results[at]
+            locs = value.node.locs if value.node is not None else ()
+            with np.errstate(invalid="ignore"):
+                worst = np.unravel_index(np.nanargmax(np.abs(got - want)), got.shape)
+            raise error("W601", f"native code gives {got[worst]} for {value.name}{list(worst)}, "
+                                f"the interpreter {want[worst]}", locs=locs)
+    return traced.results(raw)

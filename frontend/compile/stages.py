@@ -1,0 +1,109 @@
+"""What ``f.lower(...)`` gives: one specialisation of a function, at any stage, and its costs.
+
+The names are JAX's: ``f.trace(...)`` -> Traced, ``f.lower(...)`` -> Lowered, ``.compile()`` ->
+Compiled, each with ``as_text``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.index import Dim, product
+from ...ir.kernel import Apply, Contract, Kernel, Reduce, axes_of
+from ..tracing.boundary import boundary
+from ..tracing.trace import Traced
+from .pipeline import Stages
+
+
+@dataclass(frozen=True)
+class MemoryAnalysis:
+    """Bytes that a call needs: ``peak_bytes`` is exactly the arena that holds temporaries."""
+
+    peak_bytes: Dim
+    argument_bytes: Dim
+    result_bytes: Dim
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A traced function on its way through the compiler; nothing is compiled yet."""
+
+    traced: Traced
+    stages: Stages
+    _compile: Callable[[], Any]
+
+    def as_text(self, stage: str = "opt") -> str:
+        """The text of a stage: trace, opt, placed, fused, kernel, plan, llvm, asm or triton."""
+        return self.stages.text(stage)
+
+    def cost_analysis(self) -> dict[str, Dim]:
+        """``flops`` and ``bytes accessed`` of one call, expressions where dims are symbolic.
+
+        A transcendental function counts as one operation, a contraction as two per product;
+        bytes are those that kernels read and write, each buffer once for each launch.
+        """
+        flops: Dim = 0
+        moved: Dim = 0
+        for call in self.stages.lowered[0]:
+            flops = flops + kernel_flops(call.kernel)
+            for param in call.kernel.params:
+                moved = moved + param.type.nbytes
+        return {"flops": flops, "bytes accessed": moved}
+
+    @boundary
+    def compile(self) -> Compiled:
+        """The native program."""
+        return Compiled(self, self._compile())
+
+
+def kernel_flops(kernel: Kernel) -> Dim:
+    """Arithmetic operations of one launch: each statement over the axes it depends on."""
+    values = axes_of(kernel)
+    extents = {axis.name: axis.extent for axis in kernel.axes}
+    total: Dim = 0
+    for stmt in kernel.body:
+        if not isinstance(stmt, (Apply, Reduce, Contract)):
+            continue
+        names = values[stmt.name] | ({stmt.axis} if not isinstance(stmt, Apply) else set())
+        times = 2 if isinstance(stmt, Contract) else 1
+        counted = not (isinstance(stmt, Apply) and stmt.prim in ("cast", "bitcast", "select"))
+        if counted:
+            total = total + product(extents[name] for name in sorted(names)) * times
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Native code of one specialisation; call it with arguments of the same types."""
+
+    lowered: Lowered
+    _call: Callable[..., Any]
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def as_text(self, stage: str = "plan") -> str:
+        """The text of a stage, as for ``Lowered``."""
+        return self.lowered.as_text(stage)
+
+    def cost_analysis(self) -> dict[str, Dim]:
+        """``flops`` and ``bytes accessed`` of one call, as for ``Lowered``."""
+        return self.lowered.cost_analysis()
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Bytes of temporaries, arguments and results; expressions where dims are symbolic."""
+        plan = self.lowered.stages.plan
+        arguments: Dim = 0
+        for slot in plan.params:
+            arguments = arguments + slot.type.nbytes
+        results: Dim = 0
+        for slot in plan.results:
+            results = results + slot.type.nbytes
+        return MemoryAnalysis(plan.arena, arguments, results)
+
+    def report(self) -> dict[str, float]:
+        """Milliseconds that each stage of the compilation took."""
+        return dict(self.lowered.stages.times)

@@ -1,0 +1,53 @@
+"""Short ways into a specialisation: functions of a call's arguments by position.
+
+Each gives the result, or NotImplemented, with nothing done, for arguments that are not for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..tracing.rebound import Binding, rebound
+
+
+def miss(*args: Any) -> Any:
+    """The way of a function that has no program yet."""
+    return NotImplemented
+
+
+def avoiding(rivals: Sequence[tuple[int, Any]], way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way that leaves calls with these values to the specialisation that has them built in: a
+    call's code must not depend on which calls were made before."""
+    def guarded(*args: Any) -> Any:
+        for at, value in rivals:
+            if len(args) > at and type(args[at]) is type(value) and args[at] == value:
+                return NotImplemented
+        return way(*args)
+
+    return guarded
+
+
+def while_bound(names: Sequence[Binding], way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way for as long as the names of closed-over arrays are names of these arrays."""
+    def bound(*args: Any) -> Any:
+        return NotImplemented if rebound(names) is not None else way(*args)
+
+    return bound
+
+
+def without(
+    fixed: Sequence[tuple[int, Any]], places: Sequence[int], way: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A way for calls with these very objects among the arguments, which are not passed on."""
+    count = len(fixed) + len(places)
+
+    def chosen(*args: Any) -> Any:
+        if len(args) != count:
+            return NotImplemented
+        for at, value in fixed:
+            if args[at] is not value:
+                return NotImplemented
+        return way(*[args[at] for at in places])
+
+    return chosen

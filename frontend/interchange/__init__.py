@@ -1,0 +1,1 @@
+"""Export of compiled programs, and artifacts loaded again."""

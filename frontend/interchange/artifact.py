@@ -1,0 +1,52 @@
+"""Loaded artifacts where functions are traced: code compiled ahead of time cannot be traced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ir.diagnose import error
+from ...runtime import artifact as loader
+from .. import tree
+from ..tracing.boundary import boundary
+from ..tracing.recorder import context_for
+from ..tracing.source import user_loc
+
+
+class Artifact(loader.Loaded):
+    """A loaded artifact that knows of traces; see ``runtime.artifact.Loaded``."""
+
+    @boundary
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the function as it was exported; see ``Loaded``.
+
+        Raises TracerError (W201) while a function is traced.
+        """
+        self._check((args, named))
+        return super().__call__(*args, **named)
+
+    @boundary
+    def run(self, names: str | Sequence[str] | None, feeds: Mapping[str, Any]) -> Any:
+        """Outputs by name; see ``Loaded``. Raises TracerError (W201) while tracing."""
+        self._check(dict(feeds))
+        return super().run(names, feeds)
+
+    def _check(self, arguments: Any) -> None:
+        if context_for(tree.leaves(arguments)) is not None:
+            raise error("W201", f"{self.name} was compiled ahead of time and cannot be part of a "
+                                "traced function", locs=user_loc(),
+                        hint="call it outside and pass its results, or compile the original "
+                             "function, which can be traced")
+
+
+def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
+    """The artifact in the folder ``path``, ready to be called.
+
+    ``threads`` is the most a call may use; by default ``weft.set_num_threads`` says it.
+
+    Raises:
+        Error: (W403) the folder is no artifact, or one for other versions, another CPU or
+            another platform; (W404) it was exported where there was no linker.
+    """
+    return Artifact(*loader.opened(path, threads))

@@ -1,0 +1,1 @@
+"""Layers, optimisers, random numbers, special functions: NumPy code over public names."""

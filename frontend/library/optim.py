@@ -1,0 +1,209 @@
+"""Optimizers: ``update(grads, state, params)`` on nests, ``minimize`` on Variables.
+
+An optimizer is plain NumPy over the leaves. ``init`` makes its slots (moments), nests like the
+parameters, of zeros; ``minimize`` keeps them as Variables, which it makes when it first sees a
+variable, also while tracing.
+
+    state = adam.init(params)
+    params, state = adam.update(grads, state, params)        # pure: in compiled or plain code
+    loss = adam.minimize(loss_fn, [w, b], x, y)              # assigns w and b
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import tree
+from ..compile.eager import run_eagerly
+from ..tracing.recorder import after
+from ..tracing.scope import active
+from ..tracing.variable import Variable
+from ..transforms.reverse import variable_gradients
+
+State = dict[str, Any]
+
+_MAKING = threading.RLock()  # so that two threads that take a first step make one set of slots
+
+
+class Optimizer(ABC):
+    """Base class: a subclass names its slots and computes one leaf's step."""
+
+    slots: tuple[str, ...] = ()
+    counts = False  # whether the step number is kept
+
+    def __init__(self, lr: Any) -> None:
+        self.lr = lr
+        self._variables: dict[tuple[int, str], Variable] = {}
+        self._kept: list[Variable] = []  # so that the ids of the keys stay theirs
+        self._steps: Variable | None = None
+
+    @abstractmethod
+    def step(
+        self, grad: Any, slots: dict[str, Any], param: Any, count: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """The new parameter and slots of one leaf; ``count`` is the step number from 1."""
+
+    def rate(self, param: Any) -> Any:
+        """The learning rate, in the parameter's dtype if it is a Variable or an array."""
+        if isinstance(self.lr, (Variable, np.ndarray)):
+            return self.lr.astype(np.result_type(param))
+        return self.lr
+
+    def init(self, params: Any) -> State:
+        """The state before the first step: a nest of zeros for each slot."""
+        state: State = {name: tree.map(np.zeros_like, params) for name in self.slots}
+        if self.counts:
+            state["count"] = np.int64(0)
+        return state
+
+    def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
+        """New parameters and state. Raises ShapeError (W102) if the nests differ in structure."""
+        count = state["count"] + 1 if self.counts else None
+        leaves, structure = tree.flatten(params)
+        columns = [tree.matched(structure, nest)
+                   for nest in (grads, *(state[name] for name in self.slots))]
+        stepped = [self.step(row[0], dict(zip(self.slots, row[1:], strict=True)), param, count)
+                   for param, *row in zip(leaves, *columns, strict=True)]
+        new: State = {name: tree.unflatten(structure, [slots[name] for _, slots in stepped])
+                      for name in self.slots}
+        if self.counts:
+            new["count"] = count
+        return tree.unflatten(structure, [param for param, _ in stepped]), new
+
+    def minimize(
+        self, loss: Callable[..., Any], variables: Sequence[Variable], *args: Any
+    ) -> Any:
+        """One step on variables down the gradient of ``loss(*args)``; its value before the step.
+
+        In traced code the assignments become part of the graph; else it runs at once.
+        """
+        if active() is None:
+            def minimized(*given: Any) -> Any:
+                return self.minimize(loss, variables, *given)
+
+            return run_eagerly(minimized, args)
+        value, grads = variable_gradients(loss, variables, args)
+        count = None
+        operations = []
+        if self.counts:
+            steps = self._counter()
+            operations.append(steps.assign_add(1))
+            count = steps[()]
+        for variable, grad in zip(variables, grads, strict=True):
+            slots = {name: self._slot(variable, name) for name in self.slots}
+            new, updated = self.step(grad, {name: v[...] for name, v in slots.items()},
+                                     variable[...], count)
+            operations.append(variable.assign(new))
+            operations += [slot.assign(updated[name]) for name, slot in slots.items()]
+        return after(value, operations)
+
+    def _counter(self) -> Variable:
+        with _MAKING:
+            if self._steps is None:
+                self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
+            return self._steps
+
+    def _slot(self, variable: Variable, name: str) -> Variable:
+        key = (id(variable), name)
+        with _MAKING:
+            if key not in self._variables:
+                self._variables[key] = Variable(np.zeros(variable.shape, variable.dtype),
+                                                name=f"{variable.name}/{name}", trainable=False)
+                self._kept.append(variable)
+            return self._variables[key]
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The state that ``minimize`` has made, to be saved with the model."""
+        return [*self._variables.values(), *([self._steps] if self._steps is not None else [])]
+
+
+def _decay(rate: float, old: Any, new: Any) -> Any:
+    return rate * old + (1 - rate) * new
+
+
+class SGD(Optimizer):
+    """param -= lr * grad; with momentum, lr times the decaying sum of gradients."""
+
+    def __init__(self, lr: Any, momentum: float = 0.0, nesterov: bool = False) -> None:
+        super().__init__(lr)
+        self.momentum, self.nesterov = momentum, nesterov
+        self.slots = ("momentum",) if momentum else ()
+
+    def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        if not self.momentum:
+            return param - self.rate(param) * grad, {}
+        total = self.momentum * slots["momentum"] + grad
+        direction = grad + self.momentum * total if self.nesterov else total
+        return param - self.rate(param) * direction, {"momentum": total}
+
+
+class Adam(Optimizer):
+    """Kingma and Ba, 2015; ``weight_decay`` adds to the gradient."""
+
+    slots = ("mean", "square")
+    counts = True
+
+    def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+                 weight_decay: float = 0.0) -> None:
+        super().__init__(lr)
+        self.beta1, self.beta2, self.eps, self.weight_decay = beta1, beta2, eps, weight_decay
+
+    def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        if self.weight_decay:
+            grad = grad + self.weight_decay * param
+        return self._moved(grad, slots, param, count)
+
+    def _moved(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        mean = _decay(self.beta1, slots["mean"], grad)
+        square = _decay(self.beta2, slots["square"], grad * grad)
+        # The counts are float64; the corrections take the parameter's dtype.
+        dtype = np.result_type(param)
+        fix_mean = (1 - self.beta1 ** count).astype(dtype)
+        fix_square = (1 - self.beta2 ** count).astype(dtype)
+        move = (mean / fix_mean) / (np.sqrt(square / fix_square) + self.eps)
+        return param - self.rate(param) * move, {"mean": mean, "square": square}
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
+
+    def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+                 weight_decay: float = 1e-2) -> None:
+        super().__init__(lr, beta1, beta2, eps, weight_decay)
+
+    def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        return self._moved(grad, slots, param - self.rate(param) * self.weight_decay * param, count)
+
+
+class RMSProp(Optimizer):
+    """Divides by the root of the decaying mean of squared gradients (Hinton, 2012)."""
+
+    slots = ("square",)
+
+    def __init__(self, lr: Any = 1e-2, decay: float = 0.99, eps: float = 1e-8) -> None:
+        super().__init__(lr)
+        self.decay, self.eps = decay, eps
+
+    def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        square = _decay(self.decay, slots["square"], grad * grad)
+        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}
+
+
+class Adagrad(Optimizer):
+    """Divides by the root of the sum of squared gradients (Duchi et al., 2011)."""
+
+    slots = ("square",)
+
+    def __init__(self, lr: Any = 1e-2, eps: float = 1e-10) -> None:
+        super().__init__(lr)
+        self.eps = eps
+
+    def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        square = slots["square"] + grad * grad
+        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}

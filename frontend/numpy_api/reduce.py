@@ -1,0 +1,263 @@
+"""NumPy's reductions, and functions made of them.
+
+Sums of bools and of integers narrower than 64 bits are taken in 64 bits, as in NumPy; means of
+integers in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.dims import larger
+from ...ir.index import Dim, product
+from ..tracing.operand import (
+    as_int,
+    axes_of,
+    axis_of,
+    broadcast,
+    cast,
+    common_shape,
+    reshape,
+    shape_of,
+    strong,
+    to_tracer,
+)
+from ..tracing.scope import current
+from ..tracing.tracer import Tracer
+from .elementwise import fresh
+from .index import as_number
+from .shape import band, moveaxis, ravel
+
+_BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a ufunc's reduction. NumPy lets one axis be named where there is none."""
+    return () if rank == 0 and not isinstance(axis, (tuple, list)) and axis is not None and (
+        as_int(axis, "axis") in (0, -1)) else axes_of(axis, rank)
+
+
+def _reduced(
+    op: str, x: Tracer, axis: Any, keepdims: Any, initial: Any = None, where: Any = True
+) -> Any:
+    """One reduction node, and the axes back as 1 if they are to be kept. ``initial`` counts as one
+    element more, and only elements count where the mask holds."""
+    axes = _axes(axis, x.ndim)
+    merge = _MERGES.get(op)
+    if op in _NEUTRAL:
+        x = _chosen(x, where, _NEUTRAL[op])
+    elif where is not True and initial is None:
+        raise error("W102", f"the {op} of no elements has no value, and where= may choose none",
+                    types=[x.type], hint="give initial=, which counts as one element more")
+    if initial is not None:
+        initial = cast(to_tracer(initial), x.dtype)
+        x = x if op in _NEUTRAL else _chosen(x, where, initial)
+    nothing = any(x.type.shape[at] == 0 for at in axes)
+    kept = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
+    result: Any
+    if op in ("max", "min") and nothing:
+        if initial is None:
+            raise error("W102", f"the {op} of no elements has no value", types=[x.type],
+                        hint="give initial=, which counts as one element more")
+        result = fresh(broadcast(initial, kept))
+    else:
+        result = current().emit(op, x, axes=axes) if axes else fresh(x)
+        if initial is not None and merge is not None:
+            result = merge(initial, result)
+    return reshape(result, _kept(x, axes)) if keepdims else result
+
+
+_NEUTRAL: Mapping[str, Any] = MappingProxyType({"sum": 0, "any": False, "all": True})
+_MERGES: Mapping[str, np.ufunc] = MappingProxyType({
+    "sum": np.add, "max": np.maximum, "min": np.minimum})
+
+
+def _chosen(x: Tracer, where: Any, other: Any) -> Any:
+    """x where the mask holds, else ``other``."""
+    return x if where is True else np.where(where, x, other)
+
+
+def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
+    return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
+
+
+def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
+         where: Any = True) -> Any:
+    x = strong(a)
+    wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind)
+    if dtype is None and wide is not None:
+        dtype = wide if x.dtype.itemsize < 8 else x.dtype
+    return _reduced("sum", x if dtype is None else cast(x, np.dtype(dtype)), axis, keepdims,
+                    initial, where)
+
+
+def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
+         *, where: Any = True) -> Any:
+    x, result = _floating(strong(a), dtype)
+    axes = axes_of(axis, x.ndim)
+    if where is True:
+        return cast(_reduced("mean", x, axes, keepdims), result)
+    total = sum_(x, axes, keepdims=keepdims, where=where)
+    return cast(total / _count(x, axes, keepdims, where), result)
+
+
+def _count(x: Tracer, axes: tuple[int, ...], keepdims: Any, where: Any) -> Any:
+    """How many elements a mask chooses, as numbers of x's dtype."""
+    chosen: Any = broadcast(to_tracer(where, _BOOL), common_shape((where, x)))
+    return cast(sum_(chosen, axes, keepdims=keepdims), x.dtype)
+
+
+def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
+    """The array as floats to average, and the dtype of the result; float16 in float32."""
+    own = x.dtype if x.dtype.kind not in "iub" else _F64
+    result = own if dtype is None else np.dtype(dtype)
+    return cast(x, _F32 if result == np.float16 else result), result
+
+
+def extreme(op: str) -> Callable[..., Any]:
+    def run(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
+            where: Any = True) -> Any:
+        return _reduced(op, strong(a), axis, keepdims, initial, where)
+
+    return run
+
+
+def truth(op: str) -> Callable[..., Any]:
+    def run(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+        return _reduced(op, cast(strong(a), _BOOL), axis, keepdims, where=where)
+
+    return run
+
+
+def place(op: str) -> Callable[..., Any]:
+    """argmax and argmin."""
+    def run(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
+        x = strong(a)
+        rank = x.ndim
+        if axis is None or (rank == 0 and not _axes(as_int(axis, "axis"), rank)):
+            x, axis = ravel(x), 0
+            kept: tuple[Dim, ...] = (1,) * rank
+        else:
+            axis = axis_of(axis, rank)
+            kept = _kept(x, (axis,))
+        if x.type.shape[axis] == 0:
+            raise error("W102", f"the {op} of no elements has no value", types=[x.type],
+                        hint="leave the empty axis out, or concatenate a value first")
+        result = current().emit(op, x, axis=axis)
+        return reshape(result, kept) if keepdims else result
+
+    return run
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
+    *, where: Any = True, mean: Any = None, correction: Any = None,
+) -> Any:
+    x, result = _floating(strong(a), dtype)
+    axes = axes_of(axis, x.ndim)
+    centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
+    difference: Any = x - centre
+    free = ddof if correction is None else correction
+    total: Any = sum_(difference * difference, axes, keepdims=keepdims, where=where)
+    count = product(x.type.shape[at] for at in axes)
+    divisor: Any
+    if where is not True:
+        divisor = np.maximum(_count(x, axes, keepdims, where) - free, 0)
+    elif isinstance(free, int):
+        divisor = as_number(larger(count - free, 0))
+    else:
+        divisor = np.maximum(as_number(count) - free, 0)
+    return cast(total / divisor, result)
+
+
+def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
+        *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
+    return _root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
+                     correction=correction))
+
+
+def _root(squares: Any) -> Any:
+    """The root of a sum of squares, whose gradient is 0 where all of them are.
+
+    The chain rule would have inf * 0 there; 0 is the subgradient of least norm.
+    """
+    none = squares == 0
+    return np.where(none, squares, np.sqrt(np.where(none, 1, squares)))
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    keepdims: bool = False,
+) -> Any:
+    x: Any = strong(a)
+    if weights is None:
+        result = mean_(x, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        count = product(x.type.shape[at] for at in axes_of(axis, x.ndim))
+        return result, np.full_like(result, as_number(count))
+    w: Any = strong(weights)
+    if w.type.shape != x.type.shape:
+        if axis is None or isinstance(axis, (tuple, list)) or w.ndim != 1:
+            raise error("W102", "weights must have the shape of the array, or be one per element "
+                                "of an axis", types=[x.type, w.type])
+        w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
+                             for at, dim in enumerate(x.type.shape)))
+    scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
+    result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
+    return (result, scale) if returned else result
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return sum_(cast(strong(a), _BOOL), axis, keepdims=keepdims)
+
+
+def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    x = strong(a)
+    largest: Any = _reduced("max", x, axis, keepdims)
+    return largest - _reduced("min", x, axis, keepdims)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    a: Any = strong(x)
+    if a.dtype.kind != "f":
+        a = cast(a, _F64)
+    count = len(axes_of(axis, a.ndim))
+    if ord is None or (ord == "fro" and count == 2) or (ord == 2 and count == 1):
+        return _root(sum_(a * a, axis, keepdims=keepdims))
+    if count == 1 and ord in (1, np.inf, -np.inf):
+        if ord == 1:
+            return sum_(abs(a), axis, keepdims=keepdims)
+        return _reduced("max" if ord > 0 else "min", abs(a), axis, keepdims)
+    raise error("W113", f"np.linalg.norm with ord={ord!r} is not supported", types=[a.type],
+                hint="the norms of vectors with ord 1, 2 and inf, and the Frobenius norm, are")
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    x = moveaxis(a, (axis1, axis2), (-2, -1))
+    mask = band(x.type.shape[-2:], as_int(offset, "offset"), "eq")
+    return sum_(np.where(mask, x, 0), (-2, -1), dtype)
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    if shape_of(a1) != shape_of(a2):
+        return False
+    x: Any = strong(a1)
+    same = x == a2
+    if equal_nan:
+        same = same | (np.isnan(x) & np.isnan(a2))
+    return np.all(same)
+
+
+TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
+    np.sum: sum_, np.mean: mean_, np.max: extreme("max"), np.amax: extreme("max"),
+    np.min: extreme("min"), np.amin: extreme("min"), np.any: truth("any"), np.all: truth("all"),
+    np.argmax: place("argmax"), np.argmin: place("argmin"), np.var: var, np.std: std,
+    np.average: average, np.count_nonzero: count_nonzero, np.ptp: ptp, np.linalg.norm: norm,
+    np.trace: trace, np.array_equal: array_equal,
+})

@@ -1,0 +1,1 @@
+"""Graphs that are built by hand, and sessions that run parts of them."""

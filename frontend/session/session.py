@@ -1,0 +1,223 @@
+"""weft.Session: run parts of a graph, as TensorFlow has it.
+
+Any value can be fed or fetched, by object or by name. Each set of (feeds, fetches) is one compiled
+program that holds just what these fetches need; it is made on first use and kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.graph import Builder, Node, Value
+from ...ir.graph import Graph as IRGraph
+from ...ir.ops.table import OPS
+from ...ir.types import TensorType
+from ...passes.prune import prune
+from ...runtime.program import Program, Source
+from .. import tree
+from ..compile.link import make_program
+from ..compile.pipeline import Options, Stages
+from ..tracing.boundary import boundary
+from ..tracing.collector import paused_collector
+from ..tracing.scope import active
+from ..tracing.source import user_loc
+from ..tracing.tracer import Tracer
+from ..tracing.variable import Variable
+from .graph import Element, Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
+
+    stages: Stages
+    program: Program
+    feeds: tuple[Value, ...]
+
+
+class Session:
+    """Runs parts of ``graph`` (default: the graph that is being built).
+
+    Sessions may be used from several threads; steps that write a variable take turns, and only
+    who needs a program that is being compiled waits for it.
+    """
+
+    def __init__(self, graph: Graph | None = None, *, threads: int | None = None,
+                 target: str | None = None, opt: int = 2) -> None:
+        found = graph if graph is not None else active()
+        if not isinstance(found, Graph):
+            raise error("W301", "a session needs a graph", locs=user_loc(),
+                        hint="g = weft.Graph(); weft.Session(g)")
+        self.graph = found
+        self._options = Options(opt, target, threads)
+        self._compiled: dict[Any, Compiled] = {}
+        self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the compiled programs; their code is unmapped when no call is running it."""
+        self._compiled = {}
+
+    @property
+    def launches(self) -> int:
+        """How many kernels have been launched through this object."""
+        return sum(made.program.launches for made in list(self._compiled.values()))
+
+    @boundary
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Values of ``fetches``: a nest of traced values, variables, operations and names.
+
+        The result has the nest's structure. An operation gives None. A variable gives the value
+        that it has when the step ends, with all that the step assigns. Feeds are converted to the
+        dtype of what they feed where that is safe. Raises W301 for an unknown name, W302 for a
+        placeholder that is needed and not fed, W303 for a value that does not fit.
+
+        >>> import weft
+        >>> g = weft.Graph()
+        >>> with g.as_default():
+        ...     x = weft.placeholder("f32", (2,), name="x")
+        ...     y = x * 2 + 1
+        >>> weft.Session(g).run("y:0", {x: [1, 2]})
+        array([3., 5.], dtype=float32)
+        """
+        feeds = dict(feed_dict or {})
+        values = [self._fed(key) for key in feeds]
+        return self._run(fetches, values, list(feeds.values()))
+
+    @boundary
+    def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
+        """``run`` for one set of fetches and feeds, as a function of the fed values in order."""
+        values = [self._fed(key) for key in feeds]
+        names = [value.name for value in values]
+
+        @boundary
+        def call(*arrays: Any) -> Any:
+            if len(arrays) != len(values):
+                raise error("W302", f"{len(values)} values are fed ({', '.join(names)}), got "
+                                    f"{len(arrays)}", locs=user_loc())
+            return self._run(fetches, values, list(arrays))
+
+        return call
+
+    @boundary
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
+        """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
+        elements, _ = self._fetched(fetches)
+        return self._compile(elements, [self._fed(key) for key in feeds]).stages
+
+    def _run(self, fetches: Any, feeds: list[Value], arrays: list[Any]) -> Any:
+        elements, structure = self._fetched(fetches)
+        made = self._compile(elements, feeds)
+        given = {value: _convert(value, array) for value, array in zip(feeds, arrays, strict=True)}
+        results = iter(made.program.run([given[value] for value in made.feeds]))
+        leaves = [None if isinstance(element, tuple) else next(results) for element in elements]
+        return tree.unflatten(structure, [leaf[()] if leaf is not None and leaf.ndim == 0 else leaf
+                                          for leaf in leaves])
+
+    def _fed(self, key: Any) -> Value:
+        element = self.graph.element(key)
+        if isinstance(element, Value):
+            return element
+        if isinstance(element, Variable):
+            raise error("W301", f"{element.name} is a variable and cannot be fed", locs=user_loc(),
+                        hint="assign to it, or feed what was read of it")
+        node = element[0]
+        if len(node.results) != 1:
+            raise error("W301", f"{node.name} is an operation and cannot be fed", locs=user_loc())
+        return node.results[0]
+
+    def _fetched(self, fetches: Any) -> tuple[list[Element], tree.TreeDef]:
+        leaves, structure = tree.flatten(fetches)
+        elements: list[Element] = []
+        for leaf in leaves:
+            element = self.graph.element(leaf)
+            if isinstance(leaf, str) and isinstance(element, tuple) and len(element) == 1:
+                # A node by its bare name is its value, if it has just one.
+                results = element[0].results
+                element = results[0] if len(results) == 1 else element
+            elements.append(element)
+        return elements, structure
+
+    def _compile(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+        # With the number of feeds, since one that is given twice is an error.
+        key = tuple(map(_identity, elements)), frozenset(map(id, feeds)), len(feeds)
+        made = self._compiled.get(key)
+        if made is not None:
+            return made
+        with self._making.setdefault(key, threading.RLock()):
+            made = self._compiled.get(key)
+            if made is None:
+                made = self._compiled[key] = self._make(elements, feeds)
+        self._making.pop(key, None)
+        return made
+
+    def _make(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+        with self.graph.lock:  # it may be growing
+            captures = {capture.param: capture.array for capture in self.graph.captures}
+            fetches: list[Value | Node] = []
+            for element in elements:
+                if not isinstance(element, Variable):
+                    fetches += [element] if isinstance(element, Value) else list(element)
+            hidden = [param for param in captures if param not in feeds]
+            pruned = prune(self.graph.graph, feeds, fetches, implicit=hidden)
+            self._read_last(pruned.graph, elements)
+            variables = dict(self.graph.variables)
+        sources: list[Source] = list(range(len(feeds)))
+        sources += [captures[param] for param in self.graph.graph.params
+                    if param in hidden and param in pruned.values]
+        stages = Stages(pruned.graph, self._options)
+        with paused_collector():
+            program = make_program(stages, sources, variables)
+        return Compiled(stages, program, tuple(feeds))
+
+    def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:
+        """Put the reads of fetched variables at the end of a pruned graph, and so not into the
+        user's: what was built last, and what it waits for, does not matter to them."""
+        builder = Builder(graph, OPS, share=False, fold=False)
+        others = iter(graph.results)
+        results = []
+        for element in elements:
+            if isinstance(element, Variable):
+                attrs = self.graph.resource(element)
+                graph.variables[attrs["var"]] = attrs["type"]
+                node = builder.emit(OPS["read_var"], (), attrs, name=f"{attrs['var']}/read")
+                results.append(node.results[0])
+            elif isinstance(element, Value):
+                results.append(next(others))
+        graph.results = results
+
+
+def _identity(element: Element) -> Any:
+    """What tells elements apart; all of it lives as long as a program of theirs."""
+    if isinstance(element, tuple):
+        return tuple(map(id, element))
+    return id(element.cell) if isinstance(element, Variable) else id(element)
+
+
+def _convert(value: Value, given: Any) -> Any:
+    """A fed value in the dtype of what it feeds; raises W303 where that would lose values."""
+    if isinstance(given, Tracer):
+        raise error("W303", f"{value.name} is fed with a traced value", locs=user_loc(),
+                    hint="feed arrays and numbers")
+    wanted: TensorType = value.type
+    array, dtype = np.asarray(given), wanted.dtype.numpy
+    if array.dtype == dtype:
+        return array
+    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if integers or not array.size or np.can_cast(array.dtype, dtype, "same_kind"):
+        converted = array.astype(dtype)
+        if not integers or (converted == array).all():
+            return converted
+    raise error("W303", f"{value.name} is {wanted}, got {array.dtype}{list(array.shape)}",
+                locs=user_loc(), hint=f"convert it: x.astype(np.{dtype})")

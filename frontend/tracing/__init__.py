@@ -1,0 +1,1 @@
+"""Running a Python function on tracers, which record a graph."""

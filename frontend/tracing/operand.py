@@ -1,0 +1,376 @@
+"""From whatever a user combines with a traced value to a tracer, with NumPy 2's promotion.
+
+Python numbers (and tracers that stand for them) are *weak*: they take the dtype of the arrays they
+meet. NumPy itself decides, through ``np.result_type`` and ``ufunc.resolve_dtypes``, both of which
+know weak numbers; so the rules here cannot differ from NumPy's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import Error, error
+from ...ir.dims import differ, nonnegative, smaller
+from ...ir.index import Dim, Expr, divide, product
+from ...ir.types import I64, DType, TensorType, as_dtype
+from .scope import current
+from .source import user_loc
+from .tracer import SymbolicDim, Tracer, wrap_dim
+from .variable import Variable
+
+Kind = np.dtype[Any] | type  # a dtype, or int, float, complex for a weak number
+
+_BOOL = np.dtype(bool)
+_SAMPLES: tuple[tuple[type, Any], ...] = ((int, 0), (float, 0.0), (complex, 0j))
+
+
+def kind_of(x: Any) -> Kind:
+    """The dtype of an operand, or ``int`` or ``float`` where it promotes as a Python number."""
+    if isinstance(x, Tracer):
+        dtype = x.dtype
+        if not x.weak or dtype.kind == "b":
+            return dtype
+        return int if dtype.kind == "i" else float
+    if isinstance(x, (np.generic, np.ndarray, Variable)):
+        if x.dtype.kind in "OSUmMc":
+            raise error("W112", f"an operand of dtype {x.dtype} cannot be traced",
+                        hint="convert it to a real number dtype first")
+        return x.dtype
+    if isinstance(x, bool):
+        return _BOOL
+    for kind, _ in _SAMPLES:
+        if isinstance(x, kind):
+            return kind
+    return to_tracer(x).dtype
+
+
+def is_weak(x: Any) -> bool:
+    """True for Python numbers and for tracers that stand for one."""
+    if isinstance(x, Tracer):
+        return x.weak
+    return isinstance(x, (bool, int, float)) and not isinstance(x, np.generic)
+
+
+def result_dtype(*operands: Any) -> np.dtype[Any]:
+    """``np.result_type`` of operands, weak numbers included."""
+    samples = dict(_SAMPLES)
+    kinds = [kind_of(x) for x in operands]
+    return np.result_type(*(samples[kind] if isinstance(kind, type) else kind for kind in kinds))
+
+
+def array_dtype(*operands: Any) -> np.dtype[Any]:
+    """The common dtype where NumPy makes arrays of its operands first, so that none is weak."""
+    return np.result_type(*(np.dtype(kind_of(x)) for x in operands))
+
+
+def shape_of(x: Any) -> tuple[Dim, ...]:
+    """The shape of an operand, with plain index expressions for symbolic dims."""
+    if isinstance(x, SymbolicDim) or is_number(x):
+        return ()
+    if isinstance(x, Tracer):
+        return x.type.shape
+    if isinstance(x, (np.ndarray, Variable)):
+        return x.shape
+    return to_tracer(x).type.shape
+
+
+def is_number(x: Any) -> bool:
+    """True for Python and NumPy scalars, which become constants of the graph."""
+    return isinstance(x, (bool, int, float, np.generic))
+
+
+def fits_int64(x: int) -> bool:
+    """True for a Python integer that an i64, which stands for traced ones, can hold."""
+    return -(1 << 63) <= x < 1 << 63
+
+
+def type_of(x: Any) -> TensorType:
+    """The type an operand is shown with in errors."""
+    return TensorType(as_dtype(result_dtype(x)), shape_of(x))
+
+
+def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
+    """Any operand as a tracer of the current trace, converted to ``dtype`` if one is given.
+
+    Raises DTypeError (W112) for what is neither number, array, variable nor a list of them.
+    """
+    ctx = current()
+    if isinstance(x, Tracer):
+        tracer = x
+    elif isinstance(x, Variable):
+        tracer = ctx.read(x)
+    elif isinstance(x, np.ndarray):
+        tracer = ctx.capture(x)
+    elif is_number(x):
+        return constant(x, dtype)
+    elif isinstance(x, Expr):
+        tracer = wrap_dim(ctx, x)
+    elif isinstance(x, (list, tuple)):
+        tracer = _sequence(x)
+    else:
+        raise error("W112", f"{type(x).__name__} is no operand of a traced computation",
+                    hint="pass NumPy arrays or numbers")
+    return tracer if dtype is None else cast(tracer, dtype)
+
+
+def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] = ()) -> Tracer:
+    """A Python or NumPy number as a constant; a weak one if it is Python's and has no dtype.
+
+    Raises RangeError (W131) for a Python integer that the dtype cannot hold.
+    """
+    weak = dtype is None and is_weak(x)
+    try:
+        array = np.asarray(x, dtype)
+        found = as_dtype(array.dtype)
+    except OverflowError:
+        raise too_large(x, dtype) from None
+    except TypeError:
+        raise error("W112", f"{x!r} cannot be traced") from None
+    made = current().full(array.item(), found, shape)
+    made.weak = weak
+    return made
+
+
+def too_large(number: Any, dtype: Any) -> Error:
+    """The error of a Python integer that a dtype cannot hold."""
+    return error("W131", f"Python integer {number} out of bounds for {dtype}",
+                 hint="use a number that fits, or give the array a wider dtype: "
+                      "x.astype(np.int64)")
+
+
+def stored(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A number as NumPy stores it into an array of that dtype, where integers wrap around.
+
+    Raises RangeError (W131) for a Python integer beyond all of NumPy's.
+    """
+    try:
+        return np.asarray(number).astype(dtype)
+    except OverflowError:
+        raise too_large(number, dtype) from None
+
+
+def _sequence(items: Sequence[Any]) -> Tracer:
+    """A list as an array, which may hold tracers."""
+    if not contains_tracer(items):
+        return current().capture(np.asarray(items))
+    parts = [to_tracer(item) for item in items]
+    dtype = array_dtype(*parts)
+    shape = broadcast_shape(*(part.type.shape for part in parts))
+    if any(part.type.shape != shape for part in parts):
+        raise error("W102", "the items of a list have different shapes",
+                    types=[part.type for part in parts])
+    rows = [reshape(cast(part, dtype), (1, *shape)) for part in parts]
+    return current().emit("concatenate", *rows, axis=0)
+
+
+def contains_tracer(x: Any) -> bool:
+    """True if a nest of lists and tuples holds a traced value or a variable."""
+    if isinstance(x, (list, tuple)):
+        return any(contains_tracer(item) for item in x)
+    return isinstance(x, (Tracer, Variable))
+
+
+def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
+    """x with that dtype, and no longer weak.
+
+    A traced Python integer does not wrap around: where it does not fit, the step fails (W131).
+    """
+    wanted = dtype if isinstance(dtype, DType) else as_dtype(dtype)
+    if x.type.dtype == wanted:
+        return Tracer(current(), current().value_of(x)) if x.weak else x
+    narrows = x.weak and x.type.dtype == I64 and wanted.is_int
+    return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
+
+
+def strong(x: Any) -> Tracer:
+    """An operand as a tracer that promotes as an array."""
+    tracer = to_tracer(x)
+    return cast(tracer, tracer.dtype)
+
+
+def reshape(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x itself if it has that shape already."""
+    return x if x.type.shape == shape else current().emit("reshape", x, shape=shape)
+
+
+def required(
+    x: Tracer, shape: tuple[Dim, ...], *, least: tuple[Dim, ...] = (), code: str = "W105",
+    message: str = "",
+) -> Tracer:
+    """x, which a step can only have if its shape is that one and no dim of ``least`` negative."""
+    return current().emit("require", x, shape=shape, least=least, code=code, message=message)
+
+
+def matched(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x with that shape, to which its own may be equal; each step checks that it is (W105)."""
+    return x if x.type.shape == shape else required(x, shape)
+
+
+def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The common shape of operands. Raises ShapeError (W101).
+
+    A dim that is 1, or a symbolic one that is never more (``x.shape[0]`` of ``x[:1]``), is
+    repeated. Any other symbolic dim is taken to be equal to the dims that it meets, and the size
+    known is the result's; ``broadcast`` then has the step check it.
+    """
+    rank = max(map(len, shapes), default=0)
+    result: list[Dim] = []
+    for axis in range(rank):
+        dims = dict.fromkeys(shape[axis - rank + len(shape)] for shape in shapes
+                             if axis - rank + len(shape) >= 0)
+        dims.pop(1, None)
+        wide = [dim for dim in dims if not _repeats(dim)] if len(dims) > 1 else list(dims)
+        for dim in wide[1:]:
+            if differ(wide[0], dim):
+                raise error("W101", f"dims {wide[0]} and {dim} differ: operands do not broadcast",
+                            hint="make the dims equal or 1: reshape, transpose or index with None")
+        known = [dim for dim in wide if isinstance(dim, int)]
+        start: Dim = 1
+        result.append((known or wide or [reduce(smaller, dims, start)])[0])
+    return tuple(result)
+
+
+def _repeats(dim: Dim) -> bool:
+    """True for a symbolic dim that is 0 or 1."""
+    return isinstance(dim, Expr) and nonnegative(1 - dim)
+
+
+def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
+    """``broadcast_shape`` of operands, whose types an error shows."""
+    items = list(operands)
+    shapes = [shape_of(x) for x in items]
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0] if shapes else ()
+    try:
+        return broadcast_shape(*shapes)
+    except ValueError as problem:
+        raise error("W101", problem.message,  # type: ignore[attr-defined]
+                    types=[type_of(x) for x in items],
+                    hint=problem.hint) from None  # type: ignore[attr-defined]
+
+
+def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x repeated to ``shape``, to which it is known to broadcast."""
+    if x.type.shape == shape:
+        return x
+    x = _with_ones(x, shape)
+    own = x.type.shape
+    offset = len(shape) - len(own)
+    kept = [axis for axis, dim in enumerate(own)
+            if dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset]))]
+    if any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
+        raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})",
+                    hint="a dim must be 1 or stay as it is: reshape, or index with None")
+    x = reshape(x, tuple(own[axis] for axis in kept))
+    x = matched(x, tuple(shape[axis + offset] for axis in kept))
+    if x.type.shape == shape:
+        return x
+    return current().emit("broadcast", x, shape=shape, axes=tuple(a + offset for a in kept))
+
+
+def _with_ones(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
+    """x with a 1 for each dim that is 0 or 1 and has to be repeated.
+
+    Where it is 0, so is the dim of the result: it follows, or each step checks it (W105); what
+    stands for the element that is not there is read by nobody.
+    """
+    own = x.type.shape
+    high: list[Dim] = [0] * len(own)
+    for axis, dim in enumerate(own):
+        wanted = shape[axis + len(shape) - len(own)]
+        if dim != wanted and _repeats(dim):
+            high[axis] = 1 - dim
+            if not nonnegative(-wanted, (-dim,)):
+                x = required(x, own, least=((dim - 1) * wanted,),
+                             message=f"dims {dim} and {wanted} do not broadcast")
+    if not any(high):
+        return x
+    zeros = (0,) * len(own)
+    return current().emit("pad", x, low=zeros, high=tuple(high), interior=zeros,
+                          value=x.dtype.type(0).item())
+
+
+def spread(x: Any, dtype: np.dtype[Any], shape: tuple[Dim, ...]) -> Tracer:
+    """An operand with that dtype and shape."""
+    if is_number(x):
+        return constant(x, dtype, shape)
+    return broadcast(to_tracer(x, dtype), shape)
+
+
+def spread_all(*operands: Any) -> list[Tracer]:
+    """Operands with their common dtype and shape."""
+    dtype, shape = result_dtype(*operands), common_shape(operands)
+    return [spread(x, dtype, shape) for x in operands]
+
+
+def as_dim(x: Any) -> Dim:
+    """A size the user gave: an int or a symbolic dim. Raises TracerError (W201) otherwise."""
+    if isinstance(x, SymbolicDim):
+        return x.expr
+    if isinstance(x, Expr):
+        return x
+    return as_int(x, "size")
+
+
+def as_int(x: Any, what: str) -> int:
+    """An integer the user gave: a Python or NumPy one, or an array of one without dims. Raises
+    DTypeError (W112) for others, bools among them, and TracerError (W201) for a traced one."""
+    try:
+        if not isinstance(x, (bool, np.bool_)):
+            return operator.index(x)
+    except TypeError:
+        if isinstance(x, Tracer):
+            raise
+    article = "an" if what[0] in "aeiou" else "a"
+    raise error("W112", f"{x!r} is not {article} {what}", locs=user_loc(), hint="give an integer")
+
+
+def as_shape(shape: Any) -> tuple[Dim, ...]:
+    """A shape the user gave: one size or a sequence of them."""
+    many = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim)
+    found = tuple(map(as_dim, shape)) if many else (as_dim(shape),)
+    for dim in found:
+        if isinstance(dim, int) and dim < -1:
+            raise error("W103", f"the size {dim} is negative")
+    return found
+
+
+def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
+    """The shape with its -1, if any, computed from the number of elements."""
+    unknown = [at for at, dim in enumerate(shape) if dim == -1]
+    if not unknown:
+        return shape
+    known = product(dim for dim in shape if dim != -1)
+    text = ", ".join(map(str, shape))
+    if len(unknown) > 1 or known == 0:
+        raise error("W103", f"cannot tell the -1 of ({text})")
+    quotient, remainder = divide(size, known)
+    if remainder != 0:
+        raise error("W103", f"cannot reshape {size} elements to ({text})",
+                    hint=f"{size} is not a multiple of {known}")
+    return (*shape[:unknown[0]], quotient, *shape[unknown[0] + 1:])
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis counted from the front. Raises OutOfRangeError (W121), DTypeError (W112)."""
+    number = as_int(axis, "axis")
+    if not -rank <= number < rank:
+        raise error("W121", f"axis {number} is out of range for an array of {rank} dims",
+                    hint=f"axes run from {-rank} to {rank - 1}" if rank else "it is a scalar")
+    return number % rank
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes that ``axis=`` means: all of them for None."""
+    if axis is None:
+        return tuple(range(rank))
+    found = tuple(axis_of(a, rank) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(found)) != len(found):
+        raise error("W121", f"axis {axis} names an axis twice",
+                    hint="negative axes count from the end")
+    return found

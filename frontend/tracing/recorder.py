@@ -1,0 +1,496 @@
+"""TraceContext: one graph while it is being built, and everything that belongs to it.
+
+It finds the user's line and names for new nodes, turns closed-over arrays into hidden parameters
+(captured by identity: their contents are read at each call, never baked in), and reads and writes
+variables. One application of a NumPy function is one ``apply``: all nodes it makes share a line.
+
+A context lives as long as its trace; that of a ``weft.Graph`` lives on and its graph grows. The
+context of a region (a loop body) has a parent, whose tracers become parameters of the region.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+from weakref import ref
+
+import numpy as np
+
+from ...ir.diagnose import Error, error
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.index import Dim
+from ...ir.ops.table import OPS
+from ...ir.types import Device, DType, Loc, TensorType, as_dtype
+from .scope import ACTIVE, SCOPE, Scope
+from .source import SourceMap, name_of, user_loc
+from .tracer import Operation, Tracer
+from .views import Writes, track
+
+Array = np.ndarray[Any, Any]
+
+
+class Api(Protocol):
+    """What the operations of a tracer mean; ``numpy_api.table.NumpyApi`` in fact."""
+
+    def stem(self, ufunc: np.ufunc) -> str: ...
+    def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...
+    def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
+              options: dict[str, Any]) -> Any: ...
+    def function(self, function: Callable[..., Any], args: tuple[Any, ...],
+                 options: dict[str, Any]) -> Any: ...
+    def getitem(self, x: Tracer, index: Any) -> Tracer: ...
+    def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer: ...
+    def astype(self, x: Any, dtype: Any) -> Tracer: ...
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation: ...
+
+
+class Resource(Protocol):
+    """A variable, as far as a trace is concerned."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> TensorType: ...
+
+
+class Capture(NamedTuple):
+    """A closed-over array and the parameter that stands for it."""
+
+    param: Value
+    array: Array
+
+
+@dataclass
+class _Held:
+    """A captured array, with what tells whether it was changed while tracing."""
+
+    capture: Capture
+    tracer: Tracer
+    checksum: int
+    locs: tuple[Loc, ...]
+
+
+class TraceContext:
+    """The state of one trace; see the module docstring."""
+
+    def __init__(self, name: str, api: Api, parent: TraceContext | None = None) -> None:
+        self.graph = Graph(name)
+        self.builder = Builder(self.graph, OPS, share=False, fold=False)
+        self.api, self.parent = api, parent
+        self.alive = True
+        # The tracers of a trace that has an end, which none should outlive; see ``lost``.
+        self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
+        self.writes: Writes = Writes() if parent is None else parent.writes
+        self.refused: Error | None = None  # the last use of a tracer as a number
+        self.variables: dict[str, Any] = {}
+        self.groups: dict[str, Operation] = {}
+        self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
+        self.source: SourceMap = SourceMap() if parent is None else parent.source
+        self._held: dict[int, _Held] = {}
+        self._inherited: dict[int, Tracer] = {}
+        self._var_names: dict[int, str] = {}
+        self._reads: dict[str, Tracer] = {}
+        self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
+        self._busy = False
+
+    # -- activation -----------------------------------------------------------------------------
+
+    @contextmanager
+    def activate(self) -> Iterator[TraceContext]:
+        """Record what the body does, in a fresh name scope; what new nodes of this very graph are
+        to wait for stays."""
+        outer = SCOPE.get()
+        trace = ACTIVE.set(self)
+        scope = SCOPE.set(Scope(device=outer.device, after=tuple(
+            [(ctx, node) for ctx, node in outer.after if ctx is self])))
+        try:
+            yield self
+        finally:
+            SCOPE.reset(scope)
+            ACTIVE.reset(trace)
+
+    def finish(self) -> None:
+        """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a
+        captured array was changed while tracing, since the program would see only its last state.
+        """
+        self.alive = False
+        for held in self._held.values():
+            if _checksum(held.capture.array) != held.checksum:
+                raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
+                                    "changed while tracing, after it was used", locs=held.locs,
+                            types=[held.capture.param.type],
+                            hint="fill the array before it is used, or use a copy")
+
+    def forget(self) -> None:
+        """Let go of all tracers: who holds one now is not part of the trace."""
+        self.refused = None
+        self._inherited.clear()
+        self._reads.clear()
+        self._held.clear()
+        self.closure.clear()
+
+    def descends_from(self, other: TraceContext) -> bool:
+        """True if ``other`` is this trace or one around it."""
+        here: TraceContext | None = self
+        while here is not None:
+            if here is other:
+                return True
+            here = here.parent
+        return False
+
+    # -- operations -----------------------------------------------------------------------------
+
+    def apply(
+        self, function: Callable[..., Any], args: tuple[Any, ...],
+        options: Mapping[str, Any] | None = None, *, stem: str = "",
+    ) -> Any:
+        """Run one operation the user wrote. The node of its result is named after the variable it
+        is assigned to, else ``stem``, else its op. Errors get the user's line.
+        """
+        with self.lock:
+            if self._busy:
+                return function(*args, **(options or {}))
+            builder, scope = self.builder, SCOPE.get()
+            place = self.source.here()
+            builder.locs = (place.loc,) if place is not None else ()
+            builder.prefix, builder.device = scope.prefix, scope.device
+            builder.after = self._own_nodes(scope.after, builder.locs) if scope.after else ()
+            first = len(self.graph.nodes)
+            token = ACTIVE.set(self)
+            self._busy = True
+            try:
+                result = function(*args, **(options or {}))
+            except Error as problem:
+                if problem.locs:
+                    raise
+                raise error(problem.code, problem.message, locs=builder.locs, types=problem.types,
+                            hint=problem.hint) from None
+            finally:
+                self._busy = False
+                ACTIVE.reset(token)
+            name = (place.name if place is not None else "") or stem
+            if name:
+                self._name(result, name, first)
+            return result
+
+    def _own_nodes(
+        self, found: Iterable[tuple[TraceContext, Node]], locs: tuple[Loc, ...]
+    ) -> tuple[Node, ...]:
+        """The nodes, which must be of this graph: others do not run when it runs. Raises
+        TracerError (W204)."""
+        nodes = dict.fromkeys(found)
+        for ctx, node in nodes:
+            if ctx is not self:
+                raise error("W204", f"{node.name} belongs to graph '{ctx.graph.name}', not to "
+                                    f"'{self.graph.name}'", locs=locs,
+                            hint="group and wait for operations of one graph; run the others in "
+                                 "a step before")
+        return tuple(node for _, node in nodes)
+
+    def group(self, operations: Iterable[Any], name: str) -> Operation:
+        """One operation for several of this graph, to be found by its name."""
+        with self.lock:
+            found = [pair for item in operations for pair in nodes_of(item)]
+            nodes = self._own_nodes(found, user_loc())
+            label = self.graph.unique_name(SCOPE.get().prefix + name)
+            self.groups[label] = Operation(nodes, label, self)
+            return self.groups[label]
+
+    def scoped(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any],
+        name: str,
+    ) -> Any:
+        """Run a part of the operation that is recorded: its result is called ``name``, the nodes
+        on the way ``name/add`` and so on."""
+        builder, first = self.builder, len(self.graph.nodes)
+        outer = builder.prefix
+        builder.prefix = f"{outer}{name}/"
+        try:
+            result = function(*args, **options)
+        finally:
+            builder.prefix = outer
+        self._name(result, name, first)
+        return result
+
+    def _name(self, result: Any, name: str, first: int) -> None:
+        """Name the nodes of one result or several, if they are as new as node number ``first``."""
+        for tracer in result if isinstance(result, tuple) else (result,):
+            node = tracer.value.node if isinstance(tracer, Tracer) else None
+            wanted = self.builder.prefix + name
+            if node is not None and not _is_numbered(node.name, wanted) and any(
+                    node is other for other in reversed(self.graph.nodes[first:])):
+                self.graph.rename(node, wanted)
+
+    def emit(self, op: str, *operands: Tracer, **attrs: Any) -> Tracer:
+        """Append a node; its (first) result as a tracer."""
+        row = OPS[op]
+        inputs = [self.value_of(operand) for operand in operands]
+        result = (row.expand(self.builder, *inputs, **attrs) if row.expand is not None
+                  else self.builder.emit(row, inputs, attrs).results[0])
+        return track(self, Tracer(self, result), row, operands, attrs)
+
+    def tracer(self, value: Value) -> Tracer:
+        """A tracer of a value of this graph."""
+        return Tracer(self, value)
+
+    def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
+             shape: tuple[Dim, ...] = ()) -> Tracer:
+        """A constant."""
+        made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        made.ordered = made.dense = True
+        return made
+
+    def dim(self, dim: Dim) -> Value:
+        """The size of a dim as an i64 scalar of this graph."""
+        return self.builder.emit(OPS["dim"], (), {"size": dim}).results[0]
+
+    def value_of(self, tracer: Tracer) -> Value:
+        """The value of a tracer in this graph; that of an outer trace becomes a parameter."""
+        value = tracer.operand()
+        if tracer._ctx is self:
+            return value
+        if not tracer.ctx.alive or not self.descends_from(tracer.ctx):
+            tracer.context()  # raises W202 or W204
+            raise error("W204", f"{tracer.name} belongs to graph '{tracer.ctx.graph.name}', not "
+                                f"to '{self.graph.name}'", hint="use values of one graph together")
+        return self._inherit(tracer).value
+
+    def _inherit(self, tracer: Tracer) -> Tracer:
+        known = self._inherited.get(id(tracer.value))
+        if known is None:
+            assert self.parent is not None
+            outer = tracer
+            if tracer.ctx is not self.parent:
+                outer = self.parent._inherit(tracer)
+            stem = tracer.value.name.removesuffix(":0").replace(":", "_")
+            param = self.graph.add_param(tracer.type, stem)
+            known = Tracer(self, param, weak=tracer.weak)
+            self._inherited[id(tracer.value)] = known
+            self.closure.append((param, outer))
+        return known
+
+    # -- arrays and variables from outside ------------------------------------------------------
+
+    @property
+    def captures(self) -> list[Capture]:
+        """The closed-over arrays, in the order of their parameters."""
+        return [held.capture for held in self._held.values()]
+
+    def capture(self, array: Array) -> Tracer:
+        """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
+        objects or strings."""
+        if self.parent is not None:
+            return self._inherit(self.parent.capture(array))
+        held = self._held.get(id(array))
+        if held is None:
+            try:
+                type_ = TensorType(as_dtype(array.dtype), array.shape)
+            except TypeError:
+                raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
+                            hint="convert it to a number dtype first") from None
+            param = self.graph.add_param(type_, name_of(array) or "captured")
+            held = _Held(Capture(param, array), Tracer(self, param, argument=True),
+                         _checksum(array), self.builder.locs)
+            self._held[id(array)] = held
+        return held.tracer
+
+    def captured(self, x: Any) -> Any:
+        """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
+        if not isinstance(x, np.ndarray) or x.__array_priority__ > 0:
+            return x
+        try:
+            as_dtype(x.dtype)
+        except TypeError:  # objects, texts, dates
+            return x
+        return self.apply(self.capture, (x,))
+
+    def resource(self, variable: Resource) -> dict[str, Any]:
+        """The attributes that name a variable in this graph; names are made unique here."""
+        name = self._var_names.get(id(variable))
+        if name is None:
+            name = self.graph.unique_name(variable.name)
+            self._var_names[id(variable)] = name
+            self.variables[name] = variable
+            self.graph.variables[name] = variable.type
+        return {"var": name, "type": variable.type}
+
+    def read(self, variable: Resource) -> Tracer:
+        """The value of a variable at this point of the program."""
+        attrs = self.resource(variable)
+        known = self._reads.get(attrs["var"])
+        if known is None:
+            name = f"{attrs['var']}/read"
+            node = self.builder.emit(OPS["read_var"], (), attrs, name=name)
+            known = Tracer(self, node.results[0], argument=True)
+            # With control dependencies a read may be later than others: it is not shared.
+            if not self.builder.after:
+                self._reads[attrs["var"]] = known
+        return known
+
+    def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
+        """Assign to (``assign_var``) or add to (``update_var``) a variable."""
+        attrs = self.resource(variable)
+        name = f"{attrs['var']}/{op.removesuffix('_var')}"
+        node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
+        self._reads.pop(attrs["var"], None)
+        return Operation((node,), node.name, self)
+
+    @contextmanager
+    def waiting(self, *operations: Operation) -> Iterator[None]:
+        """Let nodes made in the body run after these operations."""
+        saved = self.builder.after
+        self.builder.after = (*saved, *(node for op in operations for node in op.nodes))
+        try:
+            yield
+        finally:
+            self.builder.after = saved
+
+    @contextmanager
+    def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:
+        """Let reads of these variables give these tracers, until the variables are written."""
+        names = {self.resource(variable)["var"]: tracer
+                 for variable, tracer in substitutes.items()}
+        saved = {name: self._reads.get(name) for name in names}
+        self._reads.update(names)
+        try:
+            yield
+        finally:
+            for name, before in saved.items():
+                if self._reads.get(name) is names[name]:  # it was not written
+                    del self._reads[name]
+                    if before is not None:
+                        self._reads[name] = before
+
+
+def _is_numbered(name: str, stem: str) -> bool:
+    """True for the stem, and for it with a number that makes it unique."""
+    return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
+
+
+def _checksum(array: Array) -> int:
+    """A fingerprint of the contents; of evenly spaced samples where the array is large."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+    stride = max(1, flat.nbytes >> 26)
+    return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
+
+
+@contextmanager
+def name_scope(name: str) -> Iterator[None]:
+    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
+    scope = SCOPE.get()
+    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+@contextmanager
+def device(spec: str | Device | None) -> Iterator[None]:
+    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
+
+    Raises Error (W401) for text that is no device.
+    """
+    try:
+        wanted = Device.parse(spec) if isinstance(spec, str) else spec
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
+    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+@contextmanager
+def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
+    """Let nodes made in the body run after these operations or values; None drops outer ones.
+
+    Raises TracerError (W204) where a node would wait for one of another graph.
+    """
+    scope = SCOPE.get()
+    after = dict.fromkeys(scope.after if operations is not None else ())
+    for item in operations or ():
+        after.update(dict.fromkeys(nodes_of(item)))
+    ctx = ACTIVE.get()
+    if ctx is not None:
+        ctx._own_nodes(after, user_loc())
+    token = SCOPE.set(replace(scope, after=tuple(after)))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+def composite(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of several operations count as one in traced code: its nodes share the line
+    of the call, and its result is named after the variable it is assigned to, or the function;
+    so is the scope of the names of the other nodes."""
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = context_for((*args, *options.values()))
+        if ctx is None:
+            return function(*args, **options)
+
+        def operand(x: Any) -> Any:
+            # One integer without dims is an axis or a size.
+            return x if isinstance(x, np.ndarray) and x.ndim == 0 and (
+                x.dtype.kind in "iu") else ctx.captured(x)
+
+        def record(*args: Any, **options: Any) -> Any:
+            return function(*map(operand, args),
+                            **{name: operand(x) for name, x in options.items()})
+
+        return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
+
+    return call
+
+
+def context_for(operands: Iterable[Any]) -> TraceContext | None:
+    """The trace that an operation on these is recorded in: the active one, or the one that a
+    traced operand belongs to; None outside of any."""
+    ctx = ACTIVE.get()
+    if ctx is not None:
+        return ctx
+    tracer = next((x for x in operands if isinstance(x, Tracer)), None)
+    return None if tracer is None else tracer.context()
+
+
+def after(value: Any, operations: Sequence[Operation]) -> Any:
+    """The same traced value, had only when the operations have run: to fetch it is to run them."""
+    ctx = context_for((value,))
+    if ctx is None or not isinstance(value, Tracer):
+        return value
+
+    def record() -> Tracer:
+        with ctx.waiting(*operations):
+            return ctx.emit("identity", value)
+
+    return ctx.apply(record, ())
+
+
+def nodes_of(item: Any) -> list[tuple[TraceContext, Node]]:
+    """The nodes behind an operation or a tracer, with their graph."""
+    if isinstance(item, Operation):
+        return [(item.ctx, node) for node in item.nodes if item.ctx is not None]
+    if isinstance(item, Tracer):
+        node = item.operand().node
+        return [(item.ctx, node)] if node is not None else []
+    raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value",
+                locs=user_loc())
+
+
+def group(*operations: Any, name: str = "group") -> Operation:
+    """One operation that stands for several; fetching it, by itself or by name, runs them all.
+
+    Raises TracerError (W204) if they are of several graphs.
+    """
+    contexts = [ctx for item in operations for ctx, _ in nodes_of(item)]
+    ctx = ACTIVE.get() or next(iter(contexts), None)
+    return Operation((), name, None) if ctx is None else ctx.group(operations, name)

@@ -1,0 +1,490 @@
+"""Tracer: a value of a graph that behaves like a NumPy array, and records what is done with it.
+
+NumPy's functions reach it through ``__array_ufunc__`` and ``__array_function__``; its methods are
+the NumPy functions of their names; both end in the ``api`` of its trace. What Python needs at once
+(``if x``, ``int(x)``) cannot be had while tracing and says so.
+
+Values of a graph never change, but ``x += y`` and ``x[i] = v`` give the tracer another value, and
+what shares its memory in NumPy follows: see ``views``. Arguments are the caller's and keep theirs.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from ...ir.diagnose import Error, error
+from ...ir.graph import Node, Value
+from ...ir.index import Dim, Expr
+from ...ir.types import TensorType
+from ..numpy_api.at import At
+from . import views
+from .methods import ArrayMethods
+from .scope import ACTIVE
+from .source import assigns_item, user_loc
+
+if TYPE_CHECKING:
+    from .recorder import TraceContext
+
+
+class Operation:
+    """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
+
+    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: TraceContext | None) -> None:
+        self.nodes, self.name, self.ctx = nodes, name, ctx
+
+    def __repr__(self) -> str:
+        return f"Operation<{self.name}>"
+
+
+class Tracer(ArrayMethods):
+    """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
+
+    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
+                 "ordered", "seen", "taken", "version", "weak")
+
+    def __init__(
+        self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
+        argument: bool = False,
+    ) -> None:
+        self._ctx, self.weak, self.argument = ctx, weak, argument
+        self._value: Any = value
+        self.link: views.Link | None = None       # to the array that this one is a view of, if any,
+        self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
+        # How NumPy would lay it out: its axes surely in memory as they are counted, its elements
+        # surely one row-major block (None: as its link says).
+        self.ordered = False
+        self.dense: bool | None = None
+        self.changed: Tracer | None = None  # what in-place code made of the memory instead
+        self.version: object = None  # the last write to memory that is the array's own, and
+        self.seen: object = None     # the one that the value is of, as was clear after so many
+        self.asked = 0               # writes to any memory
+        if ctx.made is not None:
+            ctx.made.append(ref(self))
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Value:
+        """The value in the graph."""
+        value: Value = self._value
+        return value
+
+    @property
+    def ctx(self) -> TraceContext:
+        """The trace that this belongs to."""
+        return self._ctx
+
+    @property
+    def type(self) -> TensorType:
+        type_: TensorType = self._value.type
+        return type_
+
+    @property
+    def name(self) -> str:
+        """The name to feed or fetch it by: ``layer1/relu:0``."""
+        return self.value.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self._value.type.dtype.numpy
+        return dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Ints, and ``SymbolicDim`` for what is not known before the arguments are."""
+        shape = self.type.shape
+        if all(isinstance(dim, int) for dim in shape):
+            return shape
+        return tuple(wrap_dim(self._ctx, dim) for dim in shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self._value.type.shape)
+
+    @property
+    def size(self) -> Any:
+        return wrap_dim(self._ctx, self.type.size)
+
+    @property
+    def itemsize(self) -> int:
+        return self.type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size * self.itemsize
+
+    @property
+    def real(self) -> Tracer:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Tracer<{self.type} {self._value.name!r}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise self._no_number("a formatted number")
+        return repr(self)
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self.__copy__()
+
+    def __copy__(self) -> Tracer:
+        return self if self.ndim == 0 and self.link is None else self.copy()
+
+    # -- where operations go --------------------------------------------------------------------
+
+    def context(self) -> TraceContext:
+        """The trace that an operation on this tracer is recorded in.
+
+        Raises TracerError: W202 when its trace has ended, W204 when another one is active.
+        """
+        ctx = ACTIVE.get()
+        if not self._ctx.alive:
+            raise self._leaked()
+        if ctx is None or ctx is self._ctx:
+            return self._ctx
+        if ctx.descends_from(self._ctx):
+            return ctx
+        raise error("W204", f"{self.name} belongs to graph '{self._ctx.graph.name}', but "
+                            f"'{ctx.graph.name}' is being built", locs=user_loc(),
+                    hint="use values of one graph together, or compute and feed the value")
+
+    def _leaked(self) -> Error:
+        made = self._value.node.locs if self._value.node is not None else ()
+        return error("W202", f"{self.name} ({self.type}) is a traced value of "
+                             f"'{self._ctx.graph.name}', whose trace has ended",
+                     locs=(*user_loc(), *made[:1]),
+                     hint="return the value from the traced function instead of storing it")
+
+    def operand(self) -> Value:
+        """The value, to compute with. Raises TracerError (W203) when it is not certain what NumPy
+        would have here after in-place code."""
+        if self.changed is not None or (
+                self.link is not None and self.asked != self._ctx.writes.count):
+            views.refresh(self)
+        value: Value | None = self._value
+        return self.value if value is None else value
+
+    def renew(self, source: Tracer, version: object) -> None:
+        """Take the value that a write to the memory has left here."""
+        self._value, self.seen = source._value, version
+
+    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.operator, (ufunc, operands), stem=ctx.api.stem(ufunc))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
+                         stem=ctx.api.stem(ufunc))
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        ctx = self.context()
+        return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Tracer:
+        """The elements converted to another dtype."""
+        if not copy and self.dtype == np.dtype(dtype) and not self.weak:
+            return self
+        ctx = self.context()
+        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
+        return result
+
+    def __getitem__(self, index: Any) -> Tracer:
+        ctx = self.context()
+        result: Tracer = ctx.apply(ctx.api.getitem, (self, index))
+        return result
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, Tracer) and value.taken is not None and value.changed is None:
+            array, taken = value.taken
+            if array is self and _same_index(taken, index) and not self.argument:
+                return  # the end of x[i] += v, which has changed x already
+        ctx = self.context()
+        ctx.apply(self._put, (index, value))
+
+    def _put(self, index: Any, value: Any) -> Tracer:
+        return self.overwrite(self.context().api.update(self, index, value, "set"))
+
+    def overwrite(self, new: Tracer) -> Tracer:
+        """Let the memory of this array hold ``new``, of the same type; raises TracerError (W203)
+        where that is not possible. Gives the array itself."""
+        views.write(self, new)
+        return self
+
+    def fill(self, value: Any) -> None:
+        """Set every element to one value."""
+        self[...] = value
+
+    @property
+    def at(self) -> At:
+        """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
+        return At(self)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d array")
+        size = self.shape[0]
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("len(x)", "use x.shape[0]")
+        return operator.index(size)
+
+    def __iter__(self) -> Iterator[Tracer]:
+        size = self.shape[0] if self.ndim else 0
+        if isinstance(size, SymbolicDim):
+            raise size._no_number("how often a loop over an array runs", "compute with whole "
+                                  "arrays, or give the dim no symbol")
+        return iter([self[at] for at in range(len(self))])
+
+    # -- what Python or NumPy would need a number for -------------------------------------------
+
+    def _no_number(self, what: str, hint: str = "") -> Error:
+        if not self._ctx.alive:
+            return self._leaked()
+        return self._refused(error(
+            "W201", f"{self.name} is traced: {what} is not known before the function runs",
+            locs=user_loc(), types=[self.type],
+            hint=hint or self._or_static("compute with NumPy functions")))
+
+    @property
+    def _is_parameter(self) -> bool:
+        """True for a number among the arguments, which can be a static one; arrays cannot."""
+        return self.argument and self.weak
+
+    def _or_static(self, hint: str) -> str:
+        return f"name the argument in static_argnames, or {hint}" if self._is_parameter else hint
+
+    def _refused(self, problem: Error) -> Error:
+        """The error, kept with the trace: NumPy may raise a less telling one in its place."""
+        self._ctx.refused = problem
+        return problem
+
+    def __bool__(self) -> bool:
+        raise self._no_number("its truth value", self._or_static(_truth_hint()))
+
+    def __int__(self) -> int:
+        raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
+
+    def __float__(self) -> float:
+        if assigns_item():
+            raise self._stored()
+        raise self._no_number("its float value", "use NumPy functions (np.sqrt, not math.sqrt), "
+                              "or convert with x.astype(np.float64)")
+
+    def __complex__(self) -> complex:
+        raise self._no_number("its complex value")
+
+    def __index__(self) -> int:
+        raise self._no_number(
+            "an index or a size", "name the argument in static_argnames" if self._is_parameter else
+            "take sizes from the shapes of arrays, or pass the number as a static argument")
+
+    def __contains__(self, item: Any) -> bool:
+        raise self._no_number("whether it contains something", "use np.any(x == item)")
+
+    def item(self, *args: Any) -> Any:
+        """Not to be had while tracing (W201)."""
+        raise self._no_number("its number")
+
+    def tolist(self) -> Any:
+        """Not to be had while tracing (W201)."""
+        raise self._no_number("a list of its numbers")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if assigns_item():
+            raise self._stored()
+        raise self._no_number("a plain array of it", self._plain_hint())
+
+    def _plain_hint(self) -> str:
+        if self._is_parameter:
+            return ("name the argument in static_argnames where it is a count, a shift or a width; "
+                    "use np.stack for np.array([x, y])")
+        return ("np.asarray(x) is not needed here; use x.copy() for np.array(x), np.stack for "
+                "np.array([x, y]), or a NumPy function that traces")
+
+    def _stored(self) -> Error:
+        return self._refused(error(
+            "W203", f"{self.name} is traced and cannot be stored into a plain array",
+            locs=user_loc(), types=[self.type],
+            hint="make the array from traced values (np.full(shape, 0.0, like=x), "
+                 "np.zeros_like(x), np.stack), then assign"))
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            raise error("W113", f"the array method .{name} is not supported", locs=user_loc(),
+                        types=[self.type], hint="use other NumPy functions, or call it outside")
+        raise AttributeError(f"a traced array has no attribute {name!r}")
+
+    # -- in place -------------------------------------------------------------------------------
+
+    def _in_place(self, result: Any) -> Any:
+        """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
+        argument, which the caller keeps as it is, a new array; the argument is then used up."""
+        if not isinstance(result, Tracer) or (self.ndim == 0 and self.link is None):
+            return result  # numbers are rebound, as NumPy's scalars are
+        if result.type.shape != self.type.shape:
+            raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),
+                        types=[result.type, self.type], hint="write x = x + y")
+        if result.dtype != self.dtype:
+            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+                raise error("W111", f"a {result.dtype} result does not fit into {self.name}",
+                            locs=user_loc(), types=[result.type, self.type],
+                            hint="write x = x + y, or convert y with .astype")
+            result = result.astype(self.dtype)
+        root = views.owner(self)
+        if root.argument:
+            self.changed = root.changed = result
+            self._ctx.writes.count += 1
+            return result
+        return self.context().apply(self.overwrite, (result,))
+
+
+# What to write instead of asking for the truth of a traced value, by how the line asks.
+_QUESTIONS: tuple[tuple[str, str], ...] = (
+    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put "
+                    "the loop outside of the traced function"),
+    (r"\s*assert\b", "check it outside of the traced function"),
+    (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
+    (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
+)
+
+
+def _truth_hint() -> str:
+    line = next((loc.source for loc in user_loc()), "")
+    found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
+    return next(found, "choose with np.where(c, a, b)")
+
+
+def _same_index(a: Any, b: Any) -> bool:
+    """True if two indices are surely the same (Python makes the slice of ``x[i:] += v`` twice)."""
+    if a is b:
+        return True
+    if isinstance(a, slice) and isinstance(b, slice):
+        a, b = (a.start, a.stop, a.step), (b.start, b.stop, b.step)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same_index, a, b))
+    ints = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in (a, b))
+    return bool(ints and a == b)
+
+
+def _augmented(plain: str) -> Callable[..., Any]:
+    def method(self: Tracer, other: Any) -> Any:
+        result = getattr(self, plain)(other)
+        return result if result is NotImplemented else self._in_place(result)
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
+              "xor", "lshift", "rshift"):
+    setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
+
+
+def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
+    """A dim as the user sees it."""
+    return SymbolicDim(ctx, dim) if isinstance(dim, Expr) else dim
+
+
+class SymbolicDim(Tracer):
+    """A size that is known only at run time. Integer arithmetic stays symbolic, so the result can
+    be a size again; anything else makes it a traced integer."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, ctx: TraceContext, expr: Expr) -> None:
+        super().__init__(ctx, None, weak=True)
+        self.expr = expr
+
+    @property
+    def value(self) -> Value:
+        if self._value is None:
+            self._value = self._ctx.dim(self.expr)
+        return super().value
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.int64)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        return 0
+
+    @property
+    def name(self) -> str:
+        return f"the symbolic dim {self.expr}"
+
+    def __repr__(self) -> str:
+        return str(self.expr)
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __eq__(self, other: Any) -> Any:
+        difference = _difference(self, other)
+        return self._operate(np.equal, self, other) if isinstance(
+            difference, Expr) else difference == 0
+
+    def __ne__(self, other: Any) -> Any:
+        difference = _difference(self, other)
+        return self._operate(np.not_equal, self, other) if isinstance(
+            difference, Expr) else difference != 0
+
+    def __index__(self) -> int:
+        raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
+                              "or np.zeros_like(x); for a loop or a step give the dim no symbol")
+
+    def _plain_hint(self) -> str:
+        return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "
+                "for a count, a shift or a width give the dim no symbol")
+
+
+def _plain(x: Any) -> Dim | None:
+    if isinstance(x, SymbolicDim):
+        return x.expr
+    is_int = isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return int(x) if is_int else None
+
+
+def _difference(a: SymbolicDim, b: Any) -> Dim:
+    other = _plain(b)
+    return a.expr if other is None else a.expr - other
+
+
+def _symbolic(name: str, function: Callable[[Any, Any], Any]) -> None:
+    """Give SymbolicDim an operator that stays symbolic, and its reflected form."""
+    for method, swap in ((f"__{name}__", False), (f"__r{name}__", True)):
+        traced = getattr(Tracer, method)
+
+        def apply(self: SymbolicDim, other: Any, traced: Any = traced, swap: bool = swap) -> Any:
+            dim = _plain(other)
+            # Division is exact for positive denominators only; a symbol is not known to be one.
+            if dim is None or (name in ("floordiv", "mod")
+                               and (swap or not isinstance(dim, int) or dim <= 0)):
+                return traced(self, other)
+            return wrap_dim(self.ctx, function(dim, self.expr) if swap
+                            else function(self.expr, dim))
+
+        setattr(SymbolicDim, method, apply)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    _symbolic(_name, getattr(operator, f"__{_name}__"))
+del _name

@@ -1,0 +1,261 @@
+"""grad, value_and_grad, vjp and stop_gradient, on functions and nests.
+
+In a trace they append gradient nodes to the graph that is being built. The differentiated arguments
+pass through ``identity`` nodes first, so that exactly these uses of them are differentiated:
+
+    weft.grad(lambda w: np.sum(w * w0))(w0)      w is identity(w0); w0 itself is a constant
+
+Outside of any trace the function they return is run as a whole, by ``eager.run_eagerly``.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.graph import Value
+from ...passes.transform import reverse
+from .. import tree
+from ..compile.eager import run_eagerly
+from ..tracing.lost import check_unchanged
+from ..tracing.operand import as_int, cast, is_weak, to_tracer
+from ..tracing.recorder import TraceContext, context_for
+from ..tracing.scope import current
+from ..tracing.source import user_loc
+from ..tracing.tracer import Tracer
+from ..tracing.variable import Variable
+
+
+def grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, in the nest structure of the argument(s) ``argnums``.
+
+    With ``has_aux`` the function returns ``(value, aux)`` and the result is ``(gradient, aux)``.
+    Raises DTypeError when called: W114 unless the value is one floating-point number, W111 for
+    arguments that are not floating-point.
+    """
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        if _outside(args, kwargs):
+            # Another one: a function that knows itself would keep the user's until a collection.
+            return run_eagerly(grad(function, argnums, has_aux), args, kwargs)
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def value_and_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """``(value, gradient)``; see ``grad``. With ``has_aux``: ``((value, aux), gradient)``."""
+
+    @functools.wraps(function)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        if _outside(args, kwargs):
+            return run_eagerly(value_and_grad(function, argnums, has_aux), args, kwargs)
+        numbers = _argnums(argnums, len(args))
+        leaves, structure = tree.flatten(tuple(args[at] for at in numbers))
+
+        def call(tracked: list[Any]) -> Any:
+            given = tree.unflatten(structure, tracked)
+            replaced = list(args)
+            for at, arg in zip(numbers, given, strict=True):
+                replaced[at] = arg
+            out = function(*replaced, **kwargs)
+            check_unchanged(given, structure, tracked, _differentiated, function)
+            return out
+
+        value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
+        found = tree.unflatten(structure, gradients)
+        return (value, aux) if has_aux else value, found[0] if np.ndim(argnums) == 0 else found
+
+    return both
+
+
+def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """The result of a function, and the function from its cotangent (a nest of the same structure)
+    to the tuple of cotangents of the primals."""
+    if _outside(primals, {}):
+        def later(cotangent: Any) -> Any:
+            return run_eagerly(lambda args, ct: vjp(function, *args)[1](ct), (primals, cotangent))
+
+        return run_eagerly(function, primals), later
+    leaves, structure = tree.flatten(primals)
+    ctx = _context(primals)
+    with _tracking(ctx, leaves) as (arguments, tracked):
+        given = tree.unflatten(structure, arguments)
+        out = function(*given)
+        check_unchanged(given, structure, arguments, _differentiated, function)
+    outputs, out_tree = tree.flatten(out)
+
+    def pull(cotangent: Any) -> Any:
+        given = tree.matched(out_tree, cotangent)
+        found = ctx.apply(_pull_back, (outputs, given, tracked))
+        return tree.unflatten(structure, found)
+
+    return out, pull
+
+
+def gradients(output: Any, inputs: Sequence[Any], grad_output: Any = None) -> list[Any]:
+    """TensorFlow's way: the gradients of a traced value for traced values and variables, from the
+    graph as it stands. ``grad_output`` weighs the elements of an output that is no scalar.
+
+    Raises DTypeError: W114 if the output has no gradient, W111 for inputs that are not floats.
+    """
+    ctx = context_for((output,))
+    if ctx is None or not isinstance(output, Tracer):
+        raise error("W114", "gradients needs a traced value", locs=user_loc(),
+                    hint="use weft.grad(f) on a function")
+
+    def run() -> list[Any]:
+        seed = grad_output if grad_output is not None else _one(output)
+        groups = [_reads(ctx, x) for x in inputs]
+        flat = [x for group in groups for x in group]
+        found = iter(_pull_back([output], [seed], flat))
+        sums: list[Any] = []
+        for x, group in zip(inputs, groups, strict=True):
+            parts = [next(found) for _ in group]
+            sums.append(functools.reduce(operator.add, parts) if parts else
+                        ctx.full(0.0, x.dtype, x.shape))
+        return sums
+
+    result: list[Any] = ctx.apply(run, ())
+    return result
+
+
+def _reads(ctx: TraceContext, x: Any) -> list[Tracer]:
+    """The values of the graph that an input of ``gradients`` stands for."""
+    if not isinstance(x, Variable):
+        return [to_tracer(x)]
+    return [Tracer(ctx, node.results[0]) for node in ctx.graph.nodes
+            if node.op.name == "read_var" and ctx.variables.get(node.attrs["var"]) is x]
+
+
+def variable_gradients(
+    loss: Callable[..., Any], variables: Sequence[Variable], args: tuple[Any, ...] = ()
+) -> tuple[Any, list[Any]]:
+    """In a trace: ``loss(*args)`` and its gradients for variables that it reads."""
+    value, _, found = _differentiate(current(), lambda _: loss(*args), list(variables), False)
+    return value, found
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same nest, through which no gradient flows; plain arrays are returned as they are."""
+    def stop(leaf: Any) -> Any:
+        ctx = context_for((leaf,))
+        if ctx is None or not isinstance(leaf, (Tracer, Variable, np.ndarray)):
+            return leaf
+        return ctx.apply(lambda: ctx.emit("stop_gradient", to_tracer(leaf)), ())
+
+    return tree.map(stop, x)
+
+
+def _outside(args: Any, kwargs: Any) -> bool:
+    """True if nothing is being traced: the call has plain arrays and is to be run at once."""
+    return context_for(tree.leaves((args, kwargs))) is None
+
+
+def _context(args: Any) -> TraceContext:
+    """The trace that records a call with these arguments, of which there is one."""
+    ctx = context_for(tree.leaves(args))
+    return current() if ctx is None else ctx
+
+
+def _differentiated(structure: tree.TreeDef) -> list[str]:
+    return [f"argument {path}" for path in tree.paths(structure)]
+
+
+def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    numbers = [as_int(at, "argument number") for at in np.atleast_1d(argnums)]
+    for at in numbers:
+        if not -count <= at < count:
+            raise error("W114", f"argnums names argument {at}, but {count} are given by position",
+                        locs=user_loc(), hint="pass differentiated arguments by position")
+    return tuple(at % count for at in numbers)
+
+
+@contextmanager
+def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
+    """Identity nodes for what is differentiated: what to call the function with (variables stay
+    themselves, and read as theirs), and the tracers of all of them."""
+    def track(leaf: Any) -> Tracer:
+        inner = to_tracer(leaf)
+        if inner.dtype.kind in "iub":
+            raise error("W111", f"cannot differentiate with respect to {inner.name}, whose dtype "
+                                f"is {inner.dtype}", types=[inner.type],
+                        hint="pass floating-point values, or leave it out of argnums")
+        named = ctx.emit("identity", inner).value
+        return Tracer(ctx, named, weak=is_weak(leaf), argument=True)
+
+    tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
+    variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)
+                 if isinstance(leaf, Variable)}
+    with ctx.reading(variables):
+        yield [leaf if isinstance(leaf, Variable) else made
+               for leaf, made in zip(leaves, tracked, strict=True)], tracked
+
+
+def _differentiate(
+    ctx: TraceContext, call: Callable[[list[Any]], Any], leaves: list[Any], has_aux: bool
+) -> tuple[Any, Any, list[Any]]:
+    with _tracking(ctx, leaves) as (arguments, tracked):
+        out = call(arguments)
+    if has_aux and not (isinstance(out, tuple) and len(out) == 2):
+        raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())
+    value, aux = out if has_aux else (out, None)
+
+    def run() -> list[Any]:
+        loss = to_tracer(_scalar(value))
+        return _pull_back([loss], [_one(loss)], tracked)
+
+    return value, aux, ctx.apply(run, ())
+
+
+def _scalar(value: Any) -> Any:
+    """The value of a differentiated function, if it is one. Raises DTypeError (W114)."""
+    if not isinstance(value, (Tracer, Variable, np.ndarray, float, np.floating)):
+        raise error("W114", f"a differentiated function returns a scalar, not "
+                            f"{type(value).__name__}",
+                    hint="return one number, and other results with has_aux=True")
+    return value
+
+
+def _one(output: Tracer) -> Tracer:
+    """The cotangent of a scalar. Raises DTypeError (W114) for anything else."""
+    if output.type.shape != () or output.dtype.kind in "iub":
+        hint = ("reduce it first, e.g. with np.sum or np.mean" if output.type.shape else
+                "compute it from floating-point values")
+        raise error("W114", "the function that is differentiated must return one floating-point "
+                            "scalar", types=[output.type], hint=hint)
+    return current().full(1.0, output.dtype)
+
+
+def _pull_back(
+    outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer]
+) -> list[Any]:
+    """Cotangents of the inputs; zeros where there is no path."""
+    ctx = current()
+    values: list[Value] = []
+    seeds: list[Value] = []
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if isinstance(output, Tracer) and output.dtype.kind not in "iub":
+            seed = cast(to_tracer(cotangent, output.dtype), output.dtype)
+            values.append(ctx.value_of(output))
+            seeds.append(ctx.value_of(seed))
+    leaves = [ctx.value_of(x) for x in inputs]
+    found = reverse.vjp(ctx.builder, values, seeds, leaves)
+    made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
+            for x, part in zip(inputs, found, strict=True)]
+    for x, gradient in zip(inputs, made, strict=True):
+        gradient.weak = x.weak
+    return made

@@ -1,0 +1,1 @@
+"""Interpreters: what graphs, kernels and plans mean, computed by NumPy."""

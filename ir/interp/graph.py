@@ -1,0 +1,278 @@
+"""The reference interpreter: NumPy evaluates a graph node by node. The oracle of every test.
+
+It shares nothing with the compiler but the op rows: a node's value is what its row's ``ref`` says,
+in the dtype and shape that inference gave it, which are checked. A plan runs its kernels
+(``interp.kernel``) in a real arena, filled with garbage at first, so that a wrong offset or a
+missing store gives wrong numbers.
+
+    y, = run_graph(graph, [x, w], variables={"step": np.int64(3)})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..diagnose import error
+from ..dims import check_requirement, node_requirements
+from ..graph import Graph, Node
+from ..index import Dim, Expr, coefficient, evaluate, substitute, symbols_of, unclamped
+from ..kernel import Kernel
+from ..ops.op import Effect, Kind
+from ..plan import Alloc, Copy, Plan
+from ..types import TensorType
+from .kernel import Array, ChecksFailedError, run_kernel
+
+__all__ = ["ChecksFailedError", "bind_dims", "run_graph", "run_kernel", "run_plan"]
+
+Watch = Callable[[Node, tuple[Array, ...]], None]
+Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
+
+POISON = 0xA5  # every byte of fresh memory
+
+
+def run_graph(
+    graph: Graph,
+    args: Sequence[Any],
+    variables: MutableMapping[str, Any] | None = None,
+    watch: Watch | None = None,
+) -> list[Array]:
+    """Results of a graph as new arrays.
+
+    ``args`` are the parameters in order. ``variables`` holds the state by name and is changed only
+    when every node has succeeded. Where state is explicit (``var_params``), parameters and results
+    of variables go by ``variables`` too. ``watch`` sees each node with its results, those inside
+    fused bodies before the fused node.
+
+    Raises W303 for an argument of another type, W105 for dims that do not fit, W124 for an index
+    out of range.
+    """
+    held = dict(variables or {})
+    given = iter(args)
+    by_param = {id(value): var for var, value in graph.var_params.items()}
+    if len(args) != len(graph.params) - len(by_param):
+        raise error("W303", f"graph @{graph.name} takes {len(graph.params) - len(by_param)} "
+                            f"arguments, got {len(args)}")
+    operands = [np.asarray(held[by_param[id(value)]] if id(value) in by_param else next(given))
+                for value in graph.params]
+    dims = bind_dims([value.type for value in graph.params], operands,
+                     [value.name.removesuffix(":0") for value in graph.params])
+    run = _Run(dims, held, watch)
+    with np.errstate(all="ignore"):
+        # Copies: a view of an argument must not leave the interpreter.
+        results = [np.array(value) for value in run.body(graph, operands)]
+    stored = {var: results[at] for var, at in graph.var_results.items()}
+    if variables is not None:
+        variables.update({var: held[var] for var in run.written} | stored)
+    return [value for at, value in enumerate(results) if at not in graph.var_results.values()]
+
+
+def bind_dims(
+    types: Sequence[TensorType], arrays: Sequence[Array], names: Sequence[str]
+) -> dict[str, int]:
+    """The values of symbolic dims that make ``types`` those of ``arrays``.
+
+    Raises W303 for another dtype, rank or size and W105 for dims without a solution.
+    """
+    dims: dict[str, int] = {}
+    pending: list[tuple[Dim, int, str]] = []
+    for type_, array, name in zip(types, arrays, names, strict=True):
+        fits = array.dtype == type_.dtype.numpy and array.ndim == type_.rank and all(
+            isinstance(dim, Expr) or dim == size
+            for dim, size in zip(type_.shape, array.shape, strict=True))
+        if not fits:
+            raise error("W303", f"argument {name} is {array.dtype}{list(array.shape)}, "
+                                f"should be {type_}")
+        pending += [(dim, size, f"dim {dim} of argument {name} is {size}")
+                    for dim, size in zip(type_.shape, array.shape, strict=True)
+                    if isinstance(dim, Expr)]
+    while pending:
+        later = [item for item in pending if not _solve(*item, dims, coefficient)]
+        if len(later) == len(pending) and not any(
+                _solve(*item, dims, unclamped) for item in later):
+            raise error("W105", f"{later[0][2]}, from which no dim follows")
+        pending = later
+    return dims
+
+
+def _solve(
+    dim: Dim, size: int, what: str, dims: dict[str, int],
+    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
+) -> bool:
+    """Check a dim of known symbols, or find its only unknown one, which ``divide`` splits off;
+    False if there are more."""
+    left = substitute(dim, dims)
+    if isinstance(left, int):
+        if left != size:
+            raise error("W105", f"{what}, should be {left}")
+        return True
+    names = symbols_of(left)
+    split = divide(left, min(names)) if len(names) == 1 else None
+    if split is None or not isinstance(split[0], int) or not isinstance(split[1], int):
+        return False
+    value, rest = divmod(size - split[1], split[0])
+    if rest or value < 0:
+        raise error("W105", f"{what}, which fits no {min(names)}")
+    dims[min(names)] = value
+    return divide is coefficient or _solve(dim, size, what, dims, coefficient)
+
+
+class _Run:
+    """One run: the bound dims, the variables, and who watches."""
+
+    def __init__(self, dims: Mapping[str, int], held: dict[str, Any], watch: Watch | None) -> None:
+        self.dims, self.held, self.watch = dims, held, watch
+        self.written: set[str] = set()
+        self._shapes: dict[TensorType, tuple[int, ...]] = {}
+
+    def body(self, graph: Graph, operands: Sequence[Array]) -> list[Array]:
+        """The results of a graph; recursion is by nesting of regions only."""
+        last = {id(value): at for at, node in enumerate(graph.nodes) for value in node.inputs}
+        last.update((id(value), len(graph.nodes)) for value in graph.results)
+        known = dict(zip(map(id, graph.params), operands, strict=True))
+        for at, node in enumerate(graph.nodes):
+            results = self.node(node, [known[id(value)] for value in node.inputs])
+            for value, result in zip(node.results, results, strict=True):
+                if id(value) in last:
+                    known[id(value)] = result
+            for value in node.inputs:
+                if last[id(value)] == at:
+                    known.pop(id(value), None)
+        return [known[id(value)] for value in graph.results]
+
+    def node(self, node: Node, operands: list[Array]) -> tuple[Array, ...]:
+        """The results of one node, in their inferred types."""
+        if self.dims:
+            for need in node_requirements(node):
+                check_requirement(need, evaluate(need.left, self.dims),
+                                  evaluate(need.right, self.dims))
+        raw = self._evaluate(node, operands)
+        if len(raw) != len(node.results):
+            raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
+                        locs=node.locs)
+        results = []
+        for value, result in zip(node.results, raw, strict=True):
+            array = np.asarray(result).astype(value.dtype.numpy, copy=False)
+            if array.shape != self._shape(value.type):
+                raise error("W601", f"{value.name} is {value.type}, the interpreter gave shape "
+                                    f"{array.shape}", locs=node.locs)
+            results.append(array)
+        if self.watch is not None:
+            self.watch(node, tuple(results))
+        return tuple(results)
+
+    def _evaluate(self, node: Node, operands: list[Array]) -> Sequence[Any]:
+        if node.op.effect is not None:
+            return self._effect(node, operands)
+        if node.op.kind is Kind.REGION:
+            return self.body(node.attrs["body"], operands)
+        attrs = node.attrs
+        if self.dims:
+            attrs = {name: self._bound(value) for name, value in attrs.items()}
+        assert node.op.ref is not None
+        try:
+            result = node.op.ref(*operands, **attrs)
+        except IndexError as problem:
+            raise error("W124", f"{node.name}: {problem}", locs=node.locs,
+                        types=[value.type for value in node.inputs]) from None
+        return result if isinstance(result, tuple) else (result,)
+
+    def _effect(self, node: Node, operands: list[Array]) -> Sequence[Any]:
+        var, type_ = node.attrs["var"], node.attrs["type"]
+        if node.op.effect is Effect.WRITES:
+            # A new array each time: values read before keep what they read.
+            (value,) = operands
+            self.held[var] = value + self.held[var] if node.op.name == "update_var" else value
+            self.written.add(var)
+            return ()
+        if var not in self.held:
+            raise error("W302", f"variable {var} has no value", locs=node.locs)
+        return (np.asarray(self.held[var], type_.dtype.numpy),)
+
+    def _shape(self, type_: TensorType) -> tuple[int, ...]:
+        shape = self._shapes.get(type_)
+        if shape is None:
+            shape = tuple(evaluate(dim, self.dims) for dim in type_.shape)
+            self._shapes[type_] = shape
+        return shape
+
+    def _bound(self, attr: Any) -> Any:
+        """An attribute with the values of its symbolic dims."""
+        if isinstance(attr, Expr):
+            return evaluate(attr, self.dims)
+        if isinstance(attr, tuple):
+            return tuple(self._bound(item) for item in attr)
+        if isinstance(attr, TensorType):
+            return attr.with_shape(self._shape(attr))
+        return attr
+
+
+def run_plan(
+    plan: Plan,
+    args: Sequence[Any],
+    variables: MutableMapping[str, Any] | None = None,
+    kernel_runner: Runner = run_kernel,
+) -> list[Array]:
+    """Execute a plan and return its results.
+
+    ``args`` are the parameters that are no variables, in order; ``variables`` gives those that
+    are, and takes the results of variables when every step has succeeded. ``kernel_runner`` runs
+    one kernel, so that compiled kernels can be tried in its place.
+
+    Raises the error of the plan's check list when a run-time check fails.
+    """
+    held = {} if variables is None else variables
+    if len(args) != sum(not slot.var for slot in plan.params):
+        raise error("W303", f"plan @{plan.name} got {len(args)} arguments")
+    given = iter(args)
+    arrays = [np.asarray(held[slot.var] if slot.var else next(given)) for slot in plan.params]
+    dims = bind_dims([slot.type for slot in plan.params], arrays,
+                     [slot.name for slot in plan.params])
+    for need in plan.requires:
+        values = evaluate(need.left, dims), evaluate(need.right, dims)
+        if not need.holds(*values):
+            site = plan.checks[need.site - 1]
+            raise error(site.code, site.message, locs=site.locs)
+    buffers: dict[str, Array] = {}
+    for slot, array in zip(plan.params, arrays, strict=True):
+        buffers[slot.name] = np.ascontiguousarray(array).reshape(-1)
+        buffers[slot.name].flags.writeable = False
+    for slot in plan.results:
+        fresh = np.full(evaluate(slot.type.nbytes, dims), POISON, np.uint8)
+        buffers[slot.name] = fresh.view(slot.type.dtype.numpy)
+    arena = np.full(evaluate(plan.arena, dims), POISON, np.uint8)
+    for step in plan.steps:
+        if isinstance(step, Alloc):
+            buffers[step.name] = _window(step, arena, dims)
+        elif isinstance(step, Copy):
+            buffers[step.target][...] = buffers[step.source]
+        else:
+            _launch(plan, plan.kernels[step.kernel], [buffers[arg] for arg in step.args], dims,
+                    kernel_runner)
+    results = [buffers[slot.name].reshape([evaluate(dim, dims) for dim in slot.type.shape])
+               for slot in plan.results]
+    held.update({slot.var: result for slot, result in zip(plan.results, results, strict=True)
+                 if slot.var})
+    return [result for slot, result in zip(plan.results, results, strict=True) if not slot.var]
+
+
+def _window(alloc: Alloc, arena: Array, dims: Mapping[str, int]) -> Array:
+    offset = evaluate(alloc.offset, dims)
+    window = arena[offset:offset + evaluate(alloc.type.nbytes, dims)]
+    if offset < 0 or window.size != evaluate(alloc.type.nbytes, dims):
+        raise error("W601", f"%{alloc.name} is not inside the arena of {arena.size} bytes")
+    return window.view(alloc.type.dtype.numpy)
+
+
+def _launch(
+    plan: Plan, kernel: Kernel, args: Sequence[Array], dims: Mapping[str, int], runner: Runner
+) -> None:
+    shaped = {param.name: arg.reshape([evaluate(dim, dims) for dim in param.type.shape])
+              for param, arg in zip(kernel.params, args, strict=True)}
+    try:
+        runner(kernel, shaped, dims)
+    except ChecksFailedError as failed:
+        site = plan.checks[min(failed.sites) - 1]
+        raise error(site.code, site.message, locs=site.locs) from None

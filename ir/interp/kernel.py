@@ -1,0 +1,196 @@
+"""The reference interpreter of kernels.
+
+Statements are evaluated one after the other over all axes at once: a value is an array with one
+dimension for each axis of the kernel, of size 1 where the value does not depend on it. Blocks and
+tasks do not show, so every schedule of a kernel means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..diagnose import OutOfRangeError, error
+from ..index import Dim, Symbol, evaluate, fold
+from ..kernel import (
+    Apply,
+    Check,
+    Const,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    identity,
+)
+from ..scalar.primitives import PRIMITIVES
+from ..types import Loc, TensorType
+
+Array = NDArray[Any]
+
+_SIGNS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder,
+    "max": np.maximum})
+
+
+class ChecksFailedError(OutOfRangeError):
+    """Run-time checks of a kernel failed; ``sites`` are their numbers."""
+
+    def __init__(self, kernel: str, sites: frozenset[int], locs: tuple[Loc, ...]) -> None:
+        numbers = ", ".join(map(str, sorted(sites)))
+        super().__init__("W124", f"check {numbers} of kernel @{kernel} failed", locs=locs)
+        self.sites = sites
+
+
+def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, int]) -> None:
+    """Run a kernel on arrays by parameter name; mutable ones are changed in place.
+
+    Raises ChecksFailedError (W124) at the end if a check failed anywhere, and VerifyError (W601)
+    for an access outside its array, which a guard should have prevented.
+    """
+    if any(axis.kind == "par" and evaluate(axis.extent, dims) == 0 for axis in kernel.axes):
+        return  # there are no tasks
+    run = _KernelRun(kernel, buffers, dims)
+    last = {name: at for at, stmt in enumerate(kernel.body) for name in stmt.operands}
+    with np.errstate(all="ignore"):
+        for at, stmt in enumerate(kernel.body):
+            run.step(stmt)
+            for name in stmt.operands:
+                if last[name] == at:
+                    run.values.pop(name, None)
+    if run.failed:
+        raise ChecksFailedError(kernel.name, frozenset(run.failed), kernel.locs)
+
+
+class _KernelRun:
+    def __init__(
+        self, kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, int]
+    ) -> None:
+        self.kernel, self.dims = kernel, dims
+        self.values: dict[str, Array] = {}
+        self.failed: set[int] = set()
+        self.rank = len(kernel.axes)
+        self.axes: dict[str, Array] = {}
+        for at, axis in enumerate(kernel.axes):
+            shape = [1] * self.rank
+            shape[at] = evaluate(axis.extent, dims)
+            self.axes[axis.name] = np.arange(shape[at], dtype=np.int64).reshape(shape)
+        self.memory = {param.name: self._memory(param.type, buffers[param.name], param.name)
+                       for param in kernel.params}
+
+    def _memory(self, type_: TensorType, buffer: Array, name: str) -> Array:
+        shape = tuple(evaluate(dim, self.dims) for dim in type_.shape)
+        if buffer.shape != shape or buffer.dtype != type_.dtype.numpy:
+            raise error("W601", f"parameter {name} of kernel @{self.kernel.name} is {type_}, got "
+                                f"{buffer.dtype}{list(buffer.shape)}")
+        return buffer.reshape(shape or (1,))  # scalars as one element: one kind of access
+
+    def position(self, axis: str) -> int:
+        """Which dimension of a value belongs to an axis."""
+        return next(at for at, other in enumerate(self.kernel.axes) if other.name == axis)
+
+    def step(self, stmt: Stmt) -> None:
+        """Evaluate one statement."""
+        if isinstance(stmt, Store):
+            self._store(stmt)
+        elif isinstance(stmt, Check):
+            if not self.values[stmt.value].all():
+                self.failed.add(stmt.site)
+        else:
+            value = self._value(stmt)
+            self.values[stmt.name] = np.asarray(value).astype(stmt.dtype.numpy, copy=False)
+
+    def _value(self, stmt: Stmt) -> Array:
+        match stmt:
+            case Const():
+                return np.full((1,) * self.rank, stmt.value, stmt.dtype.numpy)
+            case Index():
+                return self._index(stmt.expr)
+            case Load():
+                return self._load(stmt)
+            case Apply():
+                return self._apply(stmt)
+            case Reduce():
+                return self._reduce(stmt)
+            case Contract():
+                return self._contract(stmt)
+        raise TypeError(f"no meaning for a statement of type {type(stmt).__name__}")
+
+    def _index(self, dim: Dim) -> Array:
+        def leaf(symbol: Symbol) -> Any:
+            if symbol.name in self.axes:
+                return self.axes[symbol.name]
+            if symbol.name in self.values:
+                return self.values[symbol.name].astype(np.int64)
+            return np.int64(self.dims[symbol.name])
+
+        result = np.asarray(fold(dim, np.int64, leaf, lambda sign, a, b: _SIGNS[sign](a, b)))
+        return result.reshape(result.shape or (1,) * self.rank)
+
+    def _where(
+        self, stmt: Load | Store, *others: Array
+    ) -> tuple[tuple[int, ...], Any, tuple[Array, ...]]:
+        """Shape of all sites, a mask of those that the guard lets through, their indices there."""
+        memory = self.memory[stmt.param]
+        indices = [self._index(dim) for dim in stmt.indices or (0,)]
+        guards = [self.values[stmt.guard]] if stmt.guard else []
+        shape = np.broadcast_shapes(*(part.shape for part in (*guards, *indices, *others)))
+        mask = np.broadcast_to(guards[0], shape) if guards else ...
+        inside = tuple(np.broadcast_to(index, shape)[mask] for index in indices)
+        for index, size in zip(inside, memory.shape, strict=True):
+            if ((index < 0) | (index >= size)).any():
+                raise error("W601", f"kernel @{self.kernel.name} accesses '{stmt.param}' outside "
+                                    f"its shape {list(memory.shape)}", locs=self.kernel.locs)
+        return shape, mask, inside
+
+    def _load(self, stmt: Load) -> Array:
+        shape, mask, inside = self._where(stmt)
+        memory = self.memory[stmt.param]
+        result = np.zeros(shape, memory.dtype)
+        result[mask] = memory[inside]
+        return result
+
+    def _store(self, stmt: Store) -> None:
+        value = self.values[stmt.value]
+        shape, mask, inside = self._where(stmt, value)
+        memory = self.memory[stmt.param]
+        data = np.broadcast_to(value, shape)[mask]
+        if stmt.accumulate:
+            np.add.at(memory, inside, data)  # one by one, in index order
+        else:
+            memory[inside] = data
+
+    def _apply(self, stmt: Apply) -> Array:
+        primitive = PRIMITIVES[stmt.prim]
+        args = [self.values[name] for name in stmt.args]
+        if primitive.rule == "convert":
+            return np.asarray(primitive.numpy(*args, stmt.dtype))
+        return np.asarray(primitive.numpy(*args))
+
+    def _reduce(self, stmt: Reduce) -> Array:
+        value, at = self.values[stmt.value], self.position(stmt.axis)
+        combine = PRIMITIVES[stmt.combine].numpy
+        assert isinstance(combine, np.ufunc)
+        start = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)
+        # A value without the axis counts as often as the axis is long.
+        shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
+        value = np.broadcast_to(value, shape)
+        return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
+                                         initial=start))
+
+    def _contract(self, stmt: Contract) -> Array:
+        lhs, rhs, at = self.values[stmt.lhs], self.values[stmt.rhs], self.position(stmt.axis)
+        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape))
+        count, shape[at] = shape[at], 1
+        total = np.zeros(shape, stmt.dtype.numpy)
+        for k in range(count):
+            left, right = (part.take([k if part.shape[at] > 1 else 0], at) for part in (lhs, rhs))
+            total = (PRIMITIVES["fma"].numpy(left, right, total) if stmt.dtype.is_float
+                     else left * right + total)
+        return total

@@ -1,0 +1,185 @@
+"""What an op is: one row, from which everything else is derived.
+
+A row gives the op's kind, type rule, NumPy meaning, kernel body or index map, gradient and sample
+inputs. The tracer's methods, the builder's methods, the verifier, the interpreter, the gradient
+pass, fusion, lowering and the generated tests read the row; none of them knows an op by name.
+
+All functions of a row take operands by position and attributes by keyword:
+    infer(*types, **attrs) -> types          ref(*arrays, **attrs) -> arrays
+    requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
+        symbolic sizes that the types do not show; asked before a step starts
+    grad(b, g, *operands, y, **attrs) -> one value or None for each operand
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..diagnose import error
+from ..types import BOOL, COMPUTED, DType, TensorType
+
+
+class Kind(enum.Enum):
+    """How an op is lowered; the value is the word that text and error messages use."""
+
+    MAP = "map"            # body over scalar primitives, one element at a time
+    VIEW = "view"          # an index map: no arithmetic, no memory of its own
+    REDUCE = "reduce"      # init and combine over one or more axes
+    CONTRACT = "contract"  # sum of products over shared axes
+    GATHER = "gather"      # a load at computed indices
+    SCATTER = "scatter"    # an accumulating store at computed indices
+    EFFECT = "effect"      # reads or writes a variable
+    REGION = "region"      # holds a graph
+
+
+class Effect(enum.Enum):
+    """What an op does to the variable its ``var`` attribute names."""
+
+    READS = "reads"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Test operands for one call of an op: shapes or ready arrays, value range, attributes."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    low: float = -2.0
+    high: float = 2.0
+    ints: Mapping[int, int] = field(default_factory=dict)  # operand -> exclusive index bound
+
+    # ``ints`` marks operands that are integer indices whatever dtype is tested.
+
+
+Infer = Callable[..., tuple[TensorType, ...]]
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """What has to hold of the operands of a MAP, or the step fails with this error."""
+
+    holds: Callable[..., Any]                           # (s, *xs, **attrs) -> bool scalar
+    code: str
+    message: Callable[..., str]                         # (**attrs) -> text
+
+
+@dataclass(frozen=True)
+class OpDef:
+    """One row of the op table; see the module docstring for the calling convention."""
+
+    name: str
+    kind: Kind
+    infer: Infer
+    arity: int | None                                   # None: any number of operands
+    doc: str
+    attrs: Mapping[str, type]                           # name -> type, all required
+    ref: Callable[..., Any] | None = None
+    body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
+    check: RunCheck | None = None                       # MAP
+    view: Callable[..., Any] | None = None              # VIEW: see ops_view
+    alias: str = ""                                     # VIEW: how NumPy's result shares memory
+    combine: str = ""                                   # REDUCE: a scalar primitive
+    grad: Callable[..., Any] | None = None
+    requires: Callable[..., Any] | None = None          # of sizes: see below
+    differentiable: bool = True                         # False: piecewise constant or integer
+    expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
+    effect: Effect | None = None
+    numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
+    letters: str = ""                                   # MAP: the operands of its signature
+    dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
+    samples: tuple[Sample, ...] = ()
+
+    def missing(self) -> list[str]:
+        """The pieces this row lacks; the completeness test wants none."""
+        need = {
+            Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
+            Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
+            Kind.EFFECT: ("effect",), Kind.REGION: (),
+        }[self.kind]
+        if self.expand is not None:
+            need = ("ref",)
+        lacks = [piece for piece in need if not getattr(self, piece)]
+        if not self.doc:
+            lacks.append("doc")
+        if self.kind in (Kind.EFFECT, Kind.REGION):
+            return lacks
+        if self.differentiable and self.grad is None and self.expand is None:
+            lacks.append("grad")
+        if not self.samples:
+            lacks.append("samples")
+        return lacks
+
+
+_KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b"})
+_WORDS = MappingProxyType({"f": "floating-point", "i": "integer", "n": "numeric",
+                           "l": "integer or bool", "t": "real", "b": "bool"})
+
+
+def signature(name: str, text: str) -> Infer:
+    """The type rule of an elementwise signature such as ``"bnn -> n"``.
+
+    Letters: f float, i integer, n numeric, l integer or bool, t any, b bool. Operands with the
+    same letter (other than b) have one dtype; all operands have one shape.
+    """
+    left, _, right = (part.strip() for part in text.partition("->"))
+
+    def infer(*types: TensorType, **_: Any) -> tuple[TensorType, ...]:
+        if len(types) != len(left):
+            raise error("W102", f"{name} takes {len(left)} operands, got {len(types)}")
+        bound: dict[str, DType] = {"b": BOOL}
+        for letter, type_ in zip(left, types, strict=True):
+            if type_.shape != types[0].shape:
+                raise error("W101", f"{name} needs operands of one shape")
+            if type_.dtype.kind not in _KINDS[letter]:
+                raise error("W111", f"{name} needs {_WORDS[letter]} operands, got {type_.dtype}",
+                            hint="convert it: x.astype(np."
+                                 f"{'bool' if letter == 'b' else 'float64'})")
+            if bound.setdefault(letter, type_.dtype) != type_.dtype:
+                raise error("W111", f"{name} needs operands of one dtype, "
+                                    f"got {bound[letter]} and {type_.dtype}")
+        return (TensorType(bound[right], types[0].shape),)
+
+    return infer
+
+
+def map_op(
+    name: str,
+    types: str | Infer,
+    body: Callable[..., Any],
+    ref: Callable[..., Any],
+    *,
+    doc: str,
+    grad: Callable[..., Any] | None = None,
+    attrs: Mapping[str, type] = MappingProxyType({}),
+    low: float = -2.0,
+    high: float = 2.0,
+    dtypes: Sequence[DType] = COMPUTED,
+    samples: tuple[Sample, ...] | None = None,
+    numpy: tuple[Callable[..., Any], ...] = (),
+    check: RunCheck | None = None,
+) -> OpDef:
+    """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
+    if isinstance(ref, np.ufunc):
+        numpy = (ref, *numpy)
+    letters = types.partition("->")[0].strip() if isinstance(types, str) else ""
+    if isinstance(types, str):
+        kinds = _KINDS[letters[-1]]
+        dtypes = [dtype for dtype in dtypes if dtype.kind in kinds]
+        infer, arity = signature(name, types), len(letters)
+    else:
+        if samples is None:
+            raise ValueError(f"{name}: give samples with a type rule of its own")
+        infer, arity = types, len(samples[0].shapes)
+    if samples is None:
+        samples = tuple(Sample((shape,) * arity, low=low, high=high)
+                        for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
+    return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
+                 grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
+                 dtypes=tuple(dtypes), samples=samples)

@@ -1,0 +1,33 @@
+"""The op table: every row by name, frozen on import."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from . import (
+    effect as ops_effect,
+)
+from . import (
+    index as ops_index,
+)
+from . import (
+    logarithm as ops_logarithm,
+)
+from . import (
+    map as ops_map,
+)
+from . import (
+    reduce as ops_reduce,
+)
+from . import (
+    region as ops_region,
+)
+from . import (
+    view as ops_view,
+)
+from .op import OpDef
+
+ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
+                               *ops_index.ROWS, *ops_effect.ROWS, *ops_region.ROWS)
+
+OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

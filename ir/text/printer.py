@@ -1,0 +1,241 @@
+"""Text of graphs, kernels and plans; ``parser`` is the exact inverse.
+
+    graph @mlp(%x: f32[b,784], %w: f32[784,10]) -> (%1: f32[b,10]) {
+      %0: f32[b,10] = contract %x, %w {dims = "mk,kn->mn"}  // "logits" model.py:12 in mlp
+      %1: f32[b,10] = tanh %0 on cpu:0  // "y" model.py:13 in mlp
+      return %1
+    }
+
+Parameters keep their names, results of nodes are numbered; the note after ``//`` holds a node's
+unique name and the places it came from, so nothing is lost. Names that are not plain words stand
+in quotes. Kernel and plan look as in the docstrings of ``kernel`` and ``plan``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..graph import Graph, Node, Value
+from ..index import Dim, Expr
+from ..kernel import (
+    Apply,
+    Check,
+    Const,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+)
+from ..plan import Alloc, Launch, Plan, Slot, Step
+from ..types import DType, Loc, TensorType
+from .scanner import FUNCTION, PATH, WORD
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def word(name: str, plain: str = WORD) -> str:
+    """A name as it stands if it is a plain word, else in quotes."""
+    return name if re.fullmatch(plain, name) else quoted(name)
+
+
+def print_graph(graph: Graph) -> str:
+    """The text of a graph, without a newline at the end."""
+    return _graph(graph, "")
+
+
+def print_nodes(graph: Graph, nodes: Iterable[Node]) -> list[str]:
+    """The lines of some nodes of a graph, as ``print_graph`` has them."""
+    labels = _labels(graph)
+    return [_node(node, labels, "") for node in nodes]
+
+
+def _labels(graph: Graph) -> dict[int, str]:
+    labels = {id(value): "%" + word(_param_name(value)) for value in graph.params}
+    results = (value for node in graph.nodes for value in node.results)
+    labels.update((id(value), f"%{at}") for at, value in enumerate(results))
+    return labels
+
+
+def _param_name(value: Value) -> str:
+    # "x:0" is written x; other ports, and stems that end like a port, are written in full.
+    stem = value.name.removesuffix(":0")
+    return value.name if re.search(r":[0-9]+\Z", stem) else stem
+
+
+def _refs(labels: Mapping[int, str], values: Iterable[Value]) -> str:
+    return ", ".join(labels.get(id(value), f'%"?{value.name}"') for value in values)
+
+
+def _typed(labels: Mapping[int, str], values: Iterable[Value]) -> str:
+    return ", ".join(f"{_refs(labels, (value,))}: {value.type}" for value in values)
+
+
+def _graph(graph: Graph, indent: str) -> str:
+    labels = _labels(graph)
+    inner = indent + "  "
+    lines = [f"graph @{word(graph.name)}({_typed(labels, graph.params)}) -> "
+             f"({_typed(labels, graph.results)}) {{"]
+    names = {**graph.variables, **graph.var_params, **graph.var_results}
+    lines += [f"{inner}var {_variable(graph, name, labels)}" for name in names]
+    lines += [inner + _node(node, labels, inner) for node in graph.nodes]
+    lines.append(f"{inner}return {_refs(labels, graph.results)}".rstrip())
+    lines.append(indent + "}")
+    return "\n".join(lines)
+
+
+def _variable(graph: Graph, name: str, labels: Mapping[int, str]) -> str:
+    text = quoted(name)
+    if name in graph.variables:
+        text += f": {graph.variables[name]}"
+    if name in graph.var_params:
+        text += f" in {_refs(labels, (graph.var_params[name],))}"
+    if name in graph.var_results:
+        text += f" out {graph.var_results[name]}"
+    return text
+
+
+def _node(node: Node, labels: Mapping[int, str], indent: str) -> str:
+    text = node.op.name
+    if node.results:
+        text = f"{_typed(labels, node.results)} = {text}"
+    if node.inputs:
+        text += " " + _refs(labels, node.inputs)
+    if node.attrs:
+        text += f" {{{_attrs(node, indent)}}}"
+    if node.device is not None:
+        text += f" on {node.device}"
+    if node.after:
+        text += " after " + ", ".join(quoted(earlier.name) for earlier in node.after)
+    return f"{text}  // {quoted(node.name)} {locs_text(node.locs)}".rstrip()
+
+
+def _attrs(node: Node, indent: str) -> str:
+    # In the order of the op's row; regions last, because they take many lines.
+    declared = list(node.op.attrs)
+    names = sorted(node.attrs, key=lambda name: (
+        isinstance(node.attrs[name], Graph), name not in declared,
+        declared.index(name) if name in declared else 0, name))
+    return ", ".join(f"{name} = {_attr(node.attrs[name], indent)}" for name in names)
+
+
+def _attr(value: Any, indent: str) -> str:
+    if isinstance(value, tuple):
+        items = [_attr(item, indent) for item in value]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if isinstance(value, Graph):
+        return _graph(value, indent)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, (Expr, DType, TensorType)):
+        return str(value)
+    return number_text(value)
+
+
+def number_text(value: bool | int | float) -> str:
+    """A number that reads back as the same number of the same Python type."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, int):
+        return int.__repr__(value)
+    raise TypeError(f"no text for an attribute of type {type(value).__name__}")
+
+
+def locs_text(locs: Iterable[Loc]) -> str:
+    """Source locations: ``model.py:12 in dense, lib/util.py:3``."""
+    return ", ".join(
+        f"{word(loc.file, PATH)}:{loc.line}"
+        + (f" in {word(loc.function, FUNCTION)}" if loc.function else "") for loc in locs)
+
+
+def _from(locs: Iterable[Loc]) -> str:
+    text = locs_text(locs)
+    return f"  // from {text}" if text else ""
+
+
+def print_kernel(kernel: Kernel) -> str:
+    """The text of a kernel, without a newline at the end."""
+    params = ", ".join(f"{word(p.name)}: {'mut ' if p.mutable else ''}{p.type}"
+                       for p in kernel.params)
+    lines = [f"kernel @{word(kernel.name)}({params}) {{{_from(kernel.locs)}"]
+    inner = "  "
+    if kernel.axes:
+        lines.append(f"  {', '.join(map(str, kernel.axes))} {{")
+        inner = "    "
+    lines += [inner + print_stmt(stmt) for stmt in kernel.body]
+    if kernel.axes:
+        lines.append("  }")
+    return "\n".join([*lines, "}"])
+
+
+def print_stmt(stmt: Stmt) -> str:
+    """One line of a kernel."""
+    if isinstance(stmt, Store):
+        sign = "+=" if stmt.accumulate else "="
+        return f"{_access(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
+    if isinstance(stmt, Check):
+        return f"check {stmt.value} site {stmt.site}"
+    return f"{stmt.name}: {stmt.dtype} = {_meaning(stmt)}"
+
+
+def _meaning(stmt: Stmt) -> str:
+    match stmt:
+        case Const(value=value):
+            return f"const {number_text(value)}"
+        case Index(expr=expr):
+            return f"index {expr}"
+        case Load():
+            return _access(stmt.param, stmt.indices) + _guard(stmt.guard)
+        case Apply():
+            return f"{stmt.prim} {', '.join(stmt.args)}"
+        case Reduce():
+            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}"
+        case Contract():
+            return f"contract {stmt.lhs}, {stmt.rhs} over {stmt.axis}"
+    raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
+
+
+def _access(param: str, indices: Iterable[Dim]) -> str:
+    return f"{word(param)}[{', '.join(map(str, indices))}]"
+
+
+def _guard(guard: str) -> str:
+    return f" if {guard}" if guard else ""
+
+
+def print_plan(plan: Plan, *, kernels: bool = False) -> str:
+    """The text of a plan, without a newline at the end; ``kernels`` puts its kernels first."""
+    lines = [f"plan @{word(plan.name)}({', '.join(map(_slot, plan.params))}) -> "
+             f"({', '.join(map(_slot, plan.results))}) arena = {plan.arena} {{"]
+    lines += [f"  check {at} {site.code} {quoted(site.message)}{_from(site.locs)}"
+              for at, site in enumerate(plan.checks, 1)]
+    lines += [f"  require {need.site}: {need}" for need in plan.requires]
+    lines += ["  " + print_step(step) for step in plan.steps]
+    text = "\n".join([*lines, "}"])
+    items = [print_kernel(kernel) for kernel in plan.kernels.values()] if kernels else []
+    return "\n\n".join([*items, text])
+
+
+def _slot(slot: Slot) -> str:
+    var = f" var {quoted(slot.var)}" if slot.var else ""
+    return f"%{word(slot.name)}: {slot.type}{var}"
+
+
+def print_step(step: Step) -> str:
+    """One line of a plan."""
+    if isinstance(step, Alloc):
+        return f"alloc %{word(step.name)}: {step.type} at {step.offset}"
+    if isinstance(step, Launch):
+        args = ", ".join(f"%{word(arg)}" for arg in step.args)
+        return f"launch @{word(step.kernel)}({args}) on {step.device}"
+    return f"copy %{word(step.source)} to %{word(step.target)}"

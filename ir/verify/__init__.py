@@ -1,0 +1,1 @@
+"""The rules that graphs, kernels and plans keep, one named check each."""

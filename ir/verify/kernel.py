@@ -1,0 +1,209 @@
+"""What a sound kernel is: definitions, dtypes, axes, and stores that cannot race. See ``verify``.
+
+A check yields (statement, message) for each broken rule; the statement is None where the kernel's
+first lines are meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ..index import symbols_of
+from ..kernel import (
+    COMBINERS,
+    Apply,
+    Check,
+    Const,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    axes_of,
+    index_exprs,
+)
+from ..scalar.primitives import PRIMITIVES, result_dtype
+from ..types import BOOL, DType
+from .graph import RESERVED
+
+Problems = Iterator[tuple[Stmt | None, str]]
+
+
+def check_axes(kernel: Kernel) -> Problems:
+    """Axes have plain, unique names that no dim has, and blocks that fit their kind."""
+    seen: set[str] = set()
+    dims = frozenset[str]().union(*(symbols_of(dim) for param in kernel.params
+                                    for dim in param.type.shape),
+                                  *(symbols_of(axis.extent) for axis in kernel.axes))
+    for axis in kernel.axes:
+        if axis.name in seen | dims | RESERVED or not axis.name.isidentifier():
+            yield None, f"'{axis.name}' is not a free name for an axis"
+        if axis.kind not in ("par", "seq", "lane") or (axis.block == 0) != (axis.kind == "lane") \
+                or axis.block < 0:
+            yield None, f"axis '{axis}' has no valid kind and block"
+        seen.add(axis.name)
+    if any(name.startswith("%") for name in dims):
+        yield None, "a shape or extent depends on a value"
+
+
+def check_params(kernel: Kernel) -> Problems:
+    """Accesses name a parameter, with an index for each of its dims; stores a mutable one."""
+    params = {param.name: param for param in kernel.params}
+    if len(params) != len(kernel.params):
+        yield None, "two parameters have one name"
+    for stmt in kernel.body:
+        if isinstance(stmt, (Load, Store)):
+            param = params.get(stmt.param)
+            if param is None:
+                yield stmt, f"no parameter '{stmt.param}'"
+            elif len(stmt.indices) != param.type.rank:
+                yield stmt, f"{len(stmt.indices)} indices for {param.type}"
+            elif isinstance(stmt, Store) and not param.mutable:
+                yield stmt, f"a store to '{stmt.param}', which is not mutable"
+
+
+def check_definitions(kernel: Kernel) -> Problems:
+    """Values are defined once, above their uses."""
+    known: set[str] = set()
+    for stmt in kernel.body:
+        for operand in stmt.operands:
+            if operand not in known:
+                yield stmt, f"{operand} is not defined above"
+        if isinstance(stmt, (Store, Check)) != (stmt.name == ""):
+            yield stmt, "stores and checks define no value, all others do"
+        if stmt.name and (stmt.name in known or not re.fullmatch(r"%\w+", stmt.name)):
+            yield stmt, f"'{stmt.name}' is not a free name for a value"
+        known.add(stmt.name)
+
+
+def check_dtypes(kernel: Kernel) -> Problems:
+    """Element types follow from the operands by the rules of the scalar primitives."""
+    dtypes: dict[str, DType] = {}
+    for stmt in kernel.body:
+        message = _dtype_problem(kernel, stmt, dtypes)
+        if message:
+            yield stmt, message
+        if getattr(stmt, "guard", "") and dtypes[stmt.guard] != BOOL:  # type: ignore[attr-defined]
+            yield stmt, "a guard must be bool"
+        dtypes[stmt.name] = stmt.dtype
+
+
+def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
+    expected: DType | None = None
+    match stmt:
+        case Const(value=value):
+            python = {"b": bool, "i": int, "u": int}.get(stmt.dtype.kind, float)
+            if type(value) is not python:
+                return f"{value!r} is no constant of {stmt.dtype}"
+        case Index():
+            if not stmt.dtype.is_int:
+                return f"an index of dtype {stmt.dtype}"
+        case Load():
+            expected = kernel.param(stmt.param).type.dtype
+        case Apply():
+            if stmt.prim not in PRIMITIVES:
+                return f"no primitive '{stmt.prim}'"
+            try:
+                expected = result_dtype(stmt.prim, tuple(dtypes[a] for a in stmt.args), stmt.dtype)
+            except TypeError as problem:
+                return str(problem)
+        case Reduce():
+            if stmt.combine not in COMBINERS:
+                return f"no combiner '{stmt.combine}'"
+            expected = dtypes[stmt.value]
+            if expected.kind not in PRIMITIVES[stmt.combine].kinds:
+                return f"combiner '{stmt.combine}' does not take {expected}"
+        case Contract():
+            expected = dtypes[stmt.lhs]
+            if dtypes[stmt.rhs] != expected or expected == BOOL:
+                return "contract needs two numeric operands of one dtype"
+        case Store():
+            expected = kernel.param(stmt.param).type.dtype
+            if dtypes[stmt.value] != expected or (stmt.accumulate and expected == BOOL):
+                return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
+        case Check():
+            expected = BOOL
+            if dtypes[stmt.value] != BOOL or stmt.site < 1:
+                return "a check needs a bool and a site from 1 on"
+    if expected in (None, stmt.dtype):
+        return ""
+    return f"the dtype is {stmt.dtype}, should be {expected}"
+
+
+def check_indices(kernel: Kernel) -> Problems:
+    """Values in index expressions are integers; the other names are axes or plain dims."""
+    dtypes = {stmt.name: stmt.dtype for stmt in kernel.body}
+    for stmt in kernel.body:
+        for name in sorted(frozenset[str]().union(*map(symbols_of, index_exprs(stmt)))):
+            if name.startswith("%"):
+                if not dtypes[name].is_int:
+                    yield stmt, f"{name} is an index but no integer"
+            elif name in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", name):
+                yield stmt, f"'{name}' is neither an axis nor a dim"
+
+
+def _has_no_tasks(kernel: Kernel) -> bool:
+    """True for kernels over no elements: their indices need not depend on anything."""
+    return any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes)
+
+
+def check_reductions(kernel: Kernel) -> Problems:
+    """Reductions run over an axis that one task runs through; a product has it, too."""
+    kinds = {axis.name: axis.kind for axis in kernel.axes}
+    axes = axes_of(kernel)
+    for stmt in kernel.body:
+        if isinstance(stmt, (Reduce, Contract)):
+            have = frozenset[str]().union(*(axes[operand] for operand in stmt.operands))
+            if stmt.axis not in kinds:
+                yield stmt, f"there is no axis '{stmt.axis}'"
+            elif (isinstance(stmt, Contract) and stmt.axis not in have
+                  and not _has_no_tasks(kernel)):
+                yield stmt, f"the value does not depend on axis '{stmt.axis}'"
+            elif kinds[stmt.axis] == "par":
+                yield stmt, f"'{stmt.axis}' is a par axis: its blocks are separate tasks"
+
+
+def check_loop(kernel: Kernel) -> Problems:
+    """At most one axis is looped over or reduced."""
+    names = {axis.name for axis in kernel.axes if axis.kind == "seq"}
+    for stmt in kernel.body:
+        if isinstance(stmt, (Reduce, Contract)):
+            names.add(stmt.axis)
+            if len(names) > 1:
+                yield stmt, f"more than one loop axis: {', '.join(sorted(names))}"
+    if len(names) > 1:
+        yield None, f"more than one loop axis: {', '.join(sorted(names))}"
+
+
+def check_stores(kernel: Kernel) -> Problems:
+    """No element is stored to twice: a store's indices hold the axes its value depends on.
+
+    An accumulating store may meet an element again, but only within one task: it must hold every
+    par axis as it stands, not through a computed index.
+    """
+    if _has_no_tasks(kernel):
+        return
+    wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
+    par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
+    axes = axes_of(kernel)
+    for stmt in kernel.body:
+        if not isinstance(stmt, Store):
+            continue
+        names = frozenset[str]().union(*map(symbols_of, stmt.indices))
+        if stmt.accumulate:
+            missing = (par & wide) - names
+        else:
+            held = names.union(*(axes.get(name, frozenset()) for name in names))
+            sources = (stmt.value, stmt.guard) if stmt.guard else (stmt.value,)
+            missing = (frozenset[str]().union(*(axes[name] for name in sources)) & wide) - held
+        if missing:
+            yield stmt, f"blocks of axis '{min(missing)}' store to one element"
+
+
+KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
+    check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
+    check_loop, check_stores,
+)

@@ -1,0 +1,323 @@
+"""Fusion: a partition of the graph into regions, each of which becomes one kernel.
+
+Regions grow around anchors (CONTRACT, REDUCE, SCATTER; a region without one is a map) in one
+forward walk. A node joins the region of an operand when it reads that operand at the very index at
+which the region computes it; views in between are index maps and belong to no region, they are
+repeated in each. Regions over one iteration space merge, so softmax and layer norm are one region:
+
+    max = reduce x     region r: reduce over (64,1024) axes (1,)
+    d   = x - max      joins r: reads max at (i,), where r has it
+    s   = sum exp(d)   joins r: same space, same axes;   y = exp(d) / s   joins r
+
+A join must keep the regions acyclic (see ``regions``). Afterwards producers with one consumer
+region are absorbed through their views (prologues) when recomputing them costs little.
+"""
+
+from __future__ import annotations
+
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.index import product
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from .regions import (
+    Index,
+    Partition,
+    Region,
+    Use,
+    is_transparent,
+    natural,
+    operand_uses,
+    pieces,
+    sources,
+)
+
+LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
+COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
+# Cheap enough to be computed again for each element of a packed panel or a repeated row.
+_CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "cast", "select", "maximum", "minimum",
+                    "lt", "le", "gt", "ge", "eq", "ne"))
+
+
+def _grow(partition: Partition, node: Node) -> None:
+    """Put one node into the region of an operand, or into a new one, then join the others."""
+    partition.uses[id(node)] = operand_uses(node, partition.opaque)
+    kind = node.op.kind
+    reduces = kind is Kind.REDUCE
+    shape = node.inputs[0].shape if reduces else node.results[0].shape
+    candidates = partition.producers(node) if kind in (Kind.MAP, Kind.REDUCE) else []
+    home: Region | None = None
+    for region in candidates:
+        space = _space_for(node, region)
+        others = [other for other in candidates if other is not region]
+        if (space is not None and len(region.nodes) < partition.limit
+                and partition.reads_in_place(node, space, region, natural(region.shape))
+                and partition.acyclic(region, others)):
+            home = region
+            break
+    if home is None:
+        anchor = kind.value if kind in (Kind.REDUCE, Kind.CONTRACT, Kind.SCATTER) else "map"
+        home = partition.new_region(anchor, shape)
+    if reduces:
+        home.anchor, home.axes = "reduce", node.attrs["axes"]
+    place = natural(shape) if reduces and not home.axes else home.place(node.results[0].shape)
+    assert place is not None
+    partition.add(node, home, place)
+    for region in candidates:
+        if region is not home and region.id in partition.regions:
+            partition.merge(home, region)
+
+
+def _space_for(node: Node, region: Region) -> Index | None:
+    """The index at which ``node`` would read in the space of ``region``; None if it cannot join."""
+    if node.op.kind is Kind.REDUCE:
+        fits = region.shape == node.inputs[0].shape and (
+            region.anchor == "map"
+            or (region.anchor == "reduce" and region.axes == node.attrs["axes"]))
+        return natural(region.shape) if fits else None
+    return None if region.anchor == "scatter" else region.place(node.results[0].shape)
+
+
+def _merge_siblings(partition: Partition) -> None:
+    """Join independent regions over one space that read the same value: it is loaded once."""
+    first: dict[tuple[int, str, Index, tuple[int, ...]], Region] = {}
+    for region in list(partition.regions.values()):
+        if region.anchor not in ("map", "reduce"):
+            continue
+        for value in _read_in_full(partition, region):
+            key = (value, region.anchor, region.shape, region.axes)
+            other = first.get(key)
+            if other is None or other.id not in partition.regions or (
+                    len(other.nodes) + len(region.nodes) > partition.limit // 2):
+                first[key] = region
+            elif not (other.ancestors >> region.id & 1 or region.ancestors >> other.id & 1):
+                other.index.update(region.index)
+                partition.take(other, region)
+                break
+
+
+def _read_in_full(partition: Partition, region: Region) -> list[int]:
+    """Values from outside that a region reads element by element, by identity."""
+    found: dict[int, None] = {}
+    whole = natural(region.shape)
+    for node in region.nodes:
+        if node.op.kind is not Kind.REDUCE and region.index[id(node.results[0])] != whole:
+            continue
+        for use in partition.uses[id(node)]:
+            maker = use.value.node
+            outside = maker is None or partition.home[id(maker)] is not region
+            if outside and use.exact and use.index == whole:
+                found[id(use.value)] = None
+    return list(found)
+
+
+def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
+    """Pull map regions into their only consumer, through views, when that saves memory traffic."""
+    readers: dict[int, set[int]] = {at: set() for at in partition.regions}
+    reads: dict[int, set[int]] = {at: set() for at in partition.regions}
+    for at, region in partition.regions.items():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                if use.value.node is not None:
+                    producer = partition.home[id(use.value.node)].id
+                    if producer != at:
+                        readers[producer].add(at)
+                        reads[at].add(producer)
+    copies = _Copies(partition)
+    for region in sorted(partition.regions.values(), key=lambda r: -r.id):
+        if len(readers[region.id]) != 1 or region.anchor != "map":
+            continue
+        target = partition.regions[min(readers[region.id])]
+        times = copies.of(region, target)
+        if not _absorbable(partition, region, target, times, roots) or (
+                copies.weight(target) + times * copies.weight(region) > partition.limit):
+            continue
+        copies.take(region, times)
+        for producer in reads.pop(region.id):
+            readers[producer] = readers[producer] - {region.id} | {target.id}
+            reads[target.id].add(producer)
+        partition.take(target, region)
+
+
+class _Copies:
+    """How often a region computes what it has absorbed: once for each index it is read at.
+
+    ``concatenate(x[32:], x[:32])`` reads x at two places; n of them in a row would make 2**n.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        # Nodes that came together are computed together, and as often as one another.
+        self.origin = {id(node): at for at, region in partition.regions.items()
+                       for node in region.nodes}
+        self.times = dict.fromkeys(partition.regions, 1)
+
+    def of(self, region: Region, target: Region) -> int:
+        """At how many places ``target`` reads ``region``."""
+        places = {(self.origin[id(node)], use.index) for node in target.nodes
+                  for use in self.partition.uses[id(node)] if use.value.node is not None
+                  and self.partition.home[id(use.value.node)] is region}
+        return sum(self.times[origin] for origin, _ in places)
+
+    def weight(self, region: Region) -> int:
+        """Nodes of a region, counted as often as they are computed."""
+        return sum(self.times[self.origin[id(node)]] for node in region.nodes)
+
+    def take(self, region: Region, times: int) -> None:
+        """Note that all of ``region`` will be computed ``times`` times as often."""
+        for origin in {self.origin[id(node)] for node in region.nodes}:
+            self.times[origin] *= times
+
+
+def _absorbable(
+    partition: Partition, region: Region, target: Region, times: int, roots: set[int]
+) -> bool:
+    if any(id(value) in roots for node in region.nodes for value in node.results):
+        return False
+    if target.anchor == "scatter" or any(node.op.kind is Kind.GATHER for node in target.nodes):
+        return False
+    cheap = (len(region.nodes) <= 6 and times <= COPIES
+             and all(node.op.name in _CHEAP for node in region.nodes))
+    if target.anchor == "contract":
+        return cheap
+    grows = product(region.shape) != product(target.shape)
+    return cheap or (times == 1 and not grows)
+
+
+def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
+    """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
+    return _rebuild(graph, grow(graph, limit))
+
+
+def grow(graph: Graph, limit: int = LIMIT) -> Partition:
+    """The regions of a graph: each node that computes is in exactly one of them."""
+    partition = Partition(graph, limit)
+    roots = {id(value) for value in graph.results} | partition.opaque
+    for node in graph.nodes:
+        if not is_transparent(node):
+            _grow(partition, node)
+        elif any(id(value) in roots for value in node.results):
+            _grow_root(partition, node)
+    _merge_siblings(partition)
+    _absorb_prologues(partition, roots)
+    return partition
+
+
+def _grow_root(partition: Partition, node: Node) -> None:
+    """A view or constant that must be memory: a region of its own."""
+    value, shape = node.results[0], node.results[0].shape
+    partition.uses[id(node)] = [
+        use for piece in pieces(node, Use(value, natural(shape), True))
+        for use in sources(piece.value, piece.index, partition.opaque)]
+    partition.add(node, partition.new_region("map", shape), natural(shape))
+
+
+def _rebuild(graph: Graph, partition: Partition) -> Graph:
+    """Regions as ``fused`` nodes, in an order that respects their dependencies."""
+    position = {id(node): at for at, node in enumerate(graph.nodes)}
+    result = Graph(graph.name)
+    builder = Builder(result, OPS, share=False, fold=False)
+    moved: dict[int, Value] = {}
+    for param in graph.params:
+        moved[id(param)] = result.add_param(param.type, param.name.rpartition(":")[0])
+    needed = _outside_uses(partition)
+    for region in _ordered(partition, position):
+        region.nodes.sort(key=lambda node: position[id(node)])
+        outputs = [value for node in region.nodes for value in node.results if id(value) in needed]
+        if not outputs:
+            continue
+        body, inputs = _body(region, outputs, partition.opaque)
+        last = outputs[-1].node
+        assert last is not None
+        locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
+        builder.device = last.device
+        fused = builder.emit(OPS["fused"], [moved[id(value)] for value in inputs],
+                             {"body": body, "anchor": region.anchor}, name=last.name, locs=locs)
+        moved.update(zip(map(id, outputs), fused.results, strict=True))
+    result.results = [moved[id(value)] for value in graph.results]
+    result.variables = dict(graph.variables)
+    result.var_params = {var: moved[id(value)] for var, value in graph.var_params.items()}
+    result.var_results = dict(graph.var_results)
+    return result
+
+
+def _outside_uses(partition: Partition) -> set[int]:
+    """Values that must be stored: results, and what other regions read."""
+    needed = {id(value) for value in partition.graph.results}
+    for region in partition.regions.values():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                producer = use.value.node
+                if producer is not None and partition.home[id(producer)] is not region:
+                    needed.add(id(use.value))
+    return needed
+
+
+def _ordered(partition: Partition, position: dict[int, int]) -> list[Region]:
+    """Regions in topological order, the one with the earliest node first among the ready."""
+    import heapq
+
+    regions = partition.regions
+    first = {at: min(position[id(node)] for node in region.nodes)
+             for at, region in regions.items()}
+    waits: dict[int, set[int]] = {at: set() for at in regions}
+    feeds: dict[int, list[int]] = {at: [] for at in regions}
+    for at, region in regions.items():
+        for node in region.nodes:
+            for use in partition.uses[id(node)]:
+                if use.value.node is not None:
+                    other = partition.home[id(use.value.node)].id
+                    if other != at and other not in waits[at]:
+                        waits[at].add(other)
+                        feeds[other].append(at)
+    ready = [(first[at], at) for at, before in waits.items() if not before]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, at = heapq.heappop(ready)
+        order.append(regions[at])
+        for after in feeds[at]:
+            waits[after].discard(at)
+            if not waits[after]:
+                heapq.heappush(ready, (first[after], after))
+    if len(order) != len(regions):
+        raise AssertionError("fusion made a cycle of regions")
+    return order
+
+
+def _body(
+    region: Region, outputs: list[Value], opaque: set[int]
+) -> tuple[Graph, list[Value]]:
+    """The region as a graph: its nodes, the views and constants it sees through, its inputs."""
+    own = {id(node) for node in region.nodes}
+    body = Graph("body")
+    builder = Builder(body, OPS, share=True, fold=False)
+    inputs: list[Value] = []
+    moved: dict[int, Value] = {}
+    for node in region.nodes:
+        pending = [(node, False)]
+        while pending:
+            current, expanded = pending.pop()
+            if all(id(value) in moved for value in current.results):
+                continue
+            if not expanded:
+                pending.append((current, True))
+                for operand in current.inputs:
+                    if id(operand) in moved:
+                        continue
+                    maker = operand.node
+                    inline = maker is not None and (id(maker) in own or (
+                        is_transparent(maker) and id(operand) not in opaque))
+                    if inline:
+                        assert maker is not None
+                        pending.append((maker, False))
+                    else:
+                        inputs.append(operand)
+                        moved[id(operand)] = body.add_param(operand.type, f"p{len(inputs) - 1}")
+                continue
+            with builder.like(current):
+                builder.device = None  # the fused node says it for all
+                made = builder.emit(current.op, [moved[id(v)] for v in current.inputs],
+                                    current.attrs, name=current.name)
+            moved.update(zip(map(id, current.results), made.results, strict=True))
+    body.results = [moved[id(value)] for value in outputs]
+    return body, inputs

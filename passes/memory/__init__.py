@@ -1,0 +1,1 @@
+"""Where values live: lifetimes, sharing, and offsets in one arena."""

@@ -1,0 +1,294 @@
+"""Rewriting by rules in one forward walk.
+
+A rule is a name, a pattern and a replacement, both written as small expressions:
+
+    Rule("mul-one", "mul(x, 1)", "x")            Rule("select-same", "select(c, x, x)", "x")
+
+``x y z c`` match any value (a letter that comes twice: the same value), ``k m`` match constants,
+numbers match constants of that value (-0.0 is not 0.0). A replacement may also be a function of
+the rewriter and the match; ``when`` is a further condition, ``kinds`` the dtype kinds of ``x``.
+
+The walk rebuilds the graph: operands are in their final form when a node is reached, and what a
+rule builds goes through the rules again, so one walk reaches the fixpoint of rules that look at
+operands only.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ...ir.diagnose import error
+from ...ir.graph import Builder, Graph, Node, Value, constant_of, writes
+from ...ir.ops.op import Kind, OpDef
+from ...ir.ops.table import OPS
+from ...ir.types import DType, TensorType
+from ..clone import Clone
+
+_DEPTH = 32  # of replacements inside replacements: a bound for rules that undo each other
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """An op applied to patterns, variable names and numbers."""
+
+    op: str
+    args: tuple[Pattern | str | bool | int | float, ...]
+
+
+Term = Pattern | str | bool | int | float
+
+
+@cache
+def parse_pattern(text: str) -> Term:
+    """A term from its text, which has Python's expression syntax."""
+    def term(node: ast.expr) -> Term:
+        match node:
+            case ast.Call(func=ast.Name(id=op), args=args):
+                return Pattern(op, tuple(map(term, args)))
+            case ast.Name(id="inf"):
+                return math.inf
+            case ast.Name(id=name):
+                return name
+            case ast.Constant(value=bool() | int() | float() as number):
+                return number
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                positive = term(operand)
+                if isinstance(positive, (int, float)):
+                    return -positive
+        raise ValueError(f"not a pattern: {text!r}")
+
+    return term(ast.parse(text, mode="eval").body)
+
+
+@dataclass
+class Match:
+    """What a pattern was matched with: values of its letters, attributes of its ops in preorder."""
+
+    type: TensorType
+    values: dict[str, Value] = field(default_factory=dict)
+    attrs: list[Mapping[str, Any]] = field(default_factory=list)
+    inner: list[Value] = field(default_factory=list)  # results of the ops below the root
+
+    def __getitem__(self, letter: str) -> Value:
+        return self.values[letter]
+
+    def constant(self, letter: str) -> bool | int | float:
+        """The element of a matched constant."""
+        found = constant_of(self.values[letter])
+        if found is None:
+            raise KeyError(letter)
+        return found
+
+
+Replace = Callable[["Rewriter", Match], Value | None]
+_CONSTANTS = ("k", "m")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``pattern -> replacement``; a replacement that is a function may decline with None."""
+
+    name: str
+    pattern: str
+    replacement: str | Replace
+    kinds: str = "iufb"
+    when: Callable[[Match], bool] | None = None
+
+    def root(self) -> Pattern:
+        term = parse_pattern(self.pattern)
+        if not isinstance(term, Pattern):
+            raise ValueError(f"{self.name}: a pattern must be an op")
+        return term
+
+
+class _Entry:
+    """A rule with what its operands must be at least, so that most misses cost next to nothing."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule, self.root = rule, rule.root()
+        args = self.root.args
+        self.arity = len(args)
+        self.producers = tuple(
+            (at, arg.op if isinstance(arg, Pattern) else "full") for at, arg in enumerate(args)
+            if not isinstance(arg, str) or arg in _CONSTANTS)
+        self.equal = self.arity == 2 and args[0] == args[1] and isinstance(args[0], str)
+
+    def may_match(self, inputs: Sequence[Value]) -> bool:
+        if len(inputs) != self.arity or (self.equal and inputs[0] is not inputs[1]):
+            return False
+        for at, op in self.producers:
+            node = inputs[at].node
+            if node is None or node.op.name != op:
+                return False
+        return True
+
+
+def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str, Any],
+         infer: Callable[[], TensorType]) -> Match | None:
+    """The match of a rule with an op about to be emitted, or None."""
+    found: dict[str, Value] = {}
+    tables: list[Mapping[str, Any]] = [attrs]
+    inner: list[Value] = []
+    # A pattern is matched from a list of pending (term, value) pairs; the root has no value yet.
+    pending = list(zip(reversed(root.args), reversed(inputs), strict=True))
+    while pending:
+        term, value = pending.pop()
+        if isinstance(term, Pattern):
+            node = value.node
+            if node is None or node.op.name != term.op or len(node.inputs) != len(term.args):
+                return None
+            tables.append(node.attrs)
+            inner.append(value)
+            pending += zip(reversed(term.args), reversed(node.inputs), strict=True)
+        elif isinstance(term, str):
+            if found.setdefault(term, value) is not value:
+                return None
+            if term in _CONSTANTS and constant_of(value) is None:
+                return None
+        elif not is_constant(value, term):
+            return None
+    if "x" in found and found["x"].dtype.kind not in rule.kinds:
+        return None
+    match = Match(infer(), found, tables, inner)
+    return match if rule.when is None or rule.when(match) else None
+
+
+def is_constant(value: Value, number: bool | int | float) -> bool:
+    """True if a value is the constant ``number``; the sign of zero counts, -1 is all ones."""
+    constant = constant_of(value)
+    if constant is None or isinstance(number, bool) != (value.dtype.kind == "b"):
+        return False
+    if value.dtype.is_float:
+        return constant == number and math.copysign(1, constant) == math.copysign(1, number)
+    return constant == _wrapped(number, value.dtype)
+
+
+def _wrapped(number: bool | int | float, dtype: DType) -> bool | int | float:
+    return number % (1 << dtype.bits) if dtype.kind == "u" else number
+
+
+class Rewriter:
+    """Rebuilds one graph by rules; every op is a method, as of a Builder: ``r.transpose(x, ...)``.
+
+    ``fired`` counts the applications of each rule, ``uses`` the reads of each new value by nodes
+    and results of the old graph.
+    """
+
+    def __init__(self, graph: Graph, rules: Iterable[Rule]) -> None:
+        self._clone = Clone(graph)
+        self.builder = Builder(self._clone.graph, OPS, share=True, fold=True)
+        self.fired: Counter[str] = Counter()
+        self.uses: Counter[Value] = Counter()
+        self._rules: dict[str, list[_Entry]] = {}
+        for entry in map(_Entry, rules):
+            self._rules.setdefault(entry.root.op, []).append(entry)
+        self._depth = 0
+
+    def run(self) -> Graph:
+        """The rewritten graph, without dead nodes."""
+        old, clone = self._clone.old, self._clone
+        live = live_nodes(old)
+        reads = Counter(value for node in live for value in node.inputs)
+        reads.update(old.results)
+        for value in old.params:
+            self.uses[clone.param(value)] += reads[value]
+        for node in live:
+            self._node(node)
+            for value in node.results:
+                self.uses[clone.values[value]] += reads[value]
+        graph = clone.finish()
+        graph.nodes = live_nodes(graph)
+        return graph
+
+    def _node(self, node: Node) -> None:
+        nodes, builder = self._clone.nodes, self.builder
+        inputs = [self._clone.values[value] for value in node.inputs]
+        with builder.like(node):
+            builder.after = tuple(nodes[earlier] for earlier in node.after if earlier in nodes)
+            results = self.make(node.op, inputs, node.attrs, node.name)
+            builder.after = ()
+        self._clone.values.update(zip(node.results, results, strict=True))
+        made = results[0].node if results else self._clone.graph.nodes[-1]
+        if made is not None:
+            nodes[node] = made
+
+    def make(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None = None
+    ) -> tuple[Value, ...]:
+        """The results of an op, or of what the rules make of it."""
+        # Constants are folded, not rewritten.
+        folds = op.kind is Kind.MAP and inputs and all(
+            constant_of(value) is not None for value in inputs)
+        if (op.name in self._rules and not folds and not self.builder.after
+                and self._depth < _DEPTH):
+            self._depth += 1
+            found = self._rewritten(op, inputs, attrs, name)
+            self._depth -= 1
+            if found is not None:
+                return (found,)
+        return self.builder.emit(op, inputs, attrs, name=name).results
+
+    def _rewritten(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+    ) -> Value | None:
+        for entry in self._rules[op.name]:
+            if not entry.may_match(inputs):
+                continue
+            match = find(entry.rule, entry.root, inputs, attrs,
+                         lambda: self.builder.infer(op, inputs, attrs)[0])
+            if match is None:
+                continue
+            rule = entry.rule
+            if isinstance(rule.replacement, str):
+                result: Value | None = self._build(
+                    parse_pattern(rule.replacement), match, match.type, name)
+            else:
+                result = rule.replacement(self, match)
+            if result is not None:
+                if result.type != match.type:
+                    raise error("W601", f"rule {rule.name} makes {result.type} of {match.type}",
+                                locs=self.builder.locs)
+                self.fired[rule.name] += 1
+                return result
+        return None
+
+    def _build(self, term: Term, match: Match, type_: TensorType, name: str | None) -> Value:
+        """A term with the matched values filled in; numbers are constants of ``type_``."""
+        if isinstance(term, str):
+            return match[term]
+        if not isinstance(term, Pattern):
+            return self.builder.full(_wrapped(term, type_.dtype), type_)
+        # Patterns are two or three levels deep: recursion over them is not over the graph.
+        given = {at: self._build(arg, match, type_, None) for at, arg in enumerate(term.args)
+                 if isinstance(arg, (str, Pattern))}
+        like = next((value.type for value in given.values() if value.dtype.kind != "b"), type_)
+        inputs = [given[at] if at in given else self._build(arg, match, like, None)
+                  for at, arg in enumerate(term.args)]
+        return self.make(OPS[term.op], inputs, {}, name)[0]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = OPS.get(name)
+        if op is None:
+            raise AttributeError(f"no op named {name!r}")
+
+        def call(*operands: Value | bool | int | float, **attrs: Any) -> Any:
+            return self.make(op, self.builder.lift(operands), attrs)[0]
+
+        return call
+
+
+def live_nodes(graph: Graph) -> list[Node]:
+    """The nodes that a result or a variable needs, in order."""
+    live: set[Node] = {value.node for value in graph.results if value.node is not None}
+    for node in reversed(graph.nodes):
+        if node in live or writes(node):
+            live.add(node)
+            live.update(node.after)
+            live.update(value.node for value in node.inputs if value.node is not None)
+    return [node for node in graph.nodes if node in live]

@@ -1,0 +1,429 @@
+"""Makes Python callables of compiled programs: the emitted entry point, or ctypes instead.
+
+A compiled program ``f`` comes with ``f_call``, a CPython function, and ``f_python``, a table of
+what it needs of this process; the code that all of them share (``Support``) has a table, too.
+Here the tables' manifests are read, what they assume of the layout of CPython's and NumPy's
+objects is held against arrays whose fields are known, and the slots are filled. Where that
+cannot be (``WEFT_NATIVE_CALL=0``, another layout, a free-threaded build, an artifact without
+``f_call``) a Python function makes the same checks and calls the program through ctypes.
+
+Both answer ``NotImplemented``, before anything has happened, to arguments they do not expect,
+and after a failed run-time check of the program; the caller then goes its slow path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
+from numpy.typing import NDArray
+
+from ...ir.types import DTYPES
+from ..lifetime import Lifetime
+
+Array = NDArray[Any]
+Dim = int | str | Callable[[Mapping[str, int]], int]
+"""A size, the name of a symbol, or a function from the symbols' values to the size."""
+Lookup = Callable[[str], int]
+"""The address of a symbol of the program's code; KeyError where there is none."""
+
+_NUMPY_SLOTS = {  # positions in NumPy's table of C functions
+    "PyArray_NewFromDescr": 94,
+    "PyDataMem_SetHandler": 304,
+}
+_FIELDS = frozenset({  # offsets that we know how to check
+    "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
+    "descr.byteorder", "descr.num",
+})
+_LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
+_OBJECTS: Mapping[str, object] = MappingProxyType({
+    "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
+    "float": float, "int": int, "ndarray": np.ndarray,
+})
+_INT64 = range(-(2**63), 2**63)
+_METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
+_SCALARS: Mapping[str, tuple[type, Any]] = MappingProxyType({
+    "float": (float, ctypes.c_double), "int": (int, ctypes.c_int64), "bool": (bool, ctypes.c_int8),
+})
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An "array" of ``dtype`` and ``shape``, or a Python "float", "int" or "bool"."""
+
+    kind: str
+    dtype: str
+    shape: tuple[Dim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result."""
+
+    dtype: str
+    shape: tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the ctypes path must know of a program; the emitted entry has it in its code.
+
+    ``arena`` is the scratch memory in bytes, None where ``{name}_arena`` computes it.
+    """
+
+    name: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Result, ...]
+    symbols: tuple[str, ...] = ()
+    single: bool = False
+    arena: int | None = 0
+    release_gil: bool = False
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _DataHandler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler, version 1."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("context", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    )
+
+
+def native_calls_enabled() -> bool:
+    """Whether this interpreter is one that emitted entries are made for, and not told off."""
+    return (
+        os.environ.get("WEFT_NATIVE_CALL", "1") != "0"
+        and sys.implementation.name == "cpython"
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and sys.byteorder == "little"
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+    )
+
+
+def _word(address: int, bytes_: int = 8) -> int:
+    return int.from_bytes(ctypes.string_at(address, bytes_), "little")
+
+
+def _samples() -> list[Array]:
+    """Arrays that differ in every field the entry reads."""
+    frozen = np.zeros((3, 5), np.float32)
+    frozen.flags.writeable = False
+    strided = np.zeros((4, 2, 6), np.int16)[:, :, 1:5]
+    unaligned = np.zeros(9, np.uint8)[1:].view(np.float64)
+    return [
+        np.ones(7), frozen, strided, strided.T, unaligned, np.zeros((), np.bool_),
+        np.zeros((2, 3), np.dtype(np.float64).newbyteorder(">")), np.zeros((0, 9), np.int64),
+    ]
+
+
+@cache
+def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
+    """Whether the offsets that some code assumes are those of this process.
+
+    The pointer to the dims is followed only if the next word, the pointer to the strides, is
+    behind it by the rank, as NumPy allocates the two: a wrong offset must not end in a crash.
+    """
+    offset = dict(facts)
+    return offset.keys() == _FIELDS and all(_fields_hold(a, offset) for a in _samples())
+
+
+def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
+    at, descr = id(array), id(array.dtype)
+    order = ctypes.string_at(descr + offset["descr.byteorder"], 1).decode("latin1")
+    plain = (
+        _word(at + offset["object.type"]) == id(np.ndarray)
+        and _word(at + offset["array.data"]) == array.ctypes.data
+        and _word(at + offset["array.nd"], 4) == array.ndim
+        and _word(at + offset["array.descr"]) == descr
+        and _word(at + offset["array.flags"], 4) == array.flags.num
+        and order == array.dtype.byteorder
+        and _word(descr + offset["descr.num"], 4) == array.dtype.num
+    )
+    if not plain or array.ndim == 0:
+        return plain
+    dims, strides = (_word(at + offset["array.dims"] + step) for step in (0, 8))
+    if strides != dims + 8 * array.ndim:
+        return False
+    return array.shape == tuple(_word(dims + 8 * axis) for axis in range(array.ndim))
+
+
+def _numpy_function(slot: int) -> int:
+    """The address in one slot of NumPy's table of C functions."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    return _word(get(umath._ARRAY_API, None) + 8 * slot)
+
+
+def _process_address(name: str) -> int:
+    """The address of an object or function of CPython, NumPy or libc; it never changes."""
+    if name in _OBJECTS:
+        return id(_OBJECTS[name])
+    if name in _NUMPY_SLOTS:
+        return _numpy_function(_NUMPY_SLOTS[name])
+    if name == "madvise" and sys.platform != "linux":
+        return 0  # its advice on huge pages is Linux's own
+    library = ctypes.CDLL(None) if name in _LIBC else ctypes.pythonapi
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+
+
+def _manifest(table: int) -> tuple[dict[str, int], list[str]]:
+    """The facts that the code of an import table relies on, and the names of its slots."""
+    words = ctypes.string_at(_word(table)).decode().split()
+    facts = [word.partition("=") for word in words if "=" in word]
+    return {name: int(value) for name, _, value in facts}, [w for w in words if "=" not in w]
+
+
+def _fill(table: int, names: Iterable[str], values: Mapping[str, int]) -> None:
+    """Write the slots, which come after the pointer to the manifest; spare is the code's own."""
+    for index, name in enumerate(names, 1):
+        if name == "spare":
+            continue
+        value = values[name] if name in values else _process_address(name)
+        ctypes.c_uint64.from_address(table + 8 * index).value = value
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """``blocks`` of ``bytes`` in all are kept; of the large requests, ``hits`` got one."""
+
+    blocks: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+class Support:
+    """The code that all entries of the process share, and its pool for large results.
+
+    Arrays from the pool may die at any time, so what the code lives in (``keep``) is never let
+    go. Raises RuntimeError where the code does not fit this process.
+    """
+
+    def __init__(self, lookup: Lookup, keep: object) -> None:
+        table = lookup("weft_support_python")
+        facts, names = _manifest(table)
+        self.format = facts.pop("entry")
+        if not native_calls_enabled() or not layout_holds(frozenset(facts.items())):
+            raise RuntimeError("emitted entries are switched off or do not fit this interpreter")
+        self.entry = lookup("weft_entry")
+        self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(lookup("weft_release"))
+        self._state = lookup("weft_pool")
+        self._trim = ctypes.PYFUNCTYPE(None)(lookup("weft_pool_trim"))
+        functions = {
+            name: lookup(f"weft_pool_{name}") for name in ("malloc", "calloc", "realloc", "free")
+        }
+        self._handler = _DataHandler(name=b"weft", version=1, **functions)
+        self._label = ctypes.create_string_buffer(b"mem_handler")
+        new = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        )(("PyCapsule_New", ctypes.pythonapi))
+        where = ctypes.addressof(self._handler), ctypes.addressof(self._label)
+        self._capsule = new(*where, None)
+        self._keep = keep
+        _fill(table, names, {"pool": id(self._capsule)})
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
+    def pool_state(self) -> PoolState:
+        return PoolState(*(_word(self._state + 8 * index) for index in range(1, 5)))
+
+    def trim_pool(self) -> None:
+        """Give the kept blocks back to the system."""
+        self._trim()
+
+
+class NativeCall:
+    """``call`` is the builtin; hold on to it or to this, the rest follows."""
+
+    def __init__(self, call: Callable[..., Any], threads: int, free: Callable[[], Any]) -> None:
+        self.call = call
+        self._threads = ctypes.c_int64.from_address(threads)  # in the code, which `call` holds
+        self._free = free
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that the program may use, from the next call on."""
+        return self._threads.value
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._threads.value = count
+
+    def release(self) -> None:
+        """Free the scratch memory kept for the next call."""
+        self._free()
+
+
+def native_call(
+    name: str,
+    lookup: Lookup,
+    support: Support | None,
+    *,
+    keep: object,
+    threads: int = 1,
+) -> NativeCall | None:
+    """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
+
+    ``keep`` is what the code lives in (a JIT library).
+    """
+    if support is None or not native_calls_enabled():
+        return None
+    try:
+        function, table = lookup(f"{name}_call"), lookup(f"{name}_python")
+    except KeyError:
+        return None
+    facts, names = _manifest(table)
+    if facts != {"entry": support.format}:
+        return None
+    values = {"weft_entry": support.entry, "threads": threads}
+    values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
+    _fill(table, names, values)
+    definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
+    free = partial(support.release, table)
+    owner = Lifetime(partial(_end, free, definition, keep))
+    new = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    call = new(ctypes.addressof(definition), owner, None)
+    return NativeCall(call, table + 8 * (1 + names.index("threads")), free)
+
+
+def _end(free: Callable[[], Any], *held: object) -> None:
+    """The end of the builtin's ``self``: its definition and its code are let go after this."""
+    free()
+
+
+class CtypesCall:
+    """The same behaviour in Python; a call costs some microseconds."""
+
+    def __init__(
+        self,
+        signature: Signature,
+        lookup: Lookup,
+        *,
+        keep: object,
+        threads: int = 1,
+    ) -> None:
+        self.threads = threads
+        self._signature = signature
+        self._keep = keep
+        self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
+        prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
+        pointers = [ctypes.c_void_p] * 3
+        self._program = prototype(ctypes.c_int32, *pointers, ctypes.c_int64)(lookup(signature.name))
+        if signature.arena is None:
+            size = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+            self._arena_bytes = size(lookup(f"{signature.name}_arena"))
+
+    def call(self, *args: Any, **named: Any) -> Any:
+        ran = None if named else self.attempt(*args)
+        if ran is None or ran[0] != 0:
+            return NotImplemented
+        return ran[1][0] if self._signature.single else tuple(ran[1])
+
+    def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
+        """Run the program: its status and all its results; None if the arguments do not fit."""
+        signature, bound = self._signature, dict[str, int]()
+        if len(args) != len(signature.inputs):
+            return None
+        held = self._check(signature.inputs, args, bound)
+        if held is None:
+            return None
+        try:
+            results = [self._new(output, bound) for output in signature.outputs]
+        except ValueError:  # a negative size, or more elements than an array can have
+            return None
+        return self._run([*held, *results], [bound[name] for name in signature.symbols]), results
+
+    def release(self) -> None:
+        """Free the scratch memory kept for the next call."""
+        self._spare.clear()
+
+    def _new(self, output: Result, bound: Mapping[str, int]) -> Array:
+        return np.empty(_sizes(output.shape, bound), DTYPES[output.dtype].numpy)
+
+    def _check(
+        self, wanted: Sequence[Argument], args: Sequence[Any], bound: dict[str, int]
+    ) -> list[Any] | None:
+        """What holds the data of each argument, or None for a miss; binds symbols."""
+        held = []
+        for argument, value in zip(wanted, args, strict=True):
+            if argument.kind != "array":
+                held.append(_scalar(argument.kind, value))
+            elif self._admits(argument, value, bound):
+                held.append(value)
+            else:
+                return None
+        return None if any(item is None for item in held) else held
+
+    def _admits(self, wanted: Argument, array: Any, bound: dict[str, int]) -> bool:
+        if type(array) is not np.ndarray or array.dtype != DTYPES[wanted.dtype].numpy:
+            return False
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            return False
+        if array.ndim != len(wanted.shape):
+            return False
+        for dim, size in zip(wanted.shape, array.shape, strict=True):
+            if isinstance(dim, str):
+                bound.setdefault(dim, size)
+        return bool(array.shape == _sizes(wanted.shape, bound))
+
+    def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
+        pointers = (ctypes.c_void_p * len(held))(*map(_address, held))
+        symbols = (ctypes.c_int64 * len(dims))(*dims)
+        size = self._signature.arena
+        if size is None:
+            size = self._arena_bytes(symbols)
+        if not size:
+            return int(self._program(pointers, symbols, None, self.threads))
+        try:
+            block = self._spare.pop()
+        except IndexError:  # none yet, or a concurrent call has it
+            block = np.empty(0, np.uint8)
+        if block.size < size + 63:
+            block = np.empty(size + 63, np.uint8)
+        arena = -(-block.ctypes.data // 64) * 64
+        status = int(self._program(pointers, symbols, arena, self.threads))
+        self._spare[:] = [block]
+        return status
+
+
+def _scalar(kind: str, value: Any) -> Any:
+    """A slot that holds the scalar, or None for a miss."""
+    type_, slot = _SCALARS[kind]
+    fits = type(value) is type_ and (kind != "int" or value in _INT64)
+    return slot(value) if fits else None
+
+
+def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(
+        bound[dim] if isinstance(dim, str) else dim if isinstance(dim, int) else dim(bound)
+        for dim in shape
+    )
+
+
+def _address(held: Any) -> int:
+    return int(held.ctypes.data) if isinstance(held, np.ndarray) else ctypes.addressof(held)

@@ -1,0 +1,272 @@
+"""Run a compiled plan: arguments in, results out, variables read before and committed after.
+
+New values of variables are results like all others, in memory of their own, and committed once the
+program has succeeded: a failed step leaves every variable as it was. Steps that write a variable
+take turns from their reading on, or for the commit alone if they read none of those they write;
+all others run side by side. ``state`` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..ir.diagnose import error
+from ..ir.index import Expr, evaluate, symbols_of
+from ..ir.interp.graph import bind_dims
+from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
+from .entry.native import Array, CtypesCall, NativeCall
+from .state import Cell, Writer, commit, cut
+
+Source = int | Array | Cell
+
+
+class Program:
+    """A plan, its native call and where each of the plan's parameters comes from.
+
+    ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
+    a closed-over array, or a variable's cell; ``kinds`` its form: array, float, int or bool.
+    ``written`` has the cells of the variables that the plan writes, by name.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        call: NativeCall | CtypesCall,
+        checked: CtypesCall,
+        *,
+        sources: Sequence[Source],
+        kinds: Sequence[str],
+        written: Mapping[str, Cell],
+    ) -> None:
+        self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
+        self.launches, self._each = 0, plan.launches
+        self._kinds = list(kinds)
+        self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
+        self._read = tuple(source for source in sources if isinstance(source, Cell))
+        self._count = sum(isinstance(source, int) for source in sources)
+        self._order = _order(sources)
+        # Results for the caller come first.
+        self._written = [written[slot.var] for slot in plan.results if slot.var]
+        self._returned = len(plan.results) - len(self._written)
+        self._writer = Writer(self._written)
+        self._updates = not set(self._written).isdisjoint(self._read)
+
+    @property
+    def stateless(self) -> bool:
+        """True if results depend on the arguments and closed-over arrays alone."""
+        return not self._written and not self._read
+
+    @property
+    def direct(self) -> Callable[..., Any]:
+        """Calls of a stateless program straight to native code: arguments to raw results."""
+        call, held = self._call, self._held
+        if not held:
+            return call
+        # Closed-over arrays come after the arguments.
+        return lambda *args: call(*args, *held)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that steps may use, from the next one on."""
+        return self._native.threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._native.threads = self._checked.threads = count
+
+    def run(self, leaves: Sequence[Any]) -> tuple[Array, ...]:
+        """Run one step and commit its variables; results in order, without the variables.
+
+        Raises OutOfRangeError (W124) or RangeError (W131) when a run-time check fails.
+        """
+        results = self._run(leaves, self._retry)
+        assert results is not NotImplemented, "a retry gives results or raises"
+        return results  # type: ignore[no-any-return]
+
+    def attempt(self, *leaves: Any) -> Any:
+        """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
+        if len(leaves) != self._count:
+            return NotImplemented
+        return self._run(leaves, _no_retry)
+
+    def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        """One step; ``otherwise(args)`` gives the results where the call has none."""
+        if not self._written:
+            return self._step(leaves, otherwise)
+        if self._updates:
+            return self._writer.run(self._update, leaves, otherwise)
+        results = self._step(leaves, otherwise)
+        return results if results is NotImplemented else self._writer.run(self._commit, results)
+
+    def _update(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        results = self._step(leaves, otherwise)
+        return results if results is NotImplemented else self._commit(results)
+
+    def _commit(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        commit(self._written, results[self._returned:])
+        return results[:self._returned]
+
+    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        args = [*leaves, *self._held, *cut(self._read)]
+        if self._order is not None:
+            args = [args[place] for place in self._order]
+        self.launches += self._each
+        results = self._call(*args)
+        if results is NotImplemented:
+            results = otherwise(args)
+        return (results,) if isinstance(results, np.ndarray) else results
+
+    def _retry(self, args: list[Any]) -> Any:
+        """Bring arguments into the form the program wants, or say what is wrong with them."""
+        fitted, _ = fit_all(self.plan.params, self._kinds, args)
+        results = self._call(*fitted)
+        if results is not NotImplemented:
+            return results
+        ask_sizes(self.plan, fitted)
+        try:
+            ran = self._checked.attempt(*fitted)
+        except MemoryError:
+            raise no_memory(self.plan, fitted) from None
+        if ran is not None and ran[0] == 0:
+            return tuple(ran[1])
+        if ran is not None and ran[0] == NO_MEMORY:
+            raise no_memory(self.plan, fitted)
+        if ran is None or ran[0] < 0:
+            raise error("W303", "the arguments do not fit the compiled program",
+                        types=[slot.type for slot in self.plan.params],
+                        hint="their sizes must make one solution for the symbolic dims")
+        raise check_failed(self.plan.checks[ran[0] - 1])
+
+
+def _no_retry(args: list[Any]) -> Any:
+    return NotImplemented
+
+
+def _order(sources: Sequence[Source]) -> list[int] | None:
+    """Where each parameter is among all arguments, then all arrays, then all cells; None if they
+    are in that order already."""
+    arguments = sum(isinstance(source, int) for source in sources)
+    arrays = count(arguments)
+    cells = count(arguments + sum(isinstance(source, np.ndarray) for source in sources))
+    order = [source if isinstance(source, int) else
+             next(arrays) if isinstance(source, np.ndarray) else next(cells)
+             for source in sources]
+    return None if order == list(range(len(order))) else order
+
+
+def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
+    """The sizes that arguments give to dims that are just a symbol; the first one counts."""
+    bound: dict[str, int] = {}
+    for slot, value in zip(slots, args, strict=True):
+        for dim, size in zip(slot.type.shape, np.shape(value), strict=False):
+            if symbols_of(dim) == {str(dim)}:
+                bound.setdefault(str(dim), size)
+    return bound
+
+
+def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
+    """Raise what is wrong with the sizes of arguments, if anything is: dims without a solution
+    (W105), what the plan requires and does not hold, or more memory than there can be."""
+    dims = _dims_of(plan, args)
+    for need in plan.requires:
+        check_sizes(need, plan.checks[need.site - 1], dims)
+    if _bytes_of(plan, dims) >= MOST_BYTES:
+        raise no_memory(plan, args)
+
+
+def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> None:
+    """Raise the error of a requirement that does not hold."""
+    left, right = evaluate(need.left, dims), evaluate(need.right, dims)
+    if not need.holds(left, right):
+        values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
+                           if name in symbols_of(need.left) | symbols_of(need.right))
+        raise check_failed(site, f" ({values})")
+
+
+def no_memory(plan: Plan, args: Sequence[Any]) -> MemoryError:
+    """The error of a step whose results and temporaries do not fit into memory."""
+    size = _bytes_of(plan, _dims_of(plan, args))
+    return MemoryError(f"{plan.name}: results and temporaries of {size} bytes, or an array on the "
+                       "way to them, do not fit into memory")
+
+
+def _dims_of(plan: Plan, args: Sequence[Any]) -> dict[str, int]:
+    arrays = [np.asarray(arg, slot.type.dtype.numpy)
+              for slot, arg in zip(plan.params, args, strict=True)]
+    return bind_dims([slot.type for slot in plan.params], arrays,
+                     [slot.name for slot in plan.params])
+
+
+def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
+    return evaluate(plan.arena, dims) + sum(evaluate(slot.type.nbytes, dims)
+                                            for slot in plan.results)
+
+
+_HINTS = MappingProxyType({
+    "W124": "indices run from -n to n - 1 in an axis of n elements",
+    "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+    "W105": "only a dim that is always 1, or 1 of x[:1], is repeated; all others must be equal",
+    "W102": "call it with larger arrays",
+})
+
+
+def check_failed(site: CheckSite, values: str = "") -> Exception:
+    """The error of a failed run-time check; ``values`` says what the sizes are."""
+    return error(site.code, site.message + values, locs=site.locs, hint=_HINTS.get(site.code, ""))
+
+
+def fit_all(
+    slots: Sequence[Slot], kinds: Sequence[str], values: Sequence[Any]
+) -> tuple[list[Any], dict[str, int]]:
+    """Arguments in the form of their slots (see ``fit``), and the sizes of their symbols.
+
+    The symbols come first: a dim such as ``2*b`` may stand before the ``b`` that it is checked by.
+    """
+    bound = plain_dims(slots, values)
+    return [fit(*each, bound) for each in zip(slots, kinds, values, strict=True)], bound
+
+
+def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
+    """``value`` as a dense array (or Python scalar) of the slot's type; binds symbolic dims.
+
+    Raises W303 or W105 if it has another dtype or shape; nothing is converted silently but
+    memory order, byte order and NumPy scalars.
+    """
+    if kind != "array":
+        python = {"float": float, "int": int, "bool": bool}[kind]
+        return python(value)
+    array = np.asarray(value)
+    wanted = slot.type
+    numpy = wanted.dtype.numpy
+    if array.dtype != numpy and array.dtype.newbyteorder("=") != numpy:
+        raise error("W303", f"'{slot.name}' must be {wanted}, got {array.dtype}"
+                            f"{list(array.shape)}", hint=f"convert it: x.astype(np.{numpy})")
+    if array.ndim != wanted.rank:
+        raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}",
+                    hint=f"reshape it to {wanted.rank} dims")
+    for axis, (dim, size) in enumerate(zip(wanted.shape, array.shape, strict=True)):
+        expected = _expected(dim, bound, size)
+        if expected != size:
+            known = f" ({dim} is {expected})" if isinstance(dim, Expr) else ""
+            raise error("W105" if isinstance(dim, Expr) else "W303",
+                        f"'{slot.name}' must be {wanted}{known}, its axis {axis} has {size}",
+                        hint="dims with one symbol have one size" if known else
+                             "give it that shape; a dim named by a symbol may have any size")
+    dense = np.require(array, numpy, ("C", "A"))
+    return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)
+
+
+def _expected(dim: Any, bound: dict[str, int], size: int) -> int:
+    if isinstance(dim, int):
+        return dim
+    names = symbols_of(dim)
+    if str(dim) in names:
+        return bound.setdefault(str(dim), size)
+    return evaluate(dim, bound) if names <= set(bound) else size
+
+
