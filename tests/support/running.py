@@ -33,6 +33,8 @@ def in_threads(*works: Callable[[], Any]) -> None:
 
 def python(code: str, *args: str, cwd: Path | None = None, timeout: float = 100,
            **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program; ``environment`` is added to that of the test."""
+    """Run a program, which may import this folder; ``environment`` is added to that of the test."""
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, timeout=timeout, text=True,
-                          capture_output=True, env={**os.environ, **environment}, check=False)
+                          capture_output=True, check=False,
+                          env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **environment})

@@ -353,7 +353,7 @@ def _fresh(scenario: str, *, wiped: bool = True, seconds: float = 60) -> None:
     """Run ``scenario_<scenario>`` in a new process; a hang or an error there is a failure."""
     command = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-        f"import test_llvm_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
+        f"import test_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
     )
     done = python(command, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """Runs programs whose memory is fenced by pages that may not be touched, and prints what is wrong.
 
-    python tests/guard_pages.py x86-64-v3 1       ("native" for this machine; every nth case)
+    python tests/codegen/guard_pages.py x86-64-v3 1     ("native" for this machine; every nth case)
 
 A script of its own, for an access outside of an array ends the process. Every argument, result and
 the arena lies in a mapping of its own, right before a forbidden page in one call and right after

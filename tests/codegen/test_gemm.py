@@ -1,7 +1,7 @@
 """Contractions in LLVM IR: values against NumPy, bits against a chain of fma, reads and writes.
 
 Operands and epilogue are the callbacks a kernel emitter would pass: strided arrays, plain or behind
-a fused expression. ``python test_llvm_gemm.py`` runs the cases whose operands end at a page that
+a fused expression. ``python test_gemm.py`` runs the cases whose operands end at a page that
 may not be touched; a test does so in a child, for a read too far ends the process.
 """
 
