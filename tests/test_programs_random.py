@@ -144,6 +144,23 @@ def test_the_oracle_is_certain_of_arithmetic_only() -> None:
     assert 0 < spreads["sum"] < 1e-14 and 0 < spreads["mix"] < 1e-14 and spreads["zero"] == 0
 
 
+def test_numbers_of_python_stay_weak_and_real_in_the_oracle() -> None:
+    jitter = Jitter()
+    for mode in (None, 0, 1, 2):
+        jitter.start(mode)
+        fourth = jitter(("mix", 8), lambda x: x**4, 0.5)
+        assert type(fourth) is float and abs(fourth - 0.0625) < 1e-14
+        assert jitter(("sum", 4), lambda x, y: x * y, np.float32(2), 3).dtype == np.float32
+        assert np.isnan(jitter(None, lambda x: x**0.5, -1.5))
+
+
+def test_the_oracle_knows_the_next_error_of_a_program() -> None:
+    drawn = program(2024, 11906)
+    found = [Oracle(drawn).expect(drawn.arguments(argset, laid)) for argset in drawn.argsets]
+    assert any(isinstance(expect.base.error, IndexError)
+               and isinstance(expect.later, ValueError) for expect in found)
+
+
 def test_the_oracle_sees_the_last_bit_the_sign_of_zero_the_dtype_and_the_shape() -> None:
     x = np.array([1.0, 0.0, np.nan])
     assert not differs(x.copy(), x, (), False)

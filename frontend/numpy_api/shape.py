@@ -21,6 +21,7 @@ from ..tracing.operand import (
     as_dim,
     as_int,
     as_shape,
+    at_most_one,
     axes_of,
     axis_of,
     broadcast,
@@ -108,17 +109,19 @@ def expand_dims(a: Any, axis: Any) -> Tracer:
 def squeeze(a: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     shape = x.type.shape
-    gone = [at for at, dim in enumerate(shape) if dim == 1] if axis is None else axes_of(
-        axis, x.ndim)
-    wide = [at for at in gone if shape[at] != 1]
+    gone = axes_of(axis, x.ndim) if axis is not None else [
+        at for at, dim in enumerate(shape) if dim == 1 or at_most_one(dim)]
+    wide = [at for at in gone if differ(shape[at], 1)]
     if wide:
         raise error("W102", f"axis {wide[0]} has size {shape[wide[0]]} and cannot be squeezed",
                     types=[x.type], hint="only axes of size 1 can go")
-    if axis is None and not all(isinstance(dim, int) for dim in shape):
-        # How many dims the result has must not depend on sizes: (d - 1)**2 is 0 for 1 only.
-        least = tuple((dim - 1) * (dim - 1) - 1 for dim in shape if not isinstance(dim, int))
-        x = required(x, shape, least=least, code="W102", message="np.squeeze without axis= keeps "
-                     "axes of unknown size, of which one has size 1")
+    # How many dims the result has does not depend on sizes: what goes is 1 in every step.
+    x = matched(x, tuple(1 if at in gone else dim for at, dim in enumerate(shape)))
+    kept = [dim for at, dim in enumerate(shape) if at not in gone and not isinstance(dim, int)]
+    if axis is None and kept:  # (d - 1)**2 is 0 for 1 only
+        least = tuple((dim - 1) * (dim - 1) - 1 for dim in kept)
+        x = required(x, x.type.shape, least=least, code="W105", message="np.squeeze without axis= "
+                     "keeps axes of unknown size, of which one has size 1")
     return reshape(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
 
 

@@ -224,7 +224,7 @@ def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
         dims = dict.fromkeys(shape[axis - rank + len(shape)] for shape in shapes
                              if axis - rank + len(shape) >= 0)
         dims.pop(1, None)
-        wide = [dim for dim in dims if not _repeats(dim)] if len(dims) > 1 else list(dims)
+        wide = [dim for dim in dims if not at_most_one(dim)] if len(dims) > 1 else list(dims)
         for dim in wide[1:]:
             if differ(wide[0], dim):
                 raise error("W101", f"dims {wide[0]} and {dim} differ: operands do not broadcast",
@@ -235,8 +235,8 @@ def broadcast_shape(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return tuple(result)
 
 
-def _repeats(dim: Dim) -> bool:
-    """True for a symbolic dim that is 0 or 1."""
+def at_most_one(dim: Dim) -> bool:
+    """True for a symbolic dim that is 0 or 1, whatever the arguments."""
     return isinstance(dim, Expr) and nonnegative(1 - dim)
 
 
@@ -283,7 +283,7 @@ def _with_ones(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
     high: list[Dim] = [0] * len(own)
     for axis, dim in enumerate(own):
         wanted = shape[axis + len(shape) - len(own)]
-        if dim != wanted and _repeats(dim):
+        if dim != wanted and at_most_one(dim):
             high[axis] = 1 - dim
             if not nonnegative(-wanted, (-dim,)):
                 x = required(x, own, least=((dim - 1) * wanted,),

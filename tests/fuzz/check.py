@@ -143,7 +143,8 @@ def _same_answer(program: Program, got: Answer, expect: Expected, at: int, setti
 def _problem(program: Program, got: Answer, expect: Expected) -> str:
     base = expect.base
     if got.error is not None and base.error is not None:
-        return _other_error(got.error, base.error) or _held_problem(program, got, base, [])
+        return _other_error(got.error, base.error, expect.later) or _held_problem(
+            program, got, base, [])
     if got.error is not None:
         if any(answer.error is not None for answer in expect.shaken):
             return ""
@@ -174,9 +175,9 @@ def _held_problem(program: Program, got: Answer, base: Answer, shaken: list[Answ
     return ""
 
 
-def _other_error(got: Exception, base: Exception) -> str:
-    """Why an error is another kind of error than NumPy's."""
-    if isinstance(got, type(base)) or of_python(base):
+def _other_error(got: Exception, base: Exception, later: Exception | None) -> str:
+    """Why an error is another kind of error than NumPy's, or than the next one it would raise."""
+    if isinstance(got, type(base)) or of_python(base) or isinstance(got, type(later)):
         return ""
     return f"{type(got).__name__} {got.code}, NumPy raises {type(base).__name__}: {base}"  # type: ignore[attr-defined]
 

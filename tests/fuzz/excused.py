@@ -6,7 +6,8 @@
    to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
    only where a value has a 1 that it has not for the sizes the program was drawn with.
 2. *Python's own errors of arithmetic*: division by zero, and shifts by negative counts. A number
-   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf.
+   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf, and
+   (-1.5) ** 0.5 is NaN where Python has a complex number.
 3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
    when they run: what the results do not need, and arrays without elements. The oracle accepts a
    missing error only if the results are the same, to the last bit, whatever that value is; and it

@@ -66,6 +66,8 @@ class Jitter:
             if self.fill is None:
                 raise
             result = substitute(function, operands, self.fill)
+        if type(result) is complex:  # Python's (-1.5) ** 0.5: see ``excused``, 2
+            result = float("nan")
         self.beyond |= type(result) is int and not -2**63 <= result < 2**63
         self.shapes += [*map(np.shape, operands), np.shape(result)]
         if np.asarray(result).dtype.kind == "f":
@@ -196,13 +198,15 @@ class Answer:
 class Expected:
     """An answer, and those that are shaken, which tell how far each leaf is certain.
 
-    ``unneeded`` is what there is besides an error: the answer of a program of which no result
-    depends on the values that cannot be computed.
+    ``later`` is the error that the program would come to if the first one were not: which of two
+    is raised depends on when each is looked for. ``unneeded`` is what there is besides an error:
+    the answer of a program of which no result depends on the values that cannot be computed.
     """
 
     base: Answer
     shaken: list[Answer]
     unneeded: Answer | None = None
+    later: Exception | None = None
 
 
 class Oracle:
@@ -234,18 +238,19 @@ class Oracle:
     def expect(self, args: Sequence[Any], runs: int = 4) -> Expected:
         """The answer and its spread."""
         base = self.run(args, None)
-        unneeded = self._unneeded(args) if base.error is not None else None
+        unneeded, later = self._beyond(args) if base.error is not None else (None, None)
         fill = None if unneeded is None else 0
         shaken = [self.run(args, mode, fill) for mode in range(runs)] if self.uncertain and (
             base.error is None or unneeded is not None) else []
-        return Expected(base, shaken, unneeded)
+        return Expected(base, shaken, unneeded, later)
 
-    def _unneeded(self, args: Sequence[Any]) -> Answer | None:
-        """The answer, if it is the same whatever stands for the values that raise."""
+    def _beyond(self, args: Sequence[Any]) -> tuple[Answer | None, Exception | None]:
+        """What comes after the values that raise: the answer, if it is the same whatever stands for
+        them, and another error, if there is one."""
         first, *others = (self.run(args, None, fill) for fill in range(5))
         if first.error is not None or any(same_bits(first, other) for other in others):
-            return None
-        return first
+            return None, first.error
+        return first, None
 
     def largest(self, args: Sequence[Any]) -> float:
         """The largest number that the program computes on its way, infinite for NaN."""

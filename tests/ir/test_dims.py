@@ -544,8 +544,20 @@ def test_squeeze_keeps_axes_of_unknown_size() -> None:
     for size in (0, 2, 3):
         x = np.arange(4.0 * size).reshape(1, size, 4)
         np.testing.assert_array_equal(squeeze(x), np.squeeze(x) * 2)
-    with pytest.raises(weft.Error, match=r"W102: np.squeeze without axis= .*\(n is 1\)"):
+    with pytest.raises(weft.Error, match=r"W105: np.squeeze without axis= .*\(n is 1\)"):
         squeeze(np.ones((1, 1, 4)))
+
+
+def test_squeeze_of_an_axis_that_is_1_in_every_step() -> None:
+    named = weft.compile(dynamic={"x": {0: "n"}})(lambda x: np.squeeze(x, axis=0) + 1)
+    first = weft.compile(dynamic={"x": {0: "n"}})(lambda x: np.squeeze(x[:1]) + 1)
+    np.testing.assert_array_equal(named(np.ones((1, 3))), [2, 2, 2])
+    np.testing.assert_array_equal(first(np.ones((5, 3))), [2, 2, 2])
+    for function, size in ((named, 2), (named, 0), (first, 0)):
+        with pytest.raises(ValueError, match=rf"W105: .* 1 must be equal \(n is {size}\)"):
+            function(np.ones((size, 3)))
+    with pytest.raises(ValueError, match="W102: axis 0 has size n \\+ 2"):
+        trace_function(lambda x: np.squeeze(x, axis=0), ("f32[n + 2]",))
 
 
 # -- texts of sizes -----------------------------------------------------------------------------
