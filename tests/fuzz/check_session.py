@@ -64,6 +64,10 @@ def _drawn(program: Program) -> tuple[Any, list[Any], list[tuple[str, Any]]]:
             if Oracle(program).run(program.arguments(first, laid), None).error is not None:
                 raise Refused(problem) from None
             raise
+        except (ZeroDivisionError, ValueError) as problem:
+            if of_python(problem):
+                raise Refused(problem) from None
+            raise
     # A copy is the same value of the graph, which can be fed only once.
     taken = {id(holder.value) for holder in holders if hasattr(holder, "value")}
     pairs = []

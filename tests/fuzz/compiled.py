@@ -21,10 +21,12 @@ SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122", "W
 
 
 class Refused(Exception):  # noqa: N818
-    """Weft does not support the program, and said so before it ran."""
+    """Weft does not support the program, and said so before it ran; or Python itself does not."""
 
-    def __init__(self, problem: weft.Error) -> None:
-        super().__init__(f"{problem.code} {problem.message}")
+    def __init__(self, problem: Exception) -> None:
+        text = f"{problem.code} {problem.message}" if isinstance(problem, weft.Error) else (
+            f"Python: {problem}")
+        super().__init__(text)
         self.problem = problem
 
 
