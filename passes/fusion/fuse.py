@@ -89,7 +89,7 @@ def _merge_siblings(partition: Partition) -> None:
             if other is None or other.id not in partition.regions or (
                     len(other.nodes) + len(region.nodes) > partition.limit // 2):
                 first[key] = region
-            elif not (other.ancestors >> region.id & 1 or region.ancestors >> other.id & 1):
+            elif not (other.ancestors & region.bits or region.ancestors & other.bits):
                 other.index.update(region.index)
                 partition.take(other, region)
                 break
@@ -135,7 +135,7 @@ def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
         for producer in reads.pop(region.id):
             readers[producer] = readers[producer] - {region.id} | {target.id}
             reads[target.id].add(producer)
-        partition.take(target, region)
+        partition.swallow(target, region)
 
 
 class _Copies:
@@ -190,6 +190,13 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 def grow(graph: Graph, limit: int = LIMIT) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them."""
+    partition = joined(graph, limit)
+    _absorb_prologues(partition, {id(value) for value in graph.results} | partition.opaque)
+    return partition
+
+
+def joined(graph: Graph, limit: int = LIMIT) -> Partition:
+    """Regions that have grown and merged, before any is absorbed."""
     partition = Partition(graph, limit)
     roots = {id(value) for value in graph.results} | partition.opaque
     for node in graph.nodes:
@@ -198,7 +205,6 @@ def grow(graph: Graph, limit: int = LIMIT) -> Partition:
         elif any(id(value) in roots for value in node.results):
             _grow_root(partition, node)
     _merge_siblings(partition)
-    _absorb_prologues(partition, roots)
     return partition
 
 

@@ -3,7 +3,8 @@
 A region has an iteration space, and every value in it an index in that space. What a node reads it
 reads through views, at an index: ``Use``. Two regions may become one if there is a space that holds
 both, all their nodes read each other where the values are computed, and no third region lies
-between; each region has its ancestors as one bit set, so that is an ``and``.
+between. Each region has the regions it depends on as one bit set, so that is an ``and``; a region
+keeps the bits of those it has taken, so that nobody else's set has to change when regions join.
 """
 
 from __future__ import annotations
@@ -39,8 +40,12 @@ class Region:
     axes: tuple[int, ...] = ()
     nodes: list[Node] = field(default_factory=list)
     index: dict[int, Index] = field(default_factory=dict)
-    ancestors: int = 0
-    descendants: int = 0
+    bits: int = 0       # of itself and of those it has taken
+    ancestors: int = 0  # bits of all that it depends on
+    readers: int = 0    # a bit of each region that reads it directly
+
+    def __post_init__(self) -> None:
+        self.bits = 1 << self.id
 
     def place(self, shape: Index) -> Index | None:
         """The index of a value of ``shape`` in this region's space, or None if it has none."""
@@ -125,11 +130,12 @@ class Partition:
         self.regions: dict[int, Region] = {}
         self.home: dict[int, Region] = {}
         self.uses: dict[int, list[Use]] = {}
-        self._made = 0
+        self._of_bit: list[Region] = []
 
     def new_region(self, anchor: str, shape: Index, axes: tuple[int, ...] = ()) -> Region:
-        region = self.regions[self._made] = Region(self._made, anchor, shape, axes)
-        self._made += 1
+        region = Region(len(self._of_bit), anchor, shape, axes)
+        self._of_bit.append(region)
+        self.regions[region.id] = region
         return region
 
     def producers(self, node: Node) -> list[Region]:
@@ -156,18 +162,25 @@ class Partition:
 
     def acyclic(self, region: Region, others: Sequence[Region]) -> bool:
         """True if ``region`` plus a reader of ``others`` does not depend on itself."""
-        return not any(other.ancestors >> region.id & 1 for other in others)
+        return not any(other.ancestors & region.bits for other in others)
 
     def depend(self, region: Region, on: Region) -> None:
-        """Record that ``region`` reads ``on``, for all that come after the one and before both."""
-        if region is on or region.ancestors >> on.id & 1:
-            return
-        above = on.ancestors | 1 << on.id
-        below = region.descendants | 1 << region.id
-        for at in _bits(below):
-            self.regions[at].ancestors |= above
-        for at in _bits(above):
-            self.regions[at].descendants |= below
+        """Record that ``region`` reads ``on``."""
+        if region is not on:
+            on.readers |= 1 << region.id
+            self._push(on.ancestors | on.bits, [region])
+
+    def _push(self, above: int, regions: Sequence[Region]) -> None:
+        """Let these regions, and all that read them, depend on what has the bits ``above``."""
+        pending = list(regions)
+        while pending:
+            region = pending.pop()
+            if above & ~region.ancestors:
+                region.ancestors |= above
+                pending += self._readers(region)
+
+    def _readers(self, region: Region) -> list[Region]:
+        return [self._of_bit[at] for at in _bits(region.readers)]
 
     def add(self, node: Node, region: Region, place: Index) -> None:
         """Put ``node`` into ``region``; its results are computed at ``place``."""
@@ -182,7 +195,7 @@ class Partition:
         """Join two regions if they share a space, read each other in place and stay acyclic."""
         space = _common_space(region, other)
         if (space is None or len(region.nodes) + len(other.nodes) > self.limit
-                or region.descendants & other.ancestors or other.descendants & region.ancestors):
+                or region.readers & other.ancestors or other.readers & region.ancestors):
             return False
         wide, here, there = space
         if not (self._reads_all_in_place(region, here, other, there)
@@ -211,19 +224,20 @@ class Partition:
         return True
 
     def take(self, region: Region, gone: Region) -> None:
-        """Move the nodes of ``gone`` into ``region`` and close the graph of regions over it."""
+        """Move the nodes of ``gone`` into ``region``, which depends on all that it did."""
+        self.swallow(region, gone)
+        region.bits |= gone.bits
+        region.readers = (region.readers | gone.readers) & ~region.bits
+        region.ancestors = (region.ancestors | gone.ancestors) & ~region.bits
+        for at in _bits(gone.bits):
+            self._of_bit[at] = region
+        self._push(region.ancestors | region.bits, self._readers(region))
+
+    def swallow(self, region: Region, gone: Region) -> None:
+        """Move the nodes of ``gone``, which nobody else reads, when no more regions will merge."""
         for node in gone.nodes:
             self.home[id(node)] = region
         region.nodes += gone.nodes
-        own, drop = 1 << region.id, ~(1 << gone.id)
-        region.ancestors = (region.ancestors | gone.ancestors) & drop & ~own
-        region.descendants = (region.descendants | gone.descendants) & drop & ~own
-        for at in _bits(region.ancestors):
-            above = self.regions[at]
-            above.descendants = (above.descendants | own | region.descendants) & drop
-        for at in _bits(region.descendants):
-            below = self.regions[at]
-            below.ancestors = (below.ancestors | own | region.ancestors) & drop
         del self.regions[gone.id]
 
 

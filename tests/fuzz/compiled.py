@@ -27,7 +27,6 @@ class Refused(Exception):  # noqa: N818
         text = f"{problem.code} {problem.message}" if isinstance(problem, weft.Error) else (
             f"Python: {problem}")
         super().__init__(text)
-        self.problem = problem
 
 
 class Compiled:
