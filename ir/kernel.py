@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from .index import Dim, symbols_of
@@ -191,7 +192,24 @@ class Kernel:
     def param(self, name: str) -> Param:
         return next(param for param in self.params if param.name == name)
 
-    @property
+    @cached_property
+    def value_axes(self) -> dict[str, frozenset[str]]:
+        """For each value, the axes it depends on: reductions and contractions take theirs away."""
+        names = frozenset(axis.name for axis in self.axes)
+        result: dict[str, frozenset[str]] = {}
+        for stmt in self.body:
+            if stmt.name:
+                result[stmt.name] = _depends(stmt, result, names)
+        return result
+
+    @cached_property
+    def effect_axes(self) -> dict[int, frozenset[str]]:
+        """For each statement without a value (by position), the axes it runs over."""
+        names = frozenset(axis.name for axis in self.axes)
+        return {at: _depends(stmt, self.value_axes, names)
+                for at, stmt in enumerate(self.body) if not stmt.name}
+
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         """Names of the symbolic dims that extents, shapes or indices mention, sorted."""
         names: set[str] = set()
@@ -211,24 +229,6 @@ def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
     if isinstance(stmt, (Load, Store)):
         return stmt.indices
     return (stmt.expr,) if isinstance(stmt, Index) else ()
-
-
-def axes_of(kernel: Kernel) -> dict[str, frozenset[str]]:
-    """For each value, the axes it depends on: reductions and contractions take theirs away."""
-    names = frozenset(axis.name for axis in kernel.axes)
-    result: dict[str, frozenset[str]] = {}
-    for stmt in kernel.body:
-        if stmt.name:
-            result[stmt.name] = _depends(stmt, result, names)
-    return result
-
-
-def store_axes(kernel: Kernel) -> dict[int, frozenset[str]]:
-    """For each statement without a value (by position), the axes it runs over."""
-    names = frozenset(axis.name for axis in kernel.axes)
-    values = axes_of(kernel)
-    return {at: _depends(stmt, values, names)
-            for at, stmt in enumerate(kernel.body) if not stmt.name}
 
 
 def _depends(

@@ -26,7 +26,6 @@ from ...ir.kernel import (
     Load,
     Reduce,
     Stmt,
-    axes_of,
     identity,
 )
 from ...ir.types import DType
@@ -82,7 +81,7 @@ class _KernelEmitter:
         self.loop = loop_axis(kernel)
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
         self.width = lanes_of(kernel, target) if self.vector else 1
-        self.values = axes_of(kernel)
+        self.values = kernel.value_axes
         self.stmts = StmtEmitter(self.f, kernel, target)
 
     def emit(self) -> FunctionText:
@@ -262,7 +261,7 @@ class _KernelEmitter:
 
 def spill_candidates(kernel: Kernel, axis: str) -> list[str]:
     """Values computed in one loop, read in a later one, with a heavy statement behind them."""
-    values = axes_of(kernel)
+    values = kernel.value_axes
     listed = phases(kernel, axis)
     first: dict[str, int] = {}
     for level, phase in enumerate(listed):

@@ -22,9 +22,7 @@ from ...ir.kernel import (
     Load,
     Stmt,
     Store,
-    axes_of,
     index_exprs,
-    store_axes,
 )
 from ..kernel.nest import loop_axis
 from .gemm_plan import Access, GemmPlan, GemmTarget, plan_gemm
@@ -134,7 +132,7 @@ def unit_strides(kernel: Kernel, name: str) -> int:
     Beside a loop only what happens in each of its steps counts: that a row's sum is stored next to
     its neighbour's says nothing about the row.
     """
-    loop, values, effects = loop_axis(kernel), axes_of(kernel), store_axes(kernel)
+    loop, values, effects = loop_axis(kernel), kernel.value_axes, kernel.effect_axes
     score = 0
     for at, stmt in enumerate(kernel.body):
         if isinstance(stmt, (Load, Store)):
@@ -154,7 +152,7 @@ def vector_axis(kernel: Kernel) -> str | None:
     """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
     loop = loop_axis(kernel)
     accumulates = any(isinstance(stmt, Store) and stmt.accumulate for stmt in kernel.body)
-    effects = store_axes(kernel)
+    effects = kernel.effect_axes
     best: tuple[int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
@@ -235,7 +233,7 @@ class Product:
 def find_product(kernel: Kernel, target: Target) -> Product:
     """Choose the m and n axes of a contraction (the largest of each side) and its blocking."""
     stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
-    values = axes_of(kernel)
+    values = kernel.value_axes
     left, right = (values[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
     m = _largest(kernel, left - right)
     n = _largest(kernel, right - left)

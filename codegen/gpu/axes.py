@@ -25,9 +25,7 @@ from ...ir.kernel import (
     Load,
     Stmt,
     Store,
-    axes_of,
     index_exprs,
-    store_axes,
 )
 from ...ir.types import F32
 
@@ -68,7 +66,7 @@ def is_tile(axis: Axis) -> bool:
 
 def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
     """The row and column axes if ``tl.dot`` can do a contraction: float32, blocks of 16 and up."""
-    values = axes_of(kernel)
+    values = kernel.value_axes
     tiles = {axis.name: tile_size(axis) for axis in kernel.axes if is_tile(axis)}
     left, right = (values[operand] & set(tiles) for operand in stmt.operands)
     rows, columns = left - {stmt.axis}, right - {stmt.axis}
@@ -93,7 +91,7 @@ def layout_of(kernel: Kernel) -> Layout:
             order.remove(stmt.axis)
             order.insert(max(map(order.index, dot)), stmt.axis)
     layout = Layout(kernel, tuple(order), _needs_wide(kernel))
-    for names in (*axes_of(kernel).values(), *store_axes(kernel).values()):
+    for names in (*kernel.value_axes.values(), *kernel.effect_axes.values()):
         if (count := prod(layout.size(axis) for axis in layout.tile_axes(names))) > MAX_ELEMENTS:
             raise ValueError(f"{kernel.name}: a tile of {count} elements over "
                              f"{', '.join(layout.tile_axes(names))}; Triton has {MAX_ELEMENTS}")
@@ -115,7 +113,7 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
     """Bound what one step of a contraction holds."""
     step = DOT_STEP
     if is_dot(kernel, stmt) is None:
-        values = axes_of(kernel)
+        values = kernel.value_axes
         names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
         sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
         step = max(1, STEP_ELEMENTS // prod(sizes))

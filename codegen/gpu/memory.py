@@ -12,7 +12,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 
 from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, product, row_major, symbols_of
-from ...ir.kernel import Axis, Kernel, Load, Store, axes_of, store_axes
+from ...ir.kernel import Axis, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64
 from .axes import Layout, is_tile
@@ -48,9 +48,9 @@ class TileMemory(TritonScalars):
         self.axes = {axis.name: self.fresh(identifier(axis.name)) for axis in self.kernel.axes}
         self.pointers = {param.name: self.fresh(f"{identifier(param.name)}_ptr")
                          for param in source.params}
-        self.depends = axes_of(self.kernel)
+        self.depends = self.kernel.value_axes
         self.effects = {id(self.kernel.body[at]): axes
-                        for at, axes in store_axes(self.kernel).items()}
+                        for at, axes in self.kernel.effect_axes.items()}
         self.values: dict[str, Tile] = {}
         self.masks: dict[str, Tile] = {}
         self.stored: set[str] = set()  # parameters that may hold what a barrier must publish

@@ -33,9 +33,7 @@ from ...ir.kernel import (
     Reduce,
     Stmt,
     Store,
-    axes_of,
     identity,
-    store_axes,
 )
 from ...ir.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
@@ -95,7 +93,7 @@ def _warps(layout: Layout) -> int:
     kernel = layout.kernel
     dots = any(isinstance(stmt, Contract) and is_dot(kernel, stmt) for stmt in kernel.body)
     largest = max((prod(layout.size(axis) for axis in layout.tile_axes(names))
-                   for names in (*axes_of(kernel).values(), *store_axes(kernel).values())),
+                   for names in (*kernel.value_axes.values(), *kernel.effect_axes.values())),
                   default=1)
     return min(8, max(1, largest // (512 if dots else 256)))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
-from ...ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar, axes_of
+from ...ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar
 from ...ir.ops.op import Kind
 from ...ir.ops.reduce import contract_letters
 from ...ir.ops.view import Condition, unravel
@@ -165,7 +165,7 @@ class Lowering:
 
     def axes_under(self, value: Scalar) -> frozenset[str]:
         """The axes that a value depends on."""
-        return axes_of(Kernel("", (), tuple(self.axes), tuple(self.builder.body)))[value.name]
+        return Kernel("", (), tuple(self.axes), tuple(self.builder.body)).value_axes[value.name]
 
     def finish(self, name: str, results: Sequence[tuple[Value, tuple[Dim, ...]]]) -> Kernel:
         """Store each result at its index and give the kernel, without unused parameters."""

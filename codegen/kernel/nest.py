@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.kernel import Contract, Kernel, Reduce, Stmt, axes_of, store_axes
+from ...ir.kernel import Contract, Kernel, Reduce, Stmt
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def phases(kernel: Kernel, axis: str, spill: frozenset[str] = frozenset()) -> li
     ``spill`` names values that later loops load back instead of computing them again; they are
     left out of those loops, and the emitter stores them where they are first computed.
     """
-    values, effects = axes_of(kernel), store_axes(kernel)
+    values, effects = kernel.value_axes, kernel.effect_axes
     depth: dict[str, int] = {}
     by_name: dict[str, Stmt] = {}
     before: dict[int, list[Stmt]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir.index import Dim, product
-from ...ir.kernel import Apply, Contract, Kernel, Reduce, axes_of
+from ...ir.kernel import Apply, Contract, Kernel, Reduce
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
 from .pipeline import Stages
@@ -60,7 +60,7 @@ class Lowered:
 
 def kernel_flops(kernel: Kernel) -> Dim:
     """Arithmetic operations of one launch: each statement over the axes it depends on."""
-    values = axes_of(kernel)
+    values = kernel.value_axes
     extents = {axis.name: axis.extent for axis in kernel.axes}
     total: Dim = 0
     for stmt in kernel.body:

@@ -22,7 +22,6 @@ from ..kernel import (
     Reduce,
     Stmt,
     Store,
-    axes_of,
     index_exprs,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
@@ -153,7 +152,7 @@ def _has_no_tasks(kernel: Kernel) -> bool:
 def check_reductions(kernel: Kernel) -> Problems:
     """Reductions run over an axis that one task runs through; a product has it, too."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
-    axes = axes_of(kernel)
+    axes = kernel.value_axes
     for stmt in kernel.body:
         if isinstance(stmt, (Reduce, Contract)):
             have = frozenset[str]().union(*(axes[operand] for operand in stmt.operands))
@@ -188,7 +187,7 @@ def check_stores(kernel: Kernel) -> Problems:
         return
     wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
     par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
-    axes = axes_of(kernel)
+    axes = kernel.value_axes
     for stmt in kernel.body:
         if not isinstance(stmt, Store):
             continue

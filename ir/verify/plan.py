@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..access import may_share, reads_and_stores
 from ..dims import nonnegative
 from ..index import divide, evaluate, symbols_of
-from ..kernel import Check, Contract, Kernel, Load, Reduce, Store
+from ..kernel import Check
 from ..plan import ALIGNMENT, Alloc, Copy, Launch, Plan, Step, facts_of, sizes_of
 from ..types import TensorType
 from .graph import symbols_in
@@ -33,13 +34,7 @@ def reads_and_writes(plan: Plan, step: Step) -> tuple[list[str], list[str]]:
     if isinstance(step, Alloc):
         return [], []
     kernel = plan.kernels[step.kernel]
-    stored: set[str] = set()
-    needed: set[str] = set()
-    for stmt in kernel.body:
-        if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
-            needed |= {stmt.param} - stored
-        if isinstance(stmt, Store):
-            stored.add(stmt.param)
+    needed, stored = reads_and_stores(kernel)
     pairs = list(zip(kernel.params, step.args, strict=True))
     return ([arg for param, arg in pairs if param.name in needed],
             [arg for param, arg in pairs if param.name in stored])
@@ -246,57 +241,6 @@ def _in_place(plan: Plan, dying: _Life, born: _Life) -> bool:
     names = dict(zip(step.args, (param.name for param in kernel.params), strict=True))
     once = all(step.args.count(life.alloc.name) == 1 for life in (dying, born))
     return once and may_share(kernel, names[dying.alloc.name], names[born.alloc.name])
-
-
-def may_share(kernel: Kernel, source: str, target: str) -> bool:
-    """True if parameters ``source`` and ``target`` can be the same memory.
-
-    Each element must be read for the last time before it is written. So both are accessed at one
-    index that holds all par axes (else another task may read later), ``target`` is only stored
-    to, and no loop after that of the stores needs ``source`` (a loop computes again what it needs
-    of the values of earlier loops).
-    """
-    one, two = kernel.param(source).type, kernel.param(target).type
-    loads = [at for at, stmt in enumerate(kernel.body)
-             if isinstance(stmt, Load) and stmt.param == source]
-    stores = [at for at, stmt in enumerate(kernel.body)
-              if isinstance(stmt, Store) and stmt.param == target]
-    reads_target = any(isinstance(stmt, Load) and stmt.param == target for stmt in kernel.body)
-    if kernel.param(source).mutable or reads_target or one != two:
-        return False
-    if not loads or not stores:
-        return True
-    if max(loads) > min(stores):
-        return False
-    accesses = [stmt for stmt in kernel.body if isinstance(stmt, (Load, Store))
-                and stmt.param in (source, target)]
-    where = {stmt.indices for stmt in accesses}
-    plain = not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)
-    names = frozenset[str]().union(*(symbols_of(dim) for at in where for dim in at))
-    computed = any(name.startswith("%") for name in names)
-    par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
-    return (len(where) == 1 and plain and not computed and par <= names
-            and _stored_last(kernel, source, target))
-
-
-def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
-    """True if the loop that stores ``target`` is the last one that needs ``source``."""
-    loop: dict[str, int] = {}
-    needs: set[str] = set()
-    last_need, first_store = 0, len(kernel.body)
-    for stmt in kernel.body:
-        level = max((loop[name] for name in stmt.operands), default=0)
-        ends = isinstance(stmt, (Reduce, Contract))
-        if stmt.name:
-            loop[stmt.name] = level + ends
-        if not needs.isdisjoint(stmt.operands) or (
-                isinstance(stmt, Load) and stmt.param == source):
-            last_need = max(last_need, level)
-            if not ends:
-                needs.add(stmt.name)
-        if isinstance(stmt, Store) and stmt.param == target:
-            first_store = min(first_store, level)
-    return last_need <= first_store
 
 
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (

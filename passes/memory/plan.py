@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...ir.access import may_share
 from ...ir.diagnose import error
 from ...ir.dims import Requirement, nonnegative, not_negative
 from ...ir.graph import Graph, Value
@@ -39,7 +40,6 @@ from ...ir.plan import (
     sizes_of,
 )
 from ...ir.types import CPU0, Device, TensorType
-from ...ir.verify.plan import may_share
 from .arena import Block, assign_offsets
 
 

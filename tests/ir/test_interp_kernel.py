@@ -27,9 +27,7 @@ from weft.ir.kernel import (
     Reduce,
     Stmt,
     Store,
-    axes_of,
     identity,
-    store_axes,
 )
 from weft.ir.plan import Launch, Plan
 from weft.ir.scalar.primitives import PRIMITIVES
@@ -241,7 +239,7 @@ class OneByOne:
     def __init__(self, kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, int]):
         self.kernel, self.buffers, self.dims = kernel, buffers, dims
         self.by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
-        self.axes = axes_of(kernel)
+        self.axes = kernel.value_axes
         self.extents = {axis.name: evaluate(axis.extent, dims) for axis in kernel.axes}
         self.known: dict[tuple[str, tuple[int, ...]], Any] = {}
 
@@ -295,7 +293,7 @@ class OneByOne:
 
     def run(self) -> set[int]:
         failed = set()
-        where = store_axes(self.kernel)
+        where = self.kernel.effect_axes
         with np.errstate(all="ignore"):
             for at, stmt in enumerate(self.kernel.body):
                 for point in self.points(where.get(at, frozenset())) if not stmt.name else ():

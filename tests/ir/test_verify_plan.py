@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from weft.ir.access import may_share
 from weft.ir.diagnose import VerifyError
 from weft.ir.plan import Launch, Plan
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
-from weft.ir.verify.plan import may_share
 from weft.ir.verify.verifier import PLAN_CHECKS, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]

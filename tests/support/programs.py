@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar, axes_of
+from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
 from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
@@ -265,7 +265,7 @@ def kernels(draw: st.DrawFn, *, exact: bool = False) -> Kernel:
         s.check(inside, draw(st.integers(1, 3)))
     for _ in range(draw(st.integers(0, 8))):
         _kernel_step(draw, s, values, draw(st.booleans()), exact)
-    depends = axes_of(Kernel("", tuple(params), axes, tuple(s.body)))
+    depends = Kernel("", tuple(params), axes, tuple(s.body)).value_axes
     for at, value in enumerate(draw(st.lists(st.sampled_from(values), min_size=1, max_size=3))):
         full = "j" in depends[value.name]
         out = Param(f"out{at}", TensorType(value.dtype, (n, m) if full else (n,)), mutable=True)
@@ -281,8 +281,8 @@ def _kernel_step(
 ) -> None:
     x = draw(st.sampled_from(values))
     if reduce:
-        depends = axes_of(Kernel("", (), (Axis("i", 1, "par"), Axis("j", 1, "lane", 0)),
-                                 tuple(s.body)))
+        depends = Kernel("", (), (Axis("i", 1, "par"), Axis("j", 1, "lane", 0)),
+                         tuple(s.body)).value_axes
         if "j" in depends[x.name]:
             combine = "or_" if x.dtype == BOOL else draw(st.sampled_from(("add", "max", "min")))
             values.append(draw(st.sampled_from((s.reduce(combine, x, "j"), x if x.dtype == BOOL

@@ -1,0 +1,69 @@
+"""What a kernel reads and writes, and what follows for the memory of its parameters."""
+
+from __future__ import annotations
+
+from .index import symbols_of
+from .kernel import Contract, Kernel, Load, Reduce, Store
+
+
+def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
+    """The parameters whose contents a kernel needs, and those that it changes."""
+    stored: set[str] = set()
+    needed: set[str] = set()
+    for stmt in kernel.body:
+        if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
+            needed |= {stmt.param} - stored
+        if isinstance(stmt, Store):
+            stored.add(stmt.param)
+    return frozenset(needed), frozenset(stored)
+
+
+def may_share(kernel: Kernel, source: str, target: str) -> bool:
+    """True if parameters ``source`` and ``target`` can be the same memory.
+
+    Each element must be read for the last time before it is written. So both are accessed at one
+    index that holds all par axes (else another task may read later), ``target`` is only stored
+    to, and no loop after that of the stores needs ``source`` (a loop computes again what it needs
+    of the values of earlier loops).
+    """
+    one, two = kernel.param(source).type, kernel.param(target).type
+    loads = [at for at, stmt in enumerate(kernel.body)
+             if isinstance(stmt, Load) and stmt.param == source]
+    stores = [at for at, stmt in enumerate(kernel.body)
+              if isinstance(stmt, Store) and stmt.param == target]
+    reads_target = any(isinstance(stmt, Load) and stmt.param == target for stmt in kernel.body)
+    if kernel.param(source).mutable or reads_target or one != two:
+        return False
+    if not loads or not stores:
+        return True
+    if max(loads) > min(stores):
+        return False
+    accesses = [stmt for stmt in kernel.body if isinstance(stmt, (Load, Store))
+                and stmt.param in (source, target)]
+    where = {stmt.indices for stmt in accesses}
+    plain = not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)
+    names = frozenset[str]().union(*(symbols_of(dim) for at in where for dim in at))
+    computed = any(name.startswith("%") for name in names)
+    par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
+    return (len(where) == 1 and plain and not computed and par <= names
+            and _stored_last(kernel, source, target))
+
+
+def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
+    """True if the loop that stores ``target`` is the last one that needs ``source``."""
+    loop: dict[str, int] = {}
+    needs: set[str] = set()
+    last_need, first_store = 0, len(kernel.body)
+    for stmt in kernel.body:
+        level = max((loop[name] for name in stmt.operands), default=0)
+        ends = isinstance(stmt, (Reduce, Contract))
+        if stmt.name:
+            loop[stmt.name] = level + ends
+        if not needs.isdisjoint(stmt.operands) or (
+                isinstance(stmt, Load) and stmt.param == source):
+            last_need = max(last_need, level)
+            if not ends:
+                needs.add(stmt.name)
+        if isinstance(stmt, Store) and stmt.param == target:
+            first_store = min(first_store, level)
+    return last_need <= first_store
