@@ -162,7 +162,7 @@ class Store(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Check(Stmt):
-    """The step fails with check number ``site`` if ``value`` is false anywhere."""
+    """The step fails if ``value`` is false anywhere; a kernel numbers its checks from 1."""
 
     value: str
     site: int

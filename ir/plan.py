@@ -49,11 +49,16 @@ class Alloc:
 
 @dataclass(frozen=True)
 class Launch:
-    """Run a kernel on buffers, in the order of its parameters."""
+    """Run a kernel on buffers, in the order of its parameters.
+
+    A kernel numbers its checks from 1; ``first_check`` is the number that its first one has in
+    this plan, so launches of one kernel stand for different lines of the user.
+    """
 
     kernel: str
     args: tuple[str, ...]
     device: Device = CPU0
+    first_check: int = 1
 
 
 @dataclass(frozen=True)
@@ -111,11 +116,13 @@ class KernelCall:
 
     ``updates`` pairs a result value with the value whose contents it must hold when the kernel
     starts (the base of a scatter): the same memory if that value dies here, else a copy.
+    ``checks`` are what the run-time checks of the kernel stand for here.
     """
 
     kernel: Kernel
     args: tuple[str, ...]
     updates: tuple[tuple[str, str], ...] = ()
+    checks: tuple[CheckSite, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

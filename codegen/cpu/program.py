@@ -175,7 +175,7 @@ def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionT
             pointers = [_address(f, places[name], dims) for name in step.args]
             _launch(f, kernel, pointers, dims, (context, status), parallel_for)
             if _checks(kernel):
-                _return_if_failed(f, status)
+                _return_if_failed(f, status, step.first_check)
         elif isinstance(step, Copy):
             size = emit_dim(f, types[step.source].nbytes, dims)
             f.call("void", "llvm.memcpy.p0.p0.i64",
@@ -189,9 +189,11 @@ def _checks(kernel: Kernel) -> bool:
     return any(hasattr(stmt, "site") for stmt in kernel.body)
 
 
-def _return_if_failed(f: FunctionText, status: str) -> None:
-    code = f(f"load i32, ptr {status}, align 4")
-    _return_if(f, f(f"icmp ne i32 {code}, 0"), code)
+def _return_if_failed(f: FunctionText, status: str, first: int) -> None:
+    """``first`` is the number that the plan has for the first check of the kernel."""
+    site = f(f"load i32, ptr {status}, align 4")
+    code = f(f"add i32 {site}, {first - 1}") if first > 1 else site
+    _return_if(f, f(f"icmp ne i32 {site}, 0"), code)
 
 
 def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i32") -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...ir.index import Dim, coefficient, product, row_major, substitute, symbol, symbols_of
+from ...ir.index import Dim, coefficient, row_major, substitute, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
     Contract,
@@ -317,8 +317,3 @@ def _tile_contract(kernel: Kernel, target: Target) -> Kernel:
 def _known(kernel: Kernel, name: str | None) -> int:
     extent = kernel.axis(name).extent if name is not None else 1
     return extent if isinstance(extent, int) else 1 << 20
-
-
-def work_of(kernel: Kernel) -> Dim:
-    """Elements that a kernel computes over all axes: what decides if threads are worth waking."""
-    return product(axis.extent for axis in kernel.axes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...ir.index import Dim
+from ...ir.index import Dim, product
 from ...ir.kernel import Apply, Contract, Kernel, Reduce, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
-from ..cpu.tile import work_of
 
 _COMPOSITE_COST = 12  # scalar operations of a transcendental function
 _HEAVY = ("div", "sqrt", "idiv", "irem", "fmod")
@@ -31,4 +30,4 @@ def kernel_work(kernel: Kernel) -> Dim:
             cost += _COMPOSITE_COST if is_composite(stmt) else 1
         elif isinstance(stmt, (Reduce, Contract)):
             cost += 1
-    return work_of(kernel) * cost
+    return product(axis.extent for axis in kernel.axes) * cost

@@ -31,7 +31,7 @@ class Lowering:
     """One region being lowered: its body, the statements so far, and the loop axis if any."""
 
     body: Graph
-    checks: list[CheckSite]
+    checks: list[CheckSite] = field(default_factory=list)
     builder: KernelBuilder = field(default_factory=KernelBuilder)
     axes: list[Axis] = field(default_factory=list)
     loop: Expr | None = None                 # the symbol of the axis reductions run over
@@ -343,10 +343,10 @@ SCHEDULES: Mapping[str, Callable[[Lowering, str], Kernel]] = {
 }
 
 
-def lower(node: Node, name: str, checks: list[CheckSite]) -> KernelCall:
-    """Lower a fused node to one kernel call; run-time checks are appended to ``checks``."""
+def lower(node: Node, name: str) -> KernelCall:
+    """Lower a fused node to one kernel call."""
     body: Graph = node.attrs["body"]
-    low = Lowering(body, checks)
+    low = Lowering(body)
     kernel = SCHEDULES[node.attrs["anchor"]](low, name)
     values = [*(v.name for v in node.inputs), *(v.name for v in node.results)]
     used = {getattr(stmt, "param", "") for stmt in kernel.body}
@@ -356,4 +356,4 @@ def lower(node: Node, name: str, checks: list[CheckSite]) -> KernelCall:
         base = body.params.index(body.nodes[-1].inputs[0])
         updates = ((node.results[0].name, node.inputs[base].name),)
     kernel = replace(kernel, params=tuple(kernel.params[at] for at in kept))
-    return KernelCall(kernel, tuple(values[at] for at in kept), updates)
+    return KernelCall(kernel, tuple(values[at] for at in kept), updates, tuple(low.checks))

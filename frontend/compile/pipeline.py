@@ -1,6 +1,6 @@
 """From a traced graph to a program: every stage in order, timed, kept as data, printable.
 
-    trace -> state -> simplify -> place -> fuse -> lower -> tile -> memory -> emit -> link
+    trace -> state -> simplify -> place -> fuse -> lower -> share -> tile -> memory -> emit -> link
 
 ``Stages`` is what the command line dumps; ``Program`` is what a call runs.
 """
@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,11 +26,12 @@ from ...codegen.cpu.tile import tile
 from ...codegen.gpu.build import compile_triton
 from ...codegen.gpu.source import TritonSource, emit_triton
 from ...codegen.kernel.lower import lower
+from ...codegen.kernel.share import kernel_name, share, symbol_name
 from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.index import Dim, substitute, symbols_of
-from ...ir.plan import CheckSite, KernelCall, Plan
+from ...ir.plan import KernelCall, Plan
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
 from ...passes.memory.plan import plan_memory
@@ -112,25 +112,28 @@ class Stages:
         return self.snapshots["fuse"]
 
     @cached_property
-    def lowered(self) -> tuple[list[KernelCall], tuple[CheckSite, ...]]:
-        """One kernel call for each fused node, before tiling."""
-        graph, checks = self.fused, list[CheckSite]()
+    def lowered(self) -> list[KernelCall]:
+        """One kernel call for each fused node, before tiling; equal kernels are one."""
+        graph = self.fused
         with self._timed("lower"):
-            calls = [lower(node, kernel_name(node.attrs["anchor"], node.name), checks)
+            calls = [lower(node, kernel_name(node.attrs["anchor"], node.name))
                      for node in graph.nodes]
-        return calls, tuple(checks)
+        with self._timed("share"):
+            return share(calls)
 
     @cached_property
     def plan(self) -> Plan:
         return self.plan_for(self.target)
 
     def plan_for(self, target: Target) -> Plan:
-        """The plan with kernels tiled for ``target``; equal kernels are one."""
-        calls, checks = self.lowered
+        """The plan with kernels tiled for ``target``."""
+        calls = self.lowered
         with self._timed("tile"):
-            tiled = _share([replace(call, kernel=tile(call.kernel, target)) for call in calls])
+            tiled = {id(call.kernel): call.kernel for call in calls}
+            tiled = {key: tile(kernel, target) for key, kernel in tiled.items()}
+            calls = [replace(call, kernel=tiled[id(call.kernel)]) for call in calls]
         with self._timed("memory"):
-            plan = plan_memory(self.fused, tiled, checks, requirements(self.traced))
+            plan = plan_memory(self.fused, calls, requirements(self.traced))
         return replace(plan, name=symbol_name(plan.name))
 
     @cached_property
@@ -210,33 +213,6 @@ def _entry_dim(dim: Dim) -> Any:
         return emit_dim(f, dim, symbols)
 
     return str(dim) if symbols_of(dim) == {str(dim)} else emit
-
-
-def symbol_name(name: str) -> str:
-    """A graph's name as a symbol of an object file."""
-    return re.sub(r"\W+", "_", name) or "graph"
-
-
-def kernel_name(anchor: str, name: str) -> str:
-    return symbol_name(f"{anchor}_{name.rpartition('/')[2]}")
-
-
-def _share(calls: Sequence[KernelCall]) -> list[KernelCall]:
-    """Calls of kernels with equal text share one kernel, which is then compiled once."""
-    known: dict[str, Any] = {}
-    names: set[str] = set()
-    shared = []
-    for call in calls:
-        key = print_kernel(replace(call.kernel, name="_", locs=()))
-        kernel = known.get(key)
-        if kernel is None:
-            name, number = call.kernel.name, 1
-            while name in names:
-                name, number = f"{call.kernel.name}_{number}", number + 1
-            names.add(name)
-            kernel = known[key] = replace(call.kernel, name=name)
-        shared.append(replace(call, kernel=kernel))
-    return shared
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Lowered:
         """
         flops: Dim = 0
         moved: Dim = 0
-        for call in self.stages.lowered[0]:
+        for call in self.stages.lowered:
             flops = flops + kernel_flops(call.kernel)
             for param in call.kernel.params:
                 moved = moved + param.type.nbytes

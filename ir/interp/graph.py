@@ -21,7 +21,7 @@ from ..graph import Graph, Node
 from ..index import Dim, Expr, coefficient, evaluate, substitute, symbols_of, unclamped
 from ..kernel import Kernel
 from ..ops.op import Effect, Kind
-from ..plan import Alloc, Copy, Plan
+from ..plan import Alloc, Copy, Launch, Plan
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
 
@@ -249,8 +249,7 @@ def run_plan(
         elif isinstance(step, Copy):
             buffers[step.target][...] = buffers[step.source]
         else:
-            _launch(plan, plan.kernels[step.kernel], [buffers[arg] for arg in step.args], dims,
-                    kernel_runner)
+            _launch(plan, step, [buffers[arg] for arg in step.args], dims, kernel_runner)
     results = [buffers[slot.name].reshape([evaluate(dim, dims) for dim in slot.type.shape])
                for slot in plan.results]
     held.update({slot.var: result for slot, result in zip(plan.results, results, strict=True)
@@ -267,12 +266,13 @@ def _window(alloc: Alloc, arena: Array, dims: Mapping[str, int]) -> Array:
 
 
 def _launch(
-    plan: Plan, kernel: Kernel, args: Sequence[Array], dims: Mapping[str, int], runner: Runner
+    plan: Plan, step: Launch, args: Sequence[Array], dims: Mapping[str, int], runner: Runner
 ) -> None:
+    kernel = plan.kernels[step.kernel]
     shaped = {param.name: arg.reshape([evaluate(dim, dims) for dim in param.type.shape])
               for param, arg in zip(kernel.params, args, strict=True)}
     try:
         runner(kernel, shaped, dims)
     except ChecksFailedError as failed:
-        site = plan.checks[min(failed.sites) - 1]
+        site = plan.checks[step.first_check + min(failed.sites) - 2]
         raise error(site.code, site.message, locs=site.locs) from None

@@ -256,7 +256,11 @@ def _step(scanner: Scanner) -> Step:
                 scanner.expect(",")
             args.append(_buffer(scanner))
         scanner.expect("on")
-        return Launch(kernel, tuple(args), scanner.device())
+        device, first = scanner.device(), 1
+        if scanner.accept("checks"):
+            scanner.expect("from")
+            first = scanner.number()
+        return Launch(kernel, tuple(args), device, first)
     if scanner.accept("copy"):
         source = _buffer(scanner)
         scanner.expect("to")

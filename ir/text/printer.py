@@ -237,5 +237,6 @@ def print_step(step: Step) -> str:
         return f"alloc %{word(step.name)}: {step.type} at {step.offset}"
     if isinstance(step, Launch):
         args = ", ".join(f"%{word(arg)}" for arg in step.args)
-        return f"launch @{word(step.kernel)}({args}) on {step.device}"
+        checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
+        return f"launch @{word(step.kernel)}({args}) on {step.device}{checks}"
     return f"copy %{word(step.source)} to %{word(step.target)}"

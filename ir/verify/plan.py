@@ -144,8 +144,11 @@ def check_sites(plan: Plan) -> Problems:
     for step in plan.steps:
         if isinstance(step, Launch):
             for stmt in plan.kernels[step.kernel].body:
-                if isinstance(stmt, Check) and stmt.site > len(plan.checks):
-                    yield step, f"check {stmt.site} of {len(plan.checks)}"
+                if isinstance(stmt, Check) and not (
+                        0 < step.first_check <= step.first_check + stmt.site - 1
+                        <= len(plan.checks)):
+                    number = step.first_check + stmt.site - 1
+                    yield step, f"check {number} of {len(plan.checks)}"
 
 
 def check_arena(plan: Plan) -> Problems:

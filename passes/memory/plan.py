@@ -44,8 +44,7 @@ from .arena import Block, assign_offsets
 
 
 def plan_memory(
-    graph: Graph, calls: Sequence[KernelCall], checks: tuple[CheckSite, ...] = (),
-    needs: Sequence[Requirement] = (),
+    graph: Graph, calls: Sequence[KernelCall], needs: Sequence[Requirement] = ()
 ) -> Plan:
     """The plan that runs ``calls``, in their order, on the parameters of ``graph``.
 
@@ -69,12 +68,15 @@ def plan_memory(
             buffers[value] = slot or allocs[site[0]].name
     kernels, kernel_names = _kernels(calls)
     steps: list[Step] = []
+    checks: list[CheckSite] = []
     for at, call in enumerate(calls):
         steps += [allocs[value] for value in lives.born(at, call) if value in allocs]
         steps += [Copy(buffers[base], buffers[result]) for result, base in copies.get(at, ())]
         steps.append(Launch(kernel_names[id(call.kernel)],
-                            tuple(buffers[arg] for arg in call.args), lives.device(call)))
-    plan = Plan(graph.name, params, results, (*steps, *final), arena, kernels, checks)
+                            tuple(buffers[arg] for arg in call.args), lives.device(call),
+                            len(checks) + 1 if call.checks else 1))
+        checks += call.checks
+    plan = Plan(graph.name, params, results, (*steps, *final), arena, kernels, tuple(checks))
     return _with_sizes_checked(plan, needs)
 
 

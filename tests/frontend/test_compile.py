@@ -19,6 +19,7 @@ from running import in_threads, python
 
 import weft
 from weft import RecompileWarning, Variable
+from weft.ir.interp.graph import run_plan
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)
@@ -891,3 +892,23 @@ def test_without_the_native_entry() -> None:
             "    assert np.array_equal(y, x @ x.T * 2) and total == x.sum(), b\n")
     run = python(code, WEFT_NATIVE_CALL="0")
     assert run.returncode == 0, run.stderr
+
+
+def test_launches_of_one_kernel_name_their_own_lines() -> None:
+    """Equal kernels are one, also where they check indices; a failed check is the launch's."""
+    def function(x: Any, i: Any, j: Any) -> Any:
+        y = x[i] * 2
+        return y[j] * 2  # the second
+
+    program = weft.compile(function)
+    lowered = program.lower("f64[5]", "i64[5]", "i64[5]")
+    plan = lowered.stages.plan
+    assert len(plan.kernels) == 1 and plan.launches == 2
+    x, good, bad = np.arange(5.0), np.arange(5), np.array([0, 1, 2, 3, 5])
+    np.testing.assert_array_equal(program(x, good, good), x * 4)
+    first = function.__code__.co_firstlineno
+    for arguments, line in (((x, bad, good), first + 1), ((x, good, bad), first + 2)):
+        for run in (program, lambda *given: run_plan(plan, given)):
+            with pytest.raises(IndexError) as caught:
+                run(*arguments)
+            assert caught.value.locs[0].line == line  # type: ignore[attr-defined]

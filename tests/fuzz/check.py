@@ -101,7 +101,7 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
             raise Mismatch(f"{problem.code} while tracing: {problem.message}",
                            program.argsets[0], settings) from None
         raise Refused(problem) from None
-    expected = []
+    agreed = []
     for at, args in enumerate(calls):
         copies = [np.array(leaf) for leaf in program.argsets[at].leaves]
         expect = oracle.expect(args)
@@ -117,12 +117,12 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
         for held, value in zip(oracle.held, got.held, strict=True):
             held.value = value
         answers.append(got)
-        expected.append(expect)
+        if got.error is None and expect.base.error is None:
+            agreed.append(args)
     if "again" in program.checks:
         _again(program, compiled, calls, answers, settings)
     if "shared" in program.checks:
-        _shared(program, compiled, oracle, [args for args, answer in zip(
-            calls, answers, strict=True) if answer.error is None], settings)
+        _shared(program, compiled, oracle, agreed, settings)
     if "interpreter" in program.checks:
         check_interpreter(program, traced, Mismatch)
     if "stages" in program.checks:

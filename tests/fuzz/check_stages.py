@@ -51,7 +51,7 @@ def check_stages(program: Program, traced: Any, settings: Settings,
     stages = Stages(traced.graph, options)
     for graph in (stages.optimised, stages.fused):
         verify_graph(graph)
-    for call in stages.lowered[0]:
+    for call in stages.lowered:
         verify_kernel(call.kernel)
     verify_plan(stages.plan)
     check_partition(stages.placed)

@@ -104,6 +104,8 @@ BROKEN_PLANS = [
     ("check_writes", "copy %one to %s", "copy %one to %one", "parameter %one is written"),
     ("check_writes", "%s: f32[])", "%s: f32[], %r: f32[n])", "result %r is never written"),
     ("check_sites", "site 1", "site 2", "check 2 of 1"),
+    ("check_sites", "on cpu:0", "on cpu:0 checks from 2", "check 2 of 1"),
+    ("check_sites", "on cpu:0", "on cpu:0 checks from 0", "check 0 of 1"),
     ("check_arena", "at (n + 15)//16*64", "at (n + 15)//16*60", "not a multiple of 64"),
     ("check_arena", "*192", "*128", "are not in the arena"),
     ("check_arena", "%a: f32[n] at 0", "%a: f32[n] at -64", "are not in the arena"),

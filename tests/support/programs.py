@@ -334,7 +334,9 @@ def plans(draw: st.DrawFn, *, random_offsets: bool = False) -> Plan:
     for at, pair in enumerate(operands):
         place = draw(st.integers(0, 2)) if random_offsets else free.pop(0)
         used[f"t{at}"] = place
-        steps += [Alloc(f"t{at}", type_, block * place), Launch("add", (*pair, f"t{at}"))]
+        first = draw(st.integers(1, 3))
+        steps += [Alloc(f"t{at}", type_, block * place),
+                  Launch("add", (*pair, f"t{at}"), first_check=first)]
         if not random_offsets:
             gone = [name for name in used if last.get(name, at) <= at]
             free = sorted({*free, *(used.pop(name) for name in gone)})

@@ -1,0 +1,41 @@
+"""Names of kernels, and one kernel for all calls of equal ones: it is tiled and compiled once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...ir.kernel import Kernel
+from ...ir.plan import KernelCall
+from ...ir.text.printer import print_kernel
+
+
+def symbol_name(name: str) -> str:
+    """A graph's name as a symbol of an object file."""
+    return re.sub(r"\W+", "_", name) or "graph"
+
+
+def kernel_name(anchor: str, name: str) -> str:
+    """The name of the kernel of a fused node, by what it is built around."""
+    return symbol_name(f"{anchor}_{name.rpartition('/')[2]}")
+
+
+def share(calls: Sequence[KernelCall]) -> list[KernelCall]:
+    """Calls of kernels with equal text share the first of these, whose name no other has."""
+    known: dict[str, Kernel] = {}
+    names: set[str] = set()
+    numbers: dict[str, int] = {}
+    shared = []
+    for call in calls:
+        key = print_kernel(replace(call.kernel, name="_", locs=()))
+        kernel = known.get(key)
+        if kernel is None:
+            name = stem = call.kernel.name
+            while name in names:
+                numbers[stem] = numbers.get(stem, 0) + 1
+                name = f"{stem}_{numbers[stem]}"
+            names.add(name)
+            kernel = known[key] = replace(call.kernel, name=name)
+        shared.append(replace(call, kernel=kernel))
+    return shared
