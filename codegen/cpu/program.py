@@ -8,7 +8,7 @@
         disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
 
-Every step is a call with a context on the stack; steps with enough work go to the thread pool.
+The steps are constants that a loop runs (``launches``); those with enough work go to the workers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
-from ...ir.kernel import Kernel
-from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
-from ..kernel.cost import kernel_work
+from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, tasks_of
 from .dims import argument_sizes, emit_dim, symbols_from
 from .host.entry import EntrySpec, emit_entry
+from .launches import StepTable, run_steps
 from .loops import emit_kernel
 from .statements import NOWHERE
 from .target import Target
 from .text import FunctionText, module_text
-
-# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
-PARALLEL_WORK = 1 << 18
 
 
 def emit_program(
@@ -55,9 +51,9 @@ def program_parts(
     functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
     if symbols:
         functions.append(_fits(plan, symbols))
-    functions.append(_program(plan, symbols, parallel_for))
-    functions.append(_arena(plan, symbols))
-    return functions, [NOWHERE]
+    table = StepTable(plan)
+    functions += [_program(plan, symbols, table, parallel_for), _arena(plan, symbols)]
+    return functions, [NOWHERE, *table.globals_()]
 
 
 def _load_dims(f: FunctionText, plan: Plan, symbols: Sequence[str]) -> dict[str, str]:
@@ -155,45 +151,22 @@ def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     return f
 
 
-def _program(plan: Plan, symbols: Sequence[str], parallel_for: str) -> FunctionText:
+def _program(
+    plan: Plan, symbols: Sequence[str], table: StepTable, parallel_for: str
+) -> FunctionText:
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
     f = FunctionText("i32", plan.name, params)
     if symbols:
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
         _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)
-    places = _places(plan)
-    status = f.alloca("i32", align=4)
-    f.do(f"store i32 0, ptr {status}, align 4")
-    # One context serves all launches: each has ended before the next is written.
-    slots = max((len(k.params) + len(k.dims) for k in plan.kernels.values()), default=0) + 1
-    context = f.alloca("i64", slots, align=16)
-    types = plan.types()
-    for step in plan.steps:
-        if isinstance(step, Launch):
-            kernel = plan.kernels[step.kernel]
-            pointers = [_address(f, places[name], dims) for name in step.args]
-            _launch(f, kernel, pointers, dims, (context, status), parallel_for)
-            if _checks(kernel):
-                _return_if_failed(f, status, step.first_check)
-        elif isinstance(step, Copy):
-            size = emit_dim(f, types[step.source].nbytes, dims)
-            f.call("void", "llvm.memcpy.p0.p0.i64",
-                   ("ptr", _address(f, places[step.target], dims)),
-                   ("ptr", _address(f, places[step.source], dims)), ("i64", size), ("i1", "false"))
-    f.ret("i32 0")
+    sizes = f.alloca("i64", max(len(table.sizes), 1), align=16)
+    for at, size in enumerate(table.sizes):
+        place = f(f"getelementptr i64, ptr {sizes}, i64 {at}")
+        f.do(f"store i64 {emit_dim(f, size, dims)}, ptr {place}, align 8")
+    context = f.alloca("i64", table.slots, align=16)
+    run_steps(f, table, sizes, context, parallel_for)
     return f
-
-
-def _checks(kernel: Kernel) -> bool:
-    return any(hasattr(stmt, "site") for stmt in kernel.body)
-
-
-def _return_if_failed(f: FunctionText, status: str, first: int) -> None:
-    """``first`` is the number that the plan has for the first check of the kernel."""
-    site = f(f"load i32, ptr {status}, align 4")
-    code = f(f"add i32 {site}, {first - 1}") if first > 1 else site
-    _return_if(f, f(f"icmp ne i32 {site}, 0"), code)
 
 
 def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i32") -> None:
@@ -202,45 +175,3 @@ def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i
     f.place(failed)
     f.ret(f"{type_} {code}")
     f.place(fine)
-
-
-def _places(plan: Plan) -> dict[str, int | Alloc]:
-    """Where each buffer is: a position in ``args``, or a window of the arena."""
-    places: dict[str, int | Alloc] = {
-        slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
-    places.update({step.name: step for step in plan.steps if isinstance(step, Alloc)})
-    return places
-
-
-def _address(f: FunctionText, place: int | Alloc, dims: Mapping[str, str]) -> str:
-    """Loaded where it is used: thousands of addresses do not fit into registers."""
-    if isinstance(place, Alloc):
-        return f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, place.offset, dims)}")
-    slot = f(f"getelementptr ptr, ptr %args, i64 {place}")
-    return f(f"load ptr, ptr {slot}, align 8")
-
-
-def _launch(
-    f: FunctionText, kernel: Kernel, pointers: Sequence[str], dims: Mapping[str, str],
-    memory: tuple[str, str], parallel_for: str,
-) -> None:
-    context, status = memory
-    slots = [("ptr", pointer) for pointer in pointers]
-    slots += [("i64", dims[name]) for name in kernel.dims]
-    slots.append(("ptr", status))
-    for at, (type_, value) in enumerate(slots):
-        place = f(f"getelementptr i64, ptr {context}, i64 {at}")
-        f.do(f"store {type_} {value}, ptr {place}, align 8")
-    tasks = emit_dim(f, tasks_of(kernel), dims)
-    work = kernel_work(kernel)
-    inline = [("ptr", context), ("i64", "0"), ("i64", tasks)]
-    shared = [("ptr", f"@{kernel.name}"), ("ptr", context), ("i64", tasks)]
-    if isinstance(work, int) and (work < PARALLEL_WORK or tasks == "1"):
-        f.call("void", kernel.name, *inline)
-    elif isinstance(work, int):
-        f.call("void", parallel_for, *shared, ("i64", "%threads"))
-    else:
-        size = emit_dim(f, work, dims)
-        wide = f(f"icmp sgt i64 {size}, {PARALLEL_WORK}")
-        threads = f(f"select i1 {wide}, i64 %threads, i64 1")
-        f.call("void", parallel_for, *shared, ("i64", threads))
