@@ -180,7 +180,7 @@ class Builder:
         pure = op.effect is None
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)
-            if constant is not None and not (op.name == "full" and constant == attrs["value"]):
+            if constant is not None:
                 return self.emit(self.ops["full"], (), {
                     "value": constant, "dtype": types[0].dtype, "shape": types[0].shape,
                 }, name=name, locs=locs)
@@ -258,8 +258,8 @@ class Builder:
 
 
 def constant_of(value: Value) -> bool | int | float | None:
-    """The element of a constant tensor (``full``), or None."""
-    if value.node is not None and value.node.op.name == "full":
+    """The element of a constant tensor, or None."""
+    if value.node is not None and value.node.op.constant:
         constant: bool | int | float = value.node.attrs["value"]
         return constant
     return None

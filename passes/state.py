@@ -51,10 +51,10 @@ def resolve_state(graph: Graph) -> Graph:
             clone.values[node.results[0]] = read(node)
         else:
             operand = clone.values[node.inputs[0]]
-            if node.op.name == "update_var":
-                base = read(node)
+            if node.op.update:
+                base, row = read(node), OPS[node.op.update]
                 with builder.like(node):
-                    operand = builder.emit(OPS["add"], (base, operand), name=node.name).results[0]
+                    operand = builder.emit(row, (base, operand), name=node.name).results[0]
             current[node.attrs["var"]] = operand
             written[node.attrs["var"]] = None
     clone.graph.results = [clone.values[value] for value in graph.results]

@@ -6,9 +6,6 @@ from ...ir.index import Dim, product
 from ...ir.kernel import Apply, Contract, Kernel, Reduce, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
 
-_COMPOSITE_COST = 12  # scalar operations of a transcendental function
-_HEAVY = ("div", "sqrt", "idiv", "irem", "fmod")
-
 
 def is_composite(stmt: Stmt) -> bool:
     """True for functions that expand to many operations and constants."""
@@ -19,7 +16,7 @@ def is_composite(stmt: Stmt) -> bool:
 
 def is_heavy(stmt: Stmt) -> bool:
     """True for statements that cost more than a load from the first-level cache."""
-    return is_composite(stmt) or (isinstance(stmt, Apply) and stmt.prim in _HEAVY)
+    return isinstance(stmt, Apply) and PRIMITIVES[stmt.prim].cost > 1
 
 
 def kernel_work(kernel: Kernel) -> Dim:
@@ -27,7 +24,7 @@ def kernel_work(kernel: Kernel) -> Dim:
     cost = 1
     for stmt in kernel.body:
         if isinstance(stmt, Apply):
-            cost += _COMPOSITE_COST if is_composite(stmt) else 1
+            cost += PRIMITIVES[stmt.prim].cost
         elif isinstance(stmt, (Reduce, Contract)):
             cost += 1
     return product(axis.extent for axis in kernel.axes) * cost

@@ -190,13 +190,12 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     for operand in node.inputs:
         operands.append((yield operand, index, guard))
     assert node.op.body is not None
-    if node.op.name == "iota":
-        return low.builder.index(index[node.attrs["axis"]], node.attrs["dtype"])
     check = node.op.check
     if check is not None:
         site = CheckSite(check.code, check.message(**node.attrs), node.locs)
         low.check(check.holds(low.builder, *operands, **node.attrs), guard, site)
-    result: Scalar = node.op.body(low.builder, *operands, **node.attrs)
+    place = {"index": index} if node.op.indexed else {}
+    result: Scalar = node.op.body(low.builder, *operands, **place, **node.attrs)
     return result
 
 

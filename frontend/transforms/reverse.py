@@ -20,6 +20,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.graph import Value
+from ...ir.ops.op import Effect
 from ...passes.transform import reverse
 from .. import tree
 from ..compile.eager import run_eagerly
@@ -138,7 +139,7 @@ def _reads(ctx: TraceContext, x: Any) -> list[Tracer]:
     if not isinstance(x, Variable):
         return [to_tracer(x)]
     return [Tracer(ctx, node.results[0]) for node in ctx.graph.nodes
-            if node.op.name == "read_var" and ctx.variables.get(node.attrs["var"]) is x]
+            if node.op.effect is Effect.READS and ctx.variables.get(node.attrs["var"]) is x]
 
 
 def variable_gradients(

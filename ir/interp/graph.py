@@ -21,6 +21,7 @@ from ..graph import Graph, Node
 from ..index import Dim, Expr, coefficient, evaluate, substitute, symbols_of, unclamped
 from ..kernel import Kernel
 from ..ops.op import Effect, Kind
+from ..ops.table import OPS
 from ..plan import Alloc, Copy, Launch, Plan
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
@@ -184,7 +185,11 @@ class _Run:
         if node.op.effect is Effect.WRITES:
             # A new array each time: values read before keep what they read.
             (value,) = operands
-            self.held[var] = value + self.held[var] if node.op.name == "update_var" else value
+            if node.op.update:
+                join = OPS[node.op.update].ref
+                assert join is not None
+                value = np.asarray(join(self.held[var], value))
+            self.held[var] = value
             self.written.add(var)
             return ()
         if var not in self.held:

@@ -26,5 +26,5 @@ ROWS: tuple[OpDef, ...] = (
     OpDef("assign_var", Kind.EFFECT, _assign_infer, 1, "a variable takes the value of x",
           _ATTRS, effect=Effect.WRITES, differentiable=False),
     OpDef("update_var", Kind.EFFECT, _assign_infer, 1, "x is added to a variable",
-          _ATTRS, effect=Effect.WRITES, differentiable=False),
+          _ATTRS, effect=Effect.WRITES, update="add", differentiable=False),
 )

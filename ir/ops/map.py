@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..index import Dim, symbol
+from ..index import Dim
 from ..scalar.primitives import PRIMITIVES, NumpyScalars
 from ..types import F64, I64, U32, U64, DType, TensorType, as_dtype
 from .op import OpDef, RunCheck, Sample, map_op
@@ -337,12 +337,12 @@ ROWS: tuple[OpDef, ...] = (
            samples=tuple(Sample((shape,) * 3, {"of": of}, low=0, high=9)
                          for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
-           _full_ref, doc="a tensor whose elements are all value",
+           _full_ref, constant=True, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},
            samples=tuple(Sample((), {"value": 3, "dtype": as_dtype(d), "shape": shape})
                          for d in ("f32", "i64") for shape in _SHAPES)),
-    map_op("iota", _iota_infer, lambda s, *, axis, dtype, shape: s.index(
-               symbol(f"@{axis}"), dtype), _iota_ref,
+    map_op("iota", _iota_infer, lambda s, *, index, axis, dtype, shape: s.index(
+               index[axis], dtype), _iota_ref, indexed=True,
            doc="the index along one axis: 0, 1, 2, ...",
            attrs={"axis": int, "dtype": DType, "shape": tuple},
            samples=tuple(Sample((), {"axis": axis, "dtype": as_dtype(d), "shape": shape})

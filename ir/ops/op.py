@@ -16,13 +16,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..diagnose import error
-from ..types import BOOL, COMPUTED, DType, TensorType
+from ..kernel import Apply, KernelBuilder
+from ..scalar.primitives import PRIMITIVES
+from ..types import BOOL, COMPUTED, DType, TensorType, as_dtype
 
 
 class Kind(enum.Enum):
@@ -59,6 +62,8 @@ class Sample:
 
 
 Infer = Callable[..., tuple[TensorType, ...]]
+# The dtypes that letters of a signature have where the cost of an op is found; else f32.
+_COSTED = MappingProxyType({"i": as_dtype("i32"), "l": as_dtype("i32"), "b": BOOL})
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,8 @@ class OpDef:
     attrs: Mapping[str, type]                           # name -> type, all required
     ref: Callable[..., Any] | None = None
     body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
+    indexed: bool = False                               # MAP: the body is told index=, its place
+    constant: bool = False                              # MAP: every element is the attribute value
     check: RunCheck | None = None                       # MAP
     view: Callable[..., Any] | None = None              # VIEW: see ops_view
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
@@ -91,10 +98,29 @@ class OpDef:
     differentiable: bool = True                         # False: piecewise constant or integer
     expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
     effect: Effect | None = None
+    update: str = ""                                    # EFFECT: the op of old value and operand
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
     samples: tuple[Sample, ...] = ()
+
+    @cached_property
+    def cost(self) -> int:
+        """The primitives of one element of a MAP, in additions, at the operands of its samples.
+
+        A view costs nothing; what is neither costs more than any.
+        """
+        if self.kind is not Kind.MAP or self.body is None:
+            return 0 if self.kind is Kind.VIEW else 1 << 20
+        builder = KernelBuilder()
+        operands = [builder.load(f"x{at}", dtype, ()) for at, dtype in enumerate(
+            [_COSTED.get(letter, as_dtype("f32")) for letter in self.letters]
+            or self.dtypes[:1] * (self.arity or 0))]
+        attrs = dict(self.samples[0].attrs)
+        if self.indexed:
+            attrs["index"] = (0,) * len(attrs["shape"])
+        self.body(builder, *operands, **attrs)
+        return sum(PRIMITIVES[stmt.prim].cost for stmt in builder.body if isinstance(stmt, Apply))
 
     def missing(self) -> list[str]:
         """The pieces this row lacks; the completeness test wants none."""
@@ -164,6 +190,8 @@ def map_op(
     samples: tuple[Sample, ...] | None = None,
     numpy: tuple[Callable[..., Any], ...] = (),
     check: RunCheck | None = None,
+    indexed: bool = False,
+    constant: bool = False,
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -182,4 +210,4 @@ def map_op(
                         for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
-                 dtypes=tuple(dtypes), samples=samples)
+                 dtypes=tuple(dtypes), samples=samples, indexed=indexed, constant=constant)

@@ -35,6 +35,13 @@ class Primitive:
     composite: bool = False
     short: bool = False  # a composite of a few instructions, which emitters write where it is used
 
+    @property
+    def cost(self) -> int:
+        """Roughly, in additions: what fusion and schedules weigh one against another by."""
+        if self.composite and not self.short:
+            return 12
+        return 4 if self.name in ("div", "sqrt", "idiv", "irem", "fmod") else 1
+
 
 def _trunc_divide(a: Any, b: Any) -> Any:
     """Integer division towards zero; by zero it gives 0, as NumPy's ``//`` does."""

@@ -33,9 +33,7 @@ from .regions import (
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
-# Cheap enough to be computed again for each element of a packed panel or a repeated row.
-_CHEAP = frozenset(("add", "sub", "mul", "neg", "abs", "cast", "select", "maximum", "minimum",
-                    "lt", "le", "gt", "ge", "eq", "ne"))
+CHEAP = 1   # cost of what may be computed again for each element of a packed panel or repeated row
 
 
 def _grow(partition: Partition, node: Node) -> None:
@@ -176,7 +174,7 @@ def _absorbable(
     if target.anchor == "scatter" or any(node.op.kind is Kind.GATHER for node in target.nodes):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
-             and all(node.op.name in _CHEAP for node in region.nodes))
+             and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
     if target.anchor == "contract":
         return cheap
     grows = product(region.shape) != product(target.shape)
