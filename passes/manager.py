@@ -139,8 +139,6 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))})"
     return str(value)
@@ -148,10 +146,6 @@ def _text(value: Any) -> str:
 
 def _value(text: str, default: Any) -> Any:
     """An option from its text; its type is that of the default."""
-    if isinstance(default, bool):
-        if text not in ("true", "false"):
-            raise ValueError(f"expected true or false, not '{text}'")
-        return text == "true"
     if isinstance(default, tuple):
         return tuple(_value(item, default[0]) for item in _split(text.strip("()")))
     if isinstance(default, Device):

@@ -70,3 +70,15 @@ def test_what_a_named_target_says() -> None:
     wide = cpu_target("x86-64-v4")
     assert (wide.kind, wide.name, wide.vector_bits) == ("cpu", "x86-64-v4", 512)
     assert wide.mask_registers and not target.mask_registers
+
+
+def test_bits_are_those_of_the_manuals() -> None:
+    """Intel's and AMD's, as one mask for each register; this machine may have all of them."""
+    masks: dict[tuple[int, int, int], int] = {}
+    for leaf, subleaf, register, bit in cpu_check._PLACES.values():
+        place = leaf, subleaf, register
+        assert not masks.get(place, 0) >> bit & 1
+        masks[place] = masks.get(place, 0) | 1 << bit
+    ebx, ecx, edx, eax = 1, 2, 3, 0
+    assert masks == {(1, 0, ecx): 0x32D83203, (7, 0, ebx): 0xF02B0128, (7, 0, ecx): 0x5F42,
+                     (7, 0, edx): 0x800100, (7, 1, eax): 0x30, (0x80000001, 0, ecx): 0x60}

@@ -104,3 +104,12 @@ def test_symbols_are_those_that_ld_exports(libraries: tuple[Path, Path]) -> None
     assert {row for row in own if row[4] == "here"} == exported and exported
     assert {row[5] for row in own - exported} == {row[5].partition("@")[0]
                                                    for row in other - exported}
+
+
+def test_sections_are_aligned_and_none_is_for_unwinding(libraries: tuple[Path, Path]) -> None:
+    rows = re.findall(r"\[ *\d+\] (\.\S+) +\S+ +([0-9a-f]{16}) .* (\d+)$",
+                      shown("-S", libraries[0]), re.MULTILINE)
+    assert {".got", ".dynamic", ".text"} <= {name for name, *_ in rows}
+    for name, address, align in rows:
+        assert int(align) & int(align) - 1 == 0 and int(address, 16) % max(int(align), 1) == 0, name
+    assert ".eh_frame" not in {name for name, *_ in rows}

@@ -143,3 +143,15 @@ def test_fork(engine: Engine) -> None:
         os._exit(0 if right else 1)
     assert os.waitpid(child, 0)[1] == 0
     np.testing.assert_array_equal(call(x), 2 * x + 1)
+
+
+def test_the_smallest_pooled_result_is_recycled(engine: Engine) -> None:
+    pool, call = engine.support, engine.native(VECTOR, TWICE).call
+    for count, pooled in ((POOLED_BYTES // 4, True), (POOLED_BYTES // 4 - 1, False)):
+        pool.trim_pool()
+        x = np.ones(count, np.float32)
+        call(x)  # which dies at once
+        before = pool.pool_state()
+        assert before.blocks == pooled
+        call(x)
+        assert pool.pool_state().hits - before.hits == pooled

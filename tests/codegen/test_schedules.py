@@ -16,7 +16,8 @@ import pytest
 
 import weft
 from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
-from weft.codegen.cpu.tile import GPU_ROW
+from weft.codegen.cpu.tile import GPU_ROW, unit_strides, vector_axis
+from weft.ir.text.parser import parse_kernel
 
 Golden = Callable[[str, str], None]
 
@@ -137,3 +138,20 @@ def test_matrix_plans(name: str, target: GemmTarget, golden: Golden) -> None:
                          f"{' cut' if plan.cut else ''} lhs {plan.lhs} {plan.lhs_line} "
                          f"rhs {plan.rhs} {plan.rhs_line} areas {plan.areas()}")
     golden("\n".join(lines), f"schedules/matrices_{name}.txt")
+
+
+def test_the_axis_to_walk_is_the_one_with_most_contiguous_memory() -> None:
+    """Loads count once and stores twice, for an axis or, where they jump, against it."""
+    kernel = parse_kernel("""
+kernel @k(x: f32[4,8], v: f32[8], y: mut f32[4,8]) {
+  par i in 4 by 1, par j in 8 by 1 {
+    %0: f32 = x[i, j]
+    %1: f32 = v[j]
+    %2: f32 = mul %0, %1
+    y[i, j] = %2
+  }
+}
+""")
+    assert unit_strides(kernel, "j") == 1 + 1 + 2
+    assert unit_strides(kernel, "i") == -1 - 2
+    assert vector_axis(kernel) == "j"

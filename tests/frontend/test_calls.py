@@ -408,3 +408,11 @@ def test_artifacts_cannot_be_part_of_a_trace(tmp_path: Any) -> None:
         with pytest.raises(weft.Error, match=r"W201: m was compiled ahead of time and cannot"):
             weft.compile(call)(x)
     np.testing.assert_array_equal(loaded(x), x * 2)
+
+
+def test_numpy_scalars_are_told_apart_by_dtype() -> None:
+    function = weft.compile(lambda x, a: (x * a, a + 1), on_recompile="silent")
+    for _ in range(2):
+        for a in (np.float32(1.5), np.float64(2.5), np.int8(3), np.bool_(True), np.uint64(7)):
+            for found, wanted in zip(function(X, a), (X * a, a + 1), strict=True):
+                np.testing.assert_array_equal(found, wanted, strict=True)

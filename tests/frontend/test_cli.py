@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -309,3 +310,22 @@ def test_demo_learns_and_writes_its_files(tmp_path: Path) -> None:
     digits = load_digits()
     found = [int(classify(row[None])[0]) for row in digits.test_images]
     assert np.mean(np.array(found) == digits.test_labels) == pytest.approx(accuracy)
+
+
+def test_the_picture_of_the_demo_shows_each_loss_and_their_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.axes import Axes
+
+    from weft.frontend.cli.demo import plot_losses
+
+    drawn: list[Any] = []
+    original = Axes.semilogy
+    monkeypatch.setattr(Axes, "semilogy", lambda self, *args, **options: (
+        drawn.append(args), original(self, *args, **options))[1])
+    losses = [1.0 / (step + 1) for step in range(60)]
+    plot_losses(losses, tmp_path / "loss.png")
+    (each,), (steps, means) = drawn
+    assert each == losses and list(steps) == list(range(24, 60))
+    np.testing.assert_allclose(means[[0, -1]], [np.mean(losses[:25]), np.mean(losses[-25:])])

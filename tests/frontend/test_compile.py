@@ -912,3 +912,19 @@ def test_launches_of_one_kernel_name_their_own_lines() -> None:
             with pytest.raises(IndexError) as caught:
                 run(*arguments)
             assert caught.value.locs[0].line == line  # type: ignore[attr-defined]
+
+
+def test_large_arrays_and_long_programs_let_other_threads_run() -> None:
+    """Giving up Python's lock costs 30 ns, so tiny programs keep it."""
+    def released(function: Callable[..., Any], *specs: str) -> bool:
+        return bool(weft.compile(function).lower(*specs).stages.entry.release_gil)
+
+    def many(x: Any) -> Any:
+        for _ in range(4):
+            x = np.sum(x[:, None] * x[::-1], axis=1)
+        return x
+
+    assert not released(lambda x: x + 1, "f64[8]")
+    assert released(lambda x: x + 1, "f64[100000]")
+    assert released(lambda x: x + 1, "f64[n]")
+    assert released(many, "f64[8]")

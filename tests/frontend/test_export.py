@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from running import in_threads
+from running import in_threads, python
 
 import weft
 from weft.codegen.artifact import cpu_check, elf, link
 from weft.codegen.artifact.header import c_names
-from weft.codegen.artifact.object import Artifact, Source, WeightsFile, emit_artifact
+from weft.codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from weft.codegen.cpu.jit import compile_object
 from weft.codegen.cpu.target import Target
 from weft.frontend import tree
@@ -713,3 +713,27 @@ def test_size_that_stands_before_its_symbol_is_checked(
     np.testing.assert_array_equal(loaded(x), x[:3] - x[3:])
     with pytest.raises(weft.Error, match=r"W105.*2\*b is"):
         loaded(np.zeros(shape, np.float32))
+
+
+def test_a_library_that_cannot_be_loaded(folder: Path, tmp_path: Path) -> None:
+    path = copied(folder, tmp_path)
+    (path / "m.so").write_bytes(b"\x7fELF and nothing more")
+    with pytest.raises(Error, match=r"W403: .*m\.so cannot be loaded"):
+        load(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_weights_that_do_not_fit_into_memory_have_a_code(tmp_path: Path) -> None:
+    w = np.ones(1 << 22)
+    weft.export(weft.compile(lambda x: np.sum(x[0] * w)), "f64[3]", path=tmp_path / "large")
+    run = python("""
+import ctypes, resource, sys
+m = ctypes.CDLL(sys.argv[1] + "/large.so")
+weights = ctypes.c_void_p(1)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20),) * 2)
+print(m.large_load_weights(sys.argv[1].encode() + b"/large.safetensors", ctypes.byref(weights)),
+      weights.value)
+""", str(tmp_path / "large"))
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(STATUS["no_memory"][0]), "None"]

@@ -502,3 +502,25 @@ def test_dynamic_names() -> None:
     signature = Signature(lambda x: x["w"].sum(), dynamic={"x": {0: "n"}})
     traced = trace_function(signature.function, (x,), signature=signature)
     assert [str(leaf.type) for leaf in traced.leaves] == ["f32[n,3]", "f32[n]"]
+
+
+@pytest.mark.parametrize("ndmin", [0, 1, 2, 4])
+def test_arrays_of_at_least_so_many_dims(ndmin: int) -> None:
+    check(lambda x, v: (np.array(x, ndmin=ndmin, like=x) * 2, np.array(v, ndmin=ndmin, like=v) + 1),
+          X, V)
+
+
+@pytest.mark.parametrize(("shape", "places", "axis"), [
+    ((1, 4), (3, 2), 1), ((3, 1), (2, 4), 0), ((2, 1, 4), (2, 3, 1), 2), ((3, 4), (1, 2), 1)])
+def test_take_along_axis_repeats_what_has_size_1(
+    shape: tuple[int, ...], places: tuple[int, ...], axis: int
+) -> None:
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    i = np.arange(np.prod(places)).reshape(places) % shape[axis]
+    check(lambda x, i: np.take_along_axis(x, i, axis), x, i)
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jk->iik", "ij,jk->iz"])
+def test_results_of_einsum_that_mean_nothing(subscripts: str) -> None:
+    with pytest.raises(ValueError, match=f"W102: the result of '{subscripts}' names a letter"):
+        run_eagerly(lambda x, w: np.einsum(subscripts, x, w), (X, W))

@@ -7,6 +7,8 @@ import pytest
 from programs import wrong_simplify
 
 import weft
+from weft.frontend.compile.oracle import example_array
+from weft.ir.types import parse_type
 from weft.passes import manager
 
 
@@ -26,3 +28,13 @@ def test_a_wrong_pass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(weft.Error, match=r"W601: pass simplify changes result 0") as caught:
         weft.compile(step)(np.arange(5.0))
     assert "np.sin(x) * 2" in str(caught.value)
+
+
+def test_examples_are_normal_floats_and_small_integers() -> None:
+    rng = np.random.default_rng(0)
+    floats = example_array(parse_type("f32[n,50]"), {"n": 20}, rng)
+    assert floats.shape == (20, 50) and abs(floats.mean()) < 0.2 and abs(floats.std() - 1) < 0.2
+    for text, most in (("i32[200]", 3), ("bool[200]", 1)):
+        found = example_array(parse_type(text), {}, rng)
+        assert (found.min(), found.max()) == (0, most)
+    assert example_array(parse_type("f64[k]"), {}, rng).shape == (4,)

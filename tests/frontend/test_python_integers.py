@@ -192,3 +192,13 @@ def test_an_exponent_must_fit_the_dtype() -> None:
     np.testing.assert_array_equal(power(x, 127), x ** 127)
     with pytest.raises(RangeError, match="W131"):
         power(x, 128)
+
+
+def test_a_traced_integer_to_the_power_of_0_is_an_integer() -> None:
+    power = weft.compile(lambda n: (n ** 0, n ** 1, n ** 3))
+    for n in (5, 0, -2):
+        found = power(n)
+        assert [type(x) for x in found] == [int] * 3 and list(found) == [1, n, n ** 3]
+    with np.errstate(divide="ignore"):
+        inverse = weft.compile(lambda n: n ** -1)(4)
+    assert type(inverse) is float and inverse == 0.25
