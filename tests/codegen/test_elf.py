@@ -113,3 +113,10 @@ def test_sections_are_aligned_and_none_is_for_unwinding(libraries: tuple[Path, P
     for name, address, align in rows:
         assert int(align) & int(align) - 1 == 0 and int(address, 16) % max(int(align), 1) == 0, name
     assert ".eh_frame" not in {name for name, *_ in rows}
+
+
+def test_every_relocation_says_something(libraries: tuple[Path, Path]) -> None:
+    rows = re.findall(r"^[0-9a-f]{16} +[0-9a-f]{16} (R_X86_64_\w+)", shown("-r", libraries[0]),
+                      re.MULTILINE)
+    assert len(rows) * 24 == sections(libraries[0])[".rela.dyn"][1]
+    assert set(rows) <= {"R_X86_64_RELATIVE", "R_X86_64_GLOB_DAT", "R_X86_64_64"} and rows

@@ -737,3 +737,15 @@ print(m.large_load_weights(sys.argv[1].encode() + b"/large.safetensors", ctypes.
 """, str(tmp_path / "large"))
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == [str(STATUS["no_memory"][0]), "None"]
+
+
+def test_the_header_shows_how_to_call_it(folder: Path, checked: Path) -> None:
+    weighted, plain = (folder / "m.h").read_text(), (checked / "pick.h").read_text()
+    lines = [line.removeprefix(" * ").strip() for line in weighted.splitlines()]
+    at = lines.index("m_weights *weights;")
+    assert lines[at:at + 5] == [
+        "m_weights *weights;", 'int32_t code = m_load_weights("m.safetensors", &weights);',
+        "if (code == 0) code = m(weights, x, y, b, 1);",
+        'if (code != 0) fprintf(stderr, "%s\\n", m_check_message(code));',
+        "m_free_weights(weights);"]
+    assert "pick_weights" not in plain and "int32_t code = pick(" in plain

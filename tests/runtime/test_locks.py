@@ -18,7 +18,7 @@ import pytest
 
 import weft
 from weft.frontend.library import optim
-from weft.runtime.state import moment
+from weft.runtime.state import cut, moment
 
 X = np.ones(3, np.float32)
 Case = tuple[AbstractContextManager[Any], Callable[[], Any]]
@@ -73,7 +73,11 @@ def of_functions() -> dict[str, Case]:
 def of_variables() -> dict[str, Case]:
     a, b = weft.Variable(X), weft.Variable(X)
     adam = weft.optim.Adam(0.1)
+    both = weft.compile(lambda x: (a * x, b * x))
+    both(X)
     return {
+        "a step reads two variables": (moment(), lambda: both(X)),
+        "values of one moment are read": (moment(), lambda: cut((a.cell, b.cell))),
         "variables are added": (moment(), lambda: np.add(a, b)),
         "variables are joined": (moment(), lambda: np.concatenate([a, b])),
         "a value is committed": (moment(), lambda: a.assign(X)),
