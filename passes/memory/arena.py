@@ -8,8 +8,9 @@
           |   +----+-----------------+--> time
 
 Two heuristics, and the smaller arena wins. *By time* replays the program with a best-fit free
-list, in O(n log n). *By size* places the largest blocks first, each into the tightest gap between
-the blocks it lives with; its cost grows with the number of such pairs, so it has a limit.
+list, in O(n log n), and nearly always needs no more than what is live at one time. Where it does,
+*by size* places the largest blocks first, each into the tightest gap between the blocks it lives
+with; its cost grows with the number of such pairs, so it has a limit.
 
 A symbolic size may be anything, so blocks share memory only with blocks of an equal expression:
 each expression gets its own row of places, after all static blocks.
@@ -40,7 +41,8 @@ def assign_offsets(blocks: Sequence[Block]) -> tuple[list[Dim], Dim]:
     """An offset for each block, and the size of the arena; never more than the sum of sizes."""
     fixed = [(b.first, b.last, b.size) for b in blocks if isinstance(b.size, int)]
     places, total = _by_time(fixed)
-    if _pairs(fixed) <= _PAIRS:
+    pairs, least = _together(fixed)
+    if total > least and pairs <= _PAIRS:
         places, total = min((places, total), _by_size(fixed), key=lambda choice: choice[1])
     found = iter(places)
     offsets: list[Dim] = [next(found) if isinstance(b.size, int) else 0 for b in blocks]
@@ -65,17 +67,19 @@ def _by_first(blocks: Sequence[_Fixed]) -> list[int]:
     return sorted(range(len(blocks)), key=lambda at: (blocks[at][0], -blocks[at][2], at))
 
 
-def _pairs(blocks: Sequence[_Fixed]) -> int:
-    """How many pairs of blocks are alive at the same time."""
-    deaths: list[int] = []
-    total = 0
+def _together(blocks: Sequence[_Fixed]) -> tuple[int, int]:
+    """How many pairs of blocks are alive at the same time, and the most bytes that are."""
+    alive: list[tuple[int, int]] = []  # a heap of (last, size)
+    pairs = live = most = 0
     for at in _by_first(blocks):
-        first, last, _ = blocks[at]
-        while deaths and deaths[0] < first:
-            heapq.heappop(deaths)
-        total += len(deaths)
-        heapq.heappush(deaths, last)
-    return total
+        first, last, size = blocks[at]
+        while alive and alive[0][0] < first:
+            live -= heapq.heappop(alive)[1]
+        pairs += len(alive)
+        heapq.heappush(alive, (last, size))
+        live += size
+        most = max(most, live)
+    return pairs, most
 
 
 @dataclass
