@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .diagnose import Error, error
+from .fold import fold
 from .index import Dim
 from .ops.op import Effect, Kind, OpDef
 from .types import BOOL, Device, DType, Loc, TensorType
@@ -210,8 +211,9 @@ class Builder:
         """The one value of all elements of the result, if the operands are constants."""
         if op.kind not in (Kind.MAP, Kind.VIEW) or not inputs or len(types) != 1:
             return None
-        constants = [constant_of(value) for value in inputs]
-        if any(constant is None for constant in constants):
+        found = [constant_of(value) for value in inputs]
+        constants = [constant for constant in found if constant is not None]
+        if len(constants) < len(inputs):
             return None
         if op.kind is Kind.VIEW:
             fills = {repr(constant) for constant in constants}
@@ -220,6 +222,10 @@ class Builder:
             return constants[0] if len(fills) == 1 else None
         if op.ref is None or types[0].dtype.kind == "c":
             return None
+        if op.check is None and op.body is not None:
+            folded = fold(op.body, constants, [value.dtype for value in inputs], attrs)
+            if folded is not None:
+                return folded
         scalars = [np.array(constant, value.dtype.numpy)
                    for constant, value in zip(constants, inputs, strict=True)]
         with np.errstate(all="ignore"):
