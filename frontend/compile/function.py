@@ -27,8 +27,7 @@ from ..interchange.export import ExportJob, write_artifact
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.rebound import rebound
-from ..tracing.recorder import TraceContext, context_for
-from ..tracing.scope import ACTIVE
+from ..tracing.recorder import ACTIVE, TraceContext, context_for
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Signature, Traced, trace_function

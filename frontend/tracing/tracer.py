@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -25,17 +25,14 @@ from ...ir.types import TensorType
 from ..numpy_api.at import At
 from . import views
 from .methods import ArrayMethods
-from .scope import ACTIVE
+from .scope import RECORDING, Recording
 from .source import assigns_item, user_loc
-
-if TYPE_CHECKING:
-    from .recorder import TraceContext
 
 
 class Operation:
     """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
 
-    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: TraceContext | None) -> None:
+    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: Recording | None) -> None:
         self.nodes, self.name, self.ctx = nodes, name, ctx
 
     def __repr__(self) -> str:
@@ -49,7 +46,7 @@ class Tracer(ArrayMethods):
                  "ordered", "seen", "taken", "version", "weak")
 
     def __init__(
-        self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
+        self, ctx: Recording, value: Value | None, *, weak: bool = False,
         argument: bool = False,
     ) -> None:
         self._ctx, self.weak, self.argument = ctx, weak, argument
@@ -76,7 +73,7 @@ class Tracer(ArrayMethods):
         return value
 
     @property
-    def ctx(self) -> TraceContext:
+    def ctx(self) -> Recording:
         """The trace that this belongs to."""
         return self._ctx
 
@@ -139,12 +136,12 @@ class Tracer(ArrayMethods):
 
     # -- where operations go --------------------------------------------------------------------
 
-    def context(self) -> TraceContext:
+    def context(self) -> Recording:
         """The trace that an operation on this tracer is recorded in.
 
         Raises TracerError: W202 when its trace has ended, W204 when another one is active.
         """
-        ctx = ACTIVE.get()
+        ctx = RECORDING.get()
         if not self._ctx.alive:
             raise self._leaked()
         if ctx is None or ctx is self._ctx:
@@ -390,7 +387,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
 
 
-def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
+def wrap_dim(ctx: Recording, dim: Dim) -> Any:
     """A dim as the user sees it."""
     return SymbolicDim(ctx, dim) if isinstance(dim, Expr) else dim
 
@@ -401,7 +398,7 @@ class SymbolicDim(Tracer):
 
     __slots__ = ("expr",)
 
-    def __init__(self, ctx: TraceContext, expr: Expr) -> None:
+    def __init__(self, ctx: Recording, expr: Expr) -> None:
         super().__init__(ctx, None, weak=True)
         self.expr = expr
 

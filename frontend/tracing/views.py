@@ -25,10 +25,10 @@ from ...ir.diagnose import Error, error
 from ...ir.index import row_major, symbol, symbols_of
 from ...ir.ops.op import Kind, OpDef
 from ...ir.types import BOOL, TensorType
+from .scope import Recording
 from .source import user_loc
 
 if TYPE_CHECKING:
-    from .recorder import TraceContext
     from .tracer import Tracer
 
 
@@ -109,7 +109,7 @@ class OfRow(Link):
 
     __slots__ = ("attrs", "ctx", "row", "type")
 
-    def __init__(self, base: Tracer, ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any],
+    def __init__(self, base: Tracer, ctx: Recording, row: OpDef, attrs: Mapping[str, Any],
                  type_: TensorType) -> None:
         super().__init__(base)
         self.ctx, self.row, self.attrs, self.type = ctx, row, attrs, type_
@@ -136,7 +136,8 @@ class OfRow(Link):
         return not any(name.startswith("%") for name in symbols_of(gap))
 
     def follow(self, base: Tracer) -> Tracer:
-        return self.ctx.emit(self.row.name, base, **self.attrs)
+        view: Tracer = self.ctx.emit(self.row.name, base, **self.attrs)
+        return view
 
     def undo(self, base: Tracer, new: Tracer) -> Tracer:
         if new.type.size == 0:
@@ -145,22 +146,15 @@ class OfRow(Link):
         if new.type.size == base.type.size:
             return moved
         touched = self._back(self.ctx.full(True, BOOL, new.type.shape), base)
-        return self.ctx.emit("select", touched, moved, base)
+        whole: Tracer = self.ctx.emit("select", touched, moved, base)
+        return whole
 
     def _back(self, new: Tracer, base: Tracer) -> Tracer:
         assert self.row.grad is not None
         value = self.ctx.value_of(new)
-        moved, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
-        return self.ctx.tracer(moved)
-
-
-class Writes:
-    """How often memory was written to in a trace, and in those around it."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
+        found, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
+        moved: Tracer = self.ctx.tracer(found)
+        return moved
 
 
 def link(result: Tracer, found: Link) -> None:
@@ -193,7 +187,7 @@ def owner(x: Tracer) -> Tracer:
 
 
 def track(
-    ctx: TraceContext, result: Tracer, row: OpDef, operands: Sequence[Tracer],
+    ctx: Recording, result: Tracer, row: OpDef, operands: Sequence[Tracer],
     attrs: Mapping[str, Any],
 ) -> Tracer:
     """The result of an op, with what is known of the memory that NumPy would give it."""
@@ -275,7 +269,7 @@ def write(x: Tracer, new: Tracer) -> None:
     ctx.writes.count += 1
 
 
-def _writable(x: Tracer, ctx: TraceContext) -> None:
+def _writable(x: Tracer, ctx: Recording) -> None:
     here: Tracer | None = x
     while here is not None:
         if here.link is not None and here.link.frozen:
