@@ -19,7 +19,8 @@ from .frontend.library import nn, optim, random, special
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.lost import TracingWarning
-from .frontend.tracing.recorder import control_dependencies, device, group, name_scope
+from .frontend.tracing.recorder import control_dependencies, group
+from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.tracing.variable import Variable

@@ -26,7 +26,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
-from ...ir.types import Device, DType, Loc, TensorType, as_dtype
+from ...ir.types import DType, Loc, TensorType, as_dtype
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
@@ -380,35 +380,6 @@ def _checksum(array: Array) -> int:
     flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
     stride = max(1, flat.nbytes >> 26)
     return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
-
-
-@contextmanager
-def name_scope(name: str) -> Iterator[None]:
-    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
-    scope = SCOPE.get()
-    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
-
-
-@contextmanager
-def device(spec: str | Device | None) -> Iterator[None]:
-    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
-
-    Raises Error (W401) for text that is no device.
-    """
-    try:
-        wanted = Device.parse(spec) if isinstance(spec, str) else spec
-    except ValueError as problem:
-        raise error("W401", str(problem), locs=user_loc(),
-                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
-    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
 
 
 @contextmanager

@@ -8,18 +8,20 @@ imports go one way: scope <- views <- tracer <- recorder, which says what a trac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from weakref import ref
 
 import numpy as np
 
-from ...ir.diagnose import Error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.types import Device, DType
+from .source import user_loc
 
 A = TypeVar("A")
 
@@ -82,3 +84,32 @@ class Scope:
 RECORDING: ContextVar[Recording | None] = ContextVar("weft_active_trace", default=None)
 _NOTHING = Scope()
 SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
+
+
+@contextmanager
+def name_scope(name: str) -> Iterator[None]:
+    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
+    scope = SCOPE.get()
+    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+@contextmanager
+def device(spec: str | Device | None) -> Iterator[None]:
+    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
+
+    Raises Error (W401) for text that is no device.
+    """
+    try:
+        wanted = Device.parse(spec) if isinstance(spec, str) else spec
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
+    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
