@@ -3,7 +3,7 @@
 Both are context variables, so every thread (and every asyncio task) has its own.
 
 A trace makes tracers, and they know their trace. ``Recording`` is what they know of it, so that
-imports go one way: scope <- views <- tracer <- recorder, which says what a trace is.
+imports go one way: scope <- array <- views <- tracer <- recorder, which has the trace itself.
 """
 
 from __future__ import annotations
