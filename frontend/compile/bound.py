@@ -8,7 +8,6 @@ is kept of them refers to the object weakly.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,22 +27,6 @@ if TYPE_CHECKING:
 def is_argument(instance: Any) -> bool:
     """True for an object that is traced when its method is called: an array, a dataclass."""
     return isinstance(instance, (np.ndarray, np.generic, ArrayMethods)) or tree.is_nest(instance)
-
-
-class WeakMethod:
-    """A function and its first argument, which this does not keep alive if that can be helped."""
-
-    def __init__(self, function: Callable[..., Any], instance: Any,
-                 gone: Callable[[Any], object]) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        try:
-            self.instance: Callable[[], Any] = weakref.ref(instance, gone)
-        except TypeError:  # of a class with __slots__ and no place for references
-            self.instance = lambda: instance
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self.instance(), *args, **kwargs)
 
 
 class Bound:

@@ -32,7 +32,8 @@ from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Signature, Traced, trace_function
 from ..tracing.variable import Variable
-from .bound import Bound, WeakMethod, is_argument
+from ..tracing.weakmethod import WeakMethod
+from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options
 from .specialisation import Specialisation, difference, stages_of, verified
