@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -236,6 +239,40 @@ assert not loaded, loaded
 assert threading.active_count() == 1 and after == tasks
 """
     assert python(code) == ""
+
+
+@pytest.mark.parametrize("name", ["nn", "optim", "random", "special", "tree"])
+def test_public_modules_can_be_imported(name: str) -> None:
+    module = getattr(weft, name)
+    assert importlib.import_module(f"weft.{name}") is module
+    assert importlib.import_module(module.__name__) is module
+    assert python(f"import weft.{name}; print(weft.{name}.__name__)") == f"{module.__name__}\n"
+    own = [thing for label, thing in vars(module).items() if not label.startswith("_")
+           and callable(thing) and getattr(thing, "__module__", "") == module.__name__]
+    # What goes by a module's own name goes on to work.
+    assert own
+    for thing in own:
+        assert pickle.loads(pickle.dumps(thing)) is thing
+        assert inspect.getmodule(thing) is module
+        assert inspect.getsource(thing)
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(("code", "printed"), [
+    ("from weft.nn import relu; print(relu(-1.0))", "0.0"),
+    ("import weft.random as r; print(r.default_rng(0).normal(size=3).shape)", "(3,)"),
+    ("import weft.random, random; print(random is weft.random)", "False"),
+    ("from weft.tree import map; print(map(abs, [-1]))", "[1]"),
+])
+def test_public_modules_in_a_fresh_process(code: str, printed: str) -> None:
+    assert python(code) == f"{printed}\n"
+
+
+def test_no_file_hides_the_standard_library() -> None:
+    """From who runs Python in the checkout, whose root is then on the path."""
+    files = {path.stem for path in CHECKOUT.glob("*.py*")} | {
+        path.parent.name for path in CHECKOUT.glob("*/__init__.py")}
+    assert files & sys.stdlib_module_names == set()
 
 
 def test_a_function_is_compiled_without_the_gpu_packages() -> None:
