@@ -11,6 +11,8 @@
 and fetching any value; ``weft.export`` writes programs that need neither Python nor Weft.
 """
 
+import sys as _sys
+
 from .frontend import tree
 from .frontend.compile.function import CacheInfo, Function, RecompileWarning, compile, export
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
@@ -19,7 +21,8 @@ from .frontend.library import nn, optim, random, special
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.lost import TracingWarning
-from .frontend.tracing.recorder import control_dependencies, device, group, name_scope
+from .frontend.tracing.recorder import control_dependencies, group
+from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.tracing.variable import Variable
@@ -30,6 +33,11 @@ from .runtime.checkpoint import restore, save
 from .runtime.threads import set_num_threads
 
 __version__ = "0.1.0"
+
+# So that ``import weft.nn`` and ``from weft.nn import relu`` find them. Files of these names here
+# would hide those of the standard library from who runs Python in this folder.
+_sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
+                     for module in (nn, optim, random, special, tree)})
 
 __all__ = [
     "CODES",

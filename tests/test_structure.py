@@ -1,13 +1,18 @@
-"""The shape of the package: layers, imports, tables, names, error codes."""
+"""The shape of the package: layers, imports, folders, tables, names, error codes."""
 
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import inspect
+import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +29,7 @@ from weft.ir.scalar.expand import EXPANSIONS
 from weft.ir.scalar.primitives import PRIMITIVES, RAW
 
 ROOT = Path(weft.__file__).parent
+CHECKOUT = Path(__file__).parents[1]  # which is the package as well, where it is not installed
 LAYERS = {
     "ir": {"ir"}, "passes": {"ir", "passes"}, "codegen": {"ir", "codegen"},
     "runtime": {"ir", "runtime"}, "frontend": {"ir", "passes", "codegen", "runtime", "frontend"},
@@ -101,6 +107,84 @@ def test_third_party_imports(path: Path) -> None:
         assert not runs or package == "safetensors", f"{place}: import {package} on first use"
 
 
+def dotted(path: Path) -> str:
+    """The name of a module, without weft; '' for weft itself."""
+    return ".".join(path.with_suffix("").parts).removesuffix("__init__").strip(".")
+
+
+MODULES = {dotted(path.relative_to(ROOT)): path for path in SOURCES}
+
+
+def needs(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """The modules that a file imports: where it runs, in functions, or for type checkers only.
+
+    With a module come the packages that it is in, but for those that the file is in itself.
+    """
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue  # what else there is, is not of the package: see test_layers
+        base = package[:len(package) - node.level + 1]
+        target = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+        for alias in node.names:
+            inside = f"{target}.{alias.name}".strip(".")
+            found.add(inside if inside in modules else target)
+    around = {".".join(parts[:end]) for parts in (target.split(".") for target in found)
+              for end in range(1, len(parts))}
+    found |= {target for target in around if not name.startswith(f"{target}.")}
+    return {target for target in found if target in modules and target != name}
+
+
+def circle(modules: Mapping[str, Path]) -> list[str]:
+    """The modules of an import circle, each imported by the next; empty if there is none."""
+    try:
+        TopologicalSorter({name: sorted(needs(name, path, modules))
+                           for name, path in modules.items()}).prepare()
+    except CycleError as problem:
+        names: list[str] = problem.args[1]
+        return names
+    return []
+
+
+def test_no_import_circles() -> None:
+    """All imports count, those in functions and under ``if TYPE_CHECKING`` too."""
+    assert circle(MODULES) == []
+
+
+@pytest.mark.parametrize(("files", "found"), [
+    ({"a.py": "from .b import x", "b.py": "from . import a"}, {"a", "b"}),
+    ({"a.py": "def f():\n    from .p.b import x",
+      "p/b.py": "if TYPE_CHECKING:\n    from .. import a"}, {"a", "p.b"}),
+    ({"p/__init__.py": "from .b import x", "p/b.py": "from .c import x", "p/c.py": ""}, set()),
+    ({"p/__init__.py": "from .b import x", "p/b.py": "from .. import a",
+      "a.py": "from .p.c import x", "p/c.py": ""}, {"p", "p.b", "a"}),
+    ({"p/__init__.py": "from .b import x", "p/b.py": "from . import y"}, {"p", "p.b"}),
+    ({"__init__.py": "from .a import x", "a.py": "from . import x"}, {"", "a"}),
+])
+def test_circles_are_found(files: dict[str, str], found: set[str], tmp_path: Path) -> None:
+    modules = {}
+    for name, code in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+        modules[dotted(Path(name))] = path
+    assert set(circle(modules)) == found
+
+
+def test_the_packages_are_those_of_pyproject() -> None:
+    """What is not listed is not installed, and what is not in SOURCES is not tested here."""
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = settings["tool"]["setuptools"]["packages"]
+    folders = {path.parent for layer in LAYERS if layer
+               for path in (CHECKOUT / layer).rglob("*.py")}
+    assert sorted(listed) == sorted(["weft", *(
+        ".".join(("weft", *folder.relative_to(CHECKOUT).parts)) for folder in folders)])
+    assert all((folder / "__init__.py").exists() for folder in folders)
+    tested = {path.parent.relative_to(ROOT) for path in SOURCES}
+    assert tested == {folder.relative_to(CHECKOUT) for folder in (CHECKOUT, *folders)}
+
+
 def changes(path: Path) -> Iterator[str]:
     """Module globals that functions of the module change."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -127,7 +211,7 @@ def test_no_mutable_module_globals() -> None:
     assert found <= {("ir/scalar/transcendental.py", "EXPANSIONS")}
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.stat().st_size], ids=name_of)
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_every_module_says_what_it_is(path: Path) -> None:
     doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert doc, f"{name_of(path)} has no docstring"
@@ -155,6 +239,40 @@ assert not loaded, loaded
 assert threading.active_count() == 1 and after == tasks
 """
     assert python(code) == ""
+
+
+@pytest.mark.parametrize("name", ["nn", "optim", "random", "special", "tree"])
+def test_public_modules_can_be_imported(name: str) -> None:
+    module = getattr(weft, name)
+    assert importlib.import_module(f"weft.{name}") is module
+    assert importlib.import_module(module.__name__) is module
+    assert python(f"import weft.{name}; print(weft.{name}.__name__)") == f"{module.__name__}\n"
+    own = [thing for label, thing in vars(module).items() if not label.startswith("_")
+           and callable(thing) and getattr(thing, "__module__", "") == module.__name__]
+    # What goes by a module's own name goes on to work.
+    assert own
+    for thing in own:
+        assert pickle.loads(pickle.dumps(thing)) is thing
+        assert inspect.getmodule(thing) is module
+        assert inspect.getsource(thing)
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(("code", "printed"), [
+    ("from weft.nn import relu; print(relu(-1.0))", "0.0"),
+    ("import weft.random as r; print(r.default_rng(0).normal(size=3).shape)", "(3,)"),
+    ("import weft.random, random; print(random is weft.random)", "False"),
+    ("from weft.tree import map; print(map(abs, [-1]))", "[1]"),
+])
+def test_public_modules_in_a_fresh_process(code: str, printed: str) -> None:
+    assert python(code) == f"{printed}\n"
+
+
+def test_no_file_hides_the_standard_library() -> None:
+    """From who runs Python in the checkout, whose root is then on the path."""
+    files = {path.stem for path in CHECKOUT.glob("*.py*")} | {
+        path.parent.name for path in CHECKOUT.glob("*/__init__.py")}
+    assert files & sys.stdlib_module_names == set()
 
 
 def test_a_function_is_compiled_without_the_gpu_packages() -> None:

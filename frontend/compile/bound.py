@@ -8,9 +8,8 @@ is kept of them refers to the object weakly.
 from __future__ import annotations
 
 import functools
-import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,11 +17,25 @@ from ...ir.diagnose import Error
 from .. import tree
 from ..tracing.boundary import boundary, leave
 from ..tracing.methods import ArrayMethods
+from ..tracing.trace import Traced
+from .stages import Lowered
 
-if TYPE_CHECKING:
-    from ..tracing.trace import Traced
-    from .function import Function
-    from .stages import Lowered
+
+class Compiling(Protocol):
+    """A compiled function, as far as its methods are concerned; ``function.Function`` in fact."""
+
+    __name__: str
+    __qualname__: str
+    py_func: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
+    def lower_with(self, first: tuple[Any, ...], args: tuple[Any, ...],
+                   kwargs: Mapping[str, Any]) -> Lowered: ...
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+F = TypeVar("F", bound=Compiling)
 
 
 def is_argument(instance: Any) -> bool:
@@ -30,30 +43,14 @@ def is_argument(instance: Any) -> bool:
     return isinstance(instance, (np.ndarray, np.generic, ArrayMethods)) or tree.is_nest(instance)
 
 
-class WeakMethod:
-    """A function and its first argument, which this does not keep alive if that can be helped."""
-
-    def __init__(self, function: Callable[..., Any], instance: Any,
-                 gone: Callable[[Any], object]) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        try:
-            self.instance: Callable[[], Any] = weakref.ref(instance, gone)
-        except TypeError:  # of a class with __slots__ and no place for references
-            self.instance = lambda: instance
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self.instance(), *args, **kwargs)
-
-
-class Bound:
+class Bound(Generic[F]):
     """``obj.method`` of a compiled method: to be called, and all else that a Function can do.
 
     ``function`` is the Function that is called, ``given`` its first arguments: the object itself
     where it is traced, none where the function is that of this very object.
     """
 
-    def __init__(self, function: Function[..., Any], instance: Any, given: tuple[Any, ...]) -> None:
+    def __init__(self, function: F, instance: Any, given: tuple[Any, ...]) -> None:
         self.function, self.__self__, self.given = function, instance, given
         self.__doc__ = function.__doc__
 

@@ -27,13 +27,13 @@ from ..interchange.export import ExportJob, write_artifact
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.rebound import rebound
-from ..tracing.recorder import TraceContext, context_for
-from ..tracing.scope import ACTIVE
+from ..tracing.recorder import ACTIVE, TraceContext, context_for
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Signature, Traced, trace_function
 from ..tracing.variable import Variable
-from .bound import Bound, WeakMethod, is_argument
+from ..tracing.weakmethod import WeakMethod
+from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options
 from .specialisation import Specialisation, difference, stages_of, verified
@@ -112,7 +112,7 @@ class Function(Generic[P, R]):
         """Pickled by name and never copied, as Python's functions are."""
         return self.__qualname__
 
-    def _method(self, instance: Any) -> Bound:
+    def _method(self, instance: Any) -> Bound[Function[..., Any]]:
         found = self._methods.get(id(instance))
         if found is None:
             static = self._signature.name(0) in self._signature.static
@@ -467,8 +467,8 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
     """
     found = function if isinstance(function, (Function, Bound)) else compile(function)
-    base, specs = ((found.function, (*found.given, *specs)) if isinstance(found, Bound)
-                   else (found, specs))
+    base: Function[..., Any] = found.function if isinstance(found, Bound) else found
+    specs = (*found.given, *specs) if isinstance(found, Bound) else specs
     traced = base.trace(*specs)
     stages, _ = stages_of(traced, replace(base.options, target=target))
     names = base.argument_names(len(traced.in_tree.children[0].children))

@@ -20,8 +20,7 @@ import numpy as np
 
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.recorder import after
-from ..tracing.scope import active
+from ..tracing.recorder import active, after
 from ..tracing.variable import Variable
 from ..transforms.reverse import variable_gradients
 

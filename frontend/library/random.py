@@ -21,7 +21,7 @@ from ...ir.index import Dim, Expr, product
 from ..compile.eager import run_eagerly
 from ..numpy_api.index import as_number
 from ..tracing.operand import as_shape, common_shape, reshape, spread, to_tracer
-from ..tracing.scope import active, current
+from ..tracing.recorder import active, current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from ..tracing.variable import Variable

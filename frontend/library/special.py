@@ -13,8 +13,7 @@ import numpy as np
 from ..compile.eager import run_eagerly
 from ..numpy_api import elementwise as ufuncs
 from ..tracing.operand import result_dtype, spread_all
-from ..tracing.recorder import composite, context_for
-from ..tracing.scope import current
+from ..tracing.recorder import composite, context_for, current
 from ..tracing.tracer import Tracer
 from ..transforms.reverse import stop_gradient
 

@@ -30,7 +30,7 @@ from ..tracing.operand import (
     to_tracer,
     type_of,
 )
-from ..tracing.scope import current
+from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
 
 _LETTERS = string.ascii_letters

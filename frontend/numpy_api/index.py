@@ -33,7 +33,7 @@ from ..tracing.operand import (
     reshape,
     to_tracer,
 )
-from ..tracing.scope import current
+from ..tracing.recorder import current
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..tracing.variable import Variable
 

@@ -27,7 +27,7 @@ from ..tracing.operand import (
     strong,
     to_tracer,
 )
-from ..tracing.scope import current
+from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
 from .elementwise import fresh
 from .index import as_number

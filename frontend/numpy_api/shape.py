@@ -40,7 +40,7 @@ from ..tracing.operand import (
     strong,
     to_tracer,
 )
-from ..tracing.scope import current
+from ..tracing.recorder import current
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..tracing.views import link_whole
 from .elementwise import fresh

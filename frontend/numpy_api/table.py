@@ -32,8 +32,7 @@ from ..tracing.operand import (
     strong,
     to_tracer,
 )
-from ..tracing.recorder import TraceContext
-from ..tracing.scope import current
+from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import contract
@@ -188,7 +187,7 @@ _INSTEAD: Mapping[str, str] = MappingProxyType({
 
 
 class NumpyApi:
-    """The meaning of a tracer's operations; see ``context.Api``."""
+    """The meaning of a tracer's operations; see ``scope.Api``."""
 
     def stem(self, ufunc: np.ufunc) -> str:
         """The name of a result that is not simply one op's."""

@@ -34,7 +34,7 @@ from ..tracing.operand import (
     stored,
     to_tracer,
 )
-from ..tracing.scope import current
+from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
 from ..tracing.variable import Variable
 from .elementwise import fresh

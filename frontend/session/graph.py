@@ -18,8 +18,7 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Node, Value
 from ..numpy_api.table import NumpyApi
-from ..tracing.recorder import TraceContext
-from ..tracing.scope import active
+from ..tracing.recorder import TraceContext, active
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.tracer import Operation, Tracer

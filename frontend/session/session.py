@@ -25,7 +25,7 @@ from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..tracing.boundary import boundary
 from ..tracing.collector import paused_collector
-from ..tracing.scope import active
+from ..tracing.recorder import active
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from ..tracing.variable import Variable

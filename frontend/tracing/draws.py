@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.types import Loc
-from ..compile.bound import WeakMethod
 from .lost import name_of, warn
 from .source import definition, is_internal_name
 from .tracer import Tracer
+from .weakmethod import WeakMethod
 
 if TYPE_CHECKING:
     Rng = np.random.Generator | np.random.RandomState | random.Random

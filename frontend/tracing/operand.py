@@ -18,7 +18,7 @@ from ...ir.diagnose import Error, error
 from ...ir.dims import differ, nonnegative, smaller
 from ...ir.index import Dim, Expr, divide, product
 from ...ir.types import I64, DType, TensorType, as_dtype
-from .scope import current
+from .recorder import current
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim
 from .variable import Variable

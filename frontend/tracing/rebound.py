@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.bound import WeakMethod
 from .draws import codes
+from .weakmethod import WeakMethod
 
 Array = np.ndarray[Any, Any]
 Get = Callable[[], Any]

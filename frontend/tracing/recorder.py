@@ -15,8 +15,9 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 from weakref import ref
 
 import numpy as np
@@ -25,28 +26,13 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
-from ...ir.types import Device, DType, Loc, TensorType, as_dtype
-from .scope import ACTIVE, SCOPE, Scope
+from ...ir.types import DType, Loc, TensorType, as_dtype
+from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
-from .views import Writes, track
+from .views import track
 
 Array = np.ndarray[Any, Any]
-
-
-class Api(Protocol):
-    """What the operations of a tracer mean; ``numpy_api.table.NumpyApi`` in fact."""
-
-    def stem(self, ufunc: np.ufunc) -> str: ...
-    def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...
-    def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
-              options: dict[str, Any]) -> Any: ...
-    def function(self, function: Callable[..., Any], args: tuple[Any, ...],
-                 options: dict[str, Any]) -> Any: ...
-    def getitem(self, x: Tracer, index: Any) -> Tracer: ...
-    def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer: ...
-    def astype(self, x: Any, dtype: Any) -> Tracer: ...
-    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation: ...
 
 
 class Resource(Protocol):
@@ -78,7 +64,7 @@ class _Held:
 class TraceContext:
     """The state of one trace; see the module docstring."""
 
-    def __init__(self, name: str, api: Api, parent: TraceContext | None = None) -> None:
+    def __init__(self, name: str, api: Api[Tracer], parent: TraceContext | None = None) -> None:
         self.graph = Graph(name)
         self.builder = Builder(self.graph, OPS, share=False, fold=False)
         self.api, self.parent = api, parent
@@ -134,7 +120,7 @@ class TraceContext:
         self._held.clear()
         self.closure.clear()
 
-    def descends_from(self, other: TraceContext) -> bool:
+    def descends_from(self, other: Recording) -> bool:
         """True if ``other`` is this trace or one around it."""
         here: TraceContext | None = self
         while here is not None:
@@ -179,7 +165,7 @@ class TraceContext:
             return result
 
     def _own_nodes(
-        self, found: Iterable[tuple[TraceContext, Node]], locs: tuple[Loc, ...]
+        self, found: Iterable[tuple[Recording, Node]], locs: tuple[Loc, ...]
     ) -> tuple[Node, ...]:
         """The nodes, which must be of this graph: others do not run when it runs. Raises
         TracerError (W204)."""
@@ -367,6 +353,23 @@ class TraceContext:
                         self._reads[name] = before
 
 
+# Nothing but a TraceContext is ever active, which ``scope`` cannot say.
+ACTIVE = cast("ContextVar[TraceContext | None]", RECORDING)
+
+
+def active() -> TraceContext | None:
+    """The trace that records the running code; None outside of any."""
+    return ACTIVE.get()
+
+
+def current() -> TraceContext:
+    """The trace that an operation is being recorded in; there always is one then."""
+    context = ACTIVE.get()
+    if context is None:
+        raise RuntimeError("no trace is active")
+    return context
+
+
 def _is_numbered(name: str, stem: str) -> bool:
     """True for the stem, and for it with a number that makes it unique."""
     return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
@@ -377,35 +380,6 @@ def _checksum(array: Array) -> int:
     flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
     stride = max(1, flat.nbytes >> 26)
     return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
-
-
-@contextmanager
-def name_scope(name: str) -> Iterator[None]:
-    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
-    scope = SCOPE.get()
-    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
-
-
-@contextmanager
-def device(spec: str | Device | None) -> Iterator[None]:
-    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
-
-    Raises Error (W401) for text that is no device.
-    """
-    try:
-        wanted = Device.parse(spec) if isinstance(spec, str) else spec
-    except ValueError as problem:
-        raise error("W401", str(problem), locs=user_loc(),
-                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
-    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
 
 
 @contextmanager
@@ -459,7 +433,13 @@ def context_for(operands: Iterable[Any]) -> TraceContext | None:
     if ctx is not None:
         return ctx
     tracer = next((x for x in operands if isinstance(x, Tracer)), None)
-    return None if tracer is None else tracer.context()
+    return None if tracer is None else _context(tracer.context())
+
+
+def _context(trace: Recording) -> TraceContext:
+    """The trace itself, of which tracers and operations know a part."""
+    assert isinstance(trace, TraceContext)
+    return trace
 
 
 def after(value: Any, operations: Sequence[Operation]) -> Any:
@@ -475,7 +455,7 @@ def after(value: Any, operations: Sequence[Operation]) -> Any:
     return ctx.apply(record, ())
 
 
-def nodes_of(item: Any) -> list[tuple[TraceContext, Node]]:
+def nodes_of(item: Any) -> list[tuple[Recording, Node]]:
     """The nodes behind an operation or a tracer, with their graph."""
     if isinstance(item, Operation):
         return [(item.ctx, node) for node in item.nodes if item.ctx is not None]
@@ -491,6 +471,6 @@ def group(*operations: Any, name: str = "group") -> Operation:
 
     Raises TracerError (W204) if they are of several graphs.
     """
-    contexts = [ctx for item in operations for ctx, _ in nodes_of(item)]
-    ctx = ACTIVE.get() or next(iter(contexts), None)
+    known = [ctx for item in operations for ctx, _ in nodes_of(item)]
+    ctx = ACTIVE.get() or (_context(known[0]) if known else None)
     return Operation((), name, None) if ctx is None else ctx.group(operations, name)

@@ -1,19 +1,75 @@
 """What is active while user code runs: the trace that records it, and its name scope and device.
 
 Both are context variables, so every thread (and every asyncio task) has its own.
+
+A trace makes tracers, and they know their trace. ``Recording`` is what they know of it, so that
+imports go one way: scope <- array <- views <- tracer <- recorder, which has the trace itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+from weakref import ref
 
-from ...ir.graph import Node
-from ...ir.types import Device
+import numpy as np
 
-if TYPE_CHECKING:
-    from .recorder import TraceContext
+from ...ir.diagnose import Error, error
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.index import Dim
+from ...ir.types import Device, DType
+from .source import user_loc
+
+A = TypeVar("A")
+
+
+class Api(Protocol[A]):
+    """What the operations of a traced array, an A, mean; ``numpy_api.table.NumpyApi`` in fact."""
+
+    def stem(self, ufunc: np.ufunc) -> str: ...
+    def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...
+    def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...],
+              options: dict[str, Any]) -> Any: ...
+    def function(self, function: Callable[..., Any], args: tuple[Any, ...],
+                 options: dict[str, Any]) -> Any: ...
+    def getitem(self, x: A, index: Any) -> A: ...
+    def update(self, x: Any, index: Any, value: Any, mode: str) -> A: ...
+    def astype(self, x: Any, dtype: Any) -> A: ...
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Any: ...
+
+
+class Writes:
+    """How often memory was written to in a trace, and in those around it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Recording(Protocol):
+    """A trace as its tracers know it; ``recorder.TraceContext`` in fact."""
+
+    graph: Graph
+    builder: Builder
+    api: Api[Any]
+    alive: bool
+    made: list[ref[Any]] | None
+    writes: Writes
+    refused: Error | None
+
+    def descends_from(self, other: Recording) -> bool: ...
+    def apply(self, function: Callable[..., Any], args: tuple[Any, ...], *,
+              stem: str = "") -> Any: ...
+    def emit(self, op: str, *operands: Any, **attrs: Any) -> Any: ...
+    def tracer(self, value: Value) -> Any: ...
+    def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
+             shape: tuple[Dim, ...] = ()) -> Any: ...
+    def dim(self, dim: Dim) -> Value: ...
+    def value_of(self, tracer: Any) -> Value: ...
 
 
 @dataclass(frozen=True)
@@ -22,22 +78,38 @@ class Scope:
 
     prefix: str = ""
     device: Device | None = None
-    after: tuple[tuple[TraceContext, Node], ...] = ()
+    after: tuple[tuple[Recording, Node], ...] = ()
 
 
-ACTIVE: ContextVar[TraceContext | None] = ContextVar("weft_active_trace", default=None)
+RECORDING: ContextVar[Recording | None] = ContextVar("weft_active_trace", default=None)
 _NOTHING = Scope()
 SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 
 
-def active() -> TraceContext | None:
-    """The trace that records the running code; None outside of any."""
-    return ACTIVE.get()
+@contextmanager
+def name_scope(name: str) -> Iterator[None]:
+    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
+    scope = SCOPE.get()
+    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
 
 
-def current() -> TraceContext:
-    """The trace that an operation is being recorded in; there always is one then."""
-    context = ACTIVE.get()
-    if context is None:
-        raise RuntimeError("no trace is active")
-    return context
+@contextmanager
+def device(spec: str | Device | None) -> Iterator[None]:
+    """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
+
+    Raises Error (W401) for text that is no device.
+    """
+    try:
+        wanted = Device.parse(spec) if isinstance(spec, str) else spec
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
+    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)

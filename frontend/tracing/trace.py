@@ -34,8 +34,7 @@ from .draws import Draws
 from .lost import check_leaks, check_unchanged
 from .operand import fits_int64, is_number, to_tracer
 from .rebound import Binding, bindings
-from .recorder import Capture, TraceContext
-from .scope import current
+from .recorder import Capture, TraceContext, current
 from .source import definition, user_loc
 from .spec import Spec
 from .tracer import Operation, Tracer

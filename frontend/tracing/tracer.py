@@ -13,8 +13,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
-from weakref import ref
+from typing import Any
 
 import numpy as np
 
@@ -24,71 +23,28 @@ from ...ir.index import Dim, Expr
 from ...ir.types import TensorType
 from ..numpy_api.at import At
 from . import views
+from .array import TracedArray
 from .methods import ArrayMethods
-from .scope import ACTIVE
+from .scope import Recording
 from .source import assigns_item, user_loc
-
-if TYPE_CHECKING:
-    from .recorder import TraceContext
 
 
 class Operation:
     """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
 
-    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: TraceContext | None) -> None:
+    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: Recording | None) -> None:
         self.nodes, self.name, self.ctx = nodes, name, ctx
 
     def __repr__(self) -> str:
         return f"Operation<{self.name}>"
 
 
-class Tracer(ArrayMethods):
-    """A traced array. ``weak`` marks what stands for a Python number, which promotes as one."""
+class Tracer(ArrayMethods, TracedArray):
+    """A traced array, with all that is done with one."""
 
-    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "ordered", "seen", "taken", "version", "weak")
-
-    def __init__(
-        self, ctx: TraceContext, value: Value | None, *, weak: bool = False,
-        argument: bool = False,
-    ) -> None:
-        self._ctx, self.weak, self.argument = ctx, weak, argument
-        self._value: Any = value
-        self.link: views.Link | None = None       # to the array that this one is a view of, if any,
-        self.taken: tuple[Tracer, Any] | None = None  # which was indexed with this
-        # How NumPy would lay it out: its axes surely in memory as they are counted, its elements
-        # surely one row-major block (None: as its link says).
-        self.ordered = False
-        self.dense: bool | None = None
-        self.changed: Tracer | None = None  # what in-place code made of the memory instead
-        self.version: object = None  # the last write to memory that is the array's own, and
-        self.seen: object = None     # the one that the value is of, as was clear after so many
-        self.asked = 0               # writes to any memory
-        if ctx.made is not None:
-            ctx.made.append(ref(self))
+    __slots__ = ()
 
     # -- what it is -----------------------------------------------------------------------------
-
-    @property
-    def value(self) -> Value:
-        """The value in the graph."""
-        value: Value = self._value
-        return value
-
-    @property
-    def ctx(self) -> TraceContext:
-        """The trace that this belongs to."""
-        return self._ctx
-
-    @property
-    def type(self) -> TensorType:
-        type_: TensorType = self._value.type
-        return type_
-
-    @property
-    def name(self) -> str:
-        """The name to feed or fetch it by: ``layer1/relu:0``."""
-        return self.value.name
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -102,10 +58,6 @@ class Tracer(ArrayMethods):
         if all(isinstance(dim, int) for dim in shape):
             return shape
         return tuple(wrap_dim(self._ctx, dim) for dim in shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self._value.type.shape)
 
     @property
     def size(self) -> Any:
@@ -139,29 +91,6 @@ class Tracer(ArrayMethods):
 
     # -- where operations go --------------------------------------------------------------------
 
-    def context(self) -> TraceContext:
-        """The trace that an operation on this tracer is recorded in.
-
-        Raises TracerError: W202 when its trace has ended, W204 when another one is active.
-        """
-        ctx = ACTIVE.get()
-        if not self._ctx.alive:
-            raise self._leaked()
-        if ctx is None or ctx is self._ctx:
-            return self._ctx
-        if ctx.descends_from(self._ctx):
-            return ctx
-        raise error("W204", f"{self.name} belongs to graph '{self._ctx.graph.name}', but "
-                            f"'{ctx.graph.name}' is being built", locs=user_loc(),
-                    hint="use values of one graph together, or compute and feed the value")
-
-    def _leaked(self) -> Error:
-        made = self._value.node.locs if self._value.node is not None else ()
-        return error("W202", f"{self.name} ({self.type}) is a traced value of "
-                             f"'{self._ctx.graph.name}', whose trace has ended",
-                     locs=(*user_loc(), *made[:1]),
-                     hint="return the value from the traced function instead of storing it")
-
     def operand(self) -> Value:
         """The value, to compute with. Raises TracerError (W203) when it is not certain what NumPy
         would have here after in-place code."""
@@ -170,10 +99,6 @@ class Tracer(ArrayMethods):
             views.refresh(self)
         value: Value | None = self._value
         return self.value if value is None else value
-
-    def renew(self, source: Tracer, version: object) -> None:
-        """Take the value that a write to the memory has left here."""
-        self._value, self.seen = source._value, version
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         ctx = self.context()
@@ -390,7 +315,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
 
 
-def wrap_dim(ctx: TraceContext, dim: Dim) -> Any:
+def wrap_dim(ctx: Recording, dim: Dim) -> Any:
     """A dim as the user sees it."""
     return SymbolicDim(ctx, dim) if isinstance(dim, Expr) else dim
 
@@ -401,7 +326,7 @@ class SymbolicDim(Tracer):
 
     __slots__ = ("expr",)
 
-    def __init__(self, ctx: TraceContext, expr: Expr) -> None:
+    def __init__(self, ctx: Recording, expr: Expr) -> None:
         super().__init__(ctx, None, weak=True)
         self.expr = expr
 

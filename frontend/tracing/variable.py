@@ -20,8 +20,7 @@ from ...ir.types import TensorType, as_dtype
 from ...runtime.state import Cell, Writer, commit, moment
 from ..numpy_api.at import At
 from .methods import ArrayMethods
-from .recorder import TraceContext, context_for
-from .scope import ACTIVE
+from .recorder import ACTIVE, TraceContext, context_for
 from .source import user_loc
 from .tracer import Tracer
 

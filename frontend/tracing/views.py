@@ -17,47 +17,18 @@ are allowed until one array is written and the other one is read: that is an err
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ...ir.diagnose import Error, error
 from ...ir.index import row_major, symbol, symbols_of
 from ...ir.ops.op import Kind, OpDef
 from ...ir.types import BOOL, TensorType
+from .array import Link, TracedArray
+from .scope import Recording
 from .source import user_loc
 
-if TYPE_CHECKING:
-    from .recorder import TraceContext
-    from .tracer import Tracer
-
-
-class Link(ABC):
-    """How a view comes from ``base``: ``follow`` computes the view, ``undo`` puts its elements back
-    into the base. ``certain`` is False where NumPy might have copied."""
-
-    __slots__ = ("base",)
-
-    def __init__(self, base: Tracer) -> None:
-        self.base = base
-
-    @property
-    def certain(self) -> bool:
-        return True
-
-    @property
-    def frozen(self) -> bool:
-        return False
-
-    @property
-    def dense(self) -> bool:
-        return False
-
-    @abstractmethod
-    def follow(self, base: Tracer) -> Tracer: ...
-
-    @abstractmethod
-    def undo(self, base: Tracer, new: Tracer) -> Tracer: ...
+X = TypeVar("X", bound=TracedArray)
 
 
 class Indexed(Link):
@@ -65,15 +36,15 @@ class Indexed(Link):
 
     __slots__ = ("get", "put")
 
-    def __init__(self, base: Tracer, get: Callable[[Tracer], Tracer],
-                 put: Callable[[Tracer, Tracer], Tracer]) -> None:
+    def __init__(self, base: TracedArray, get: Callable[[Any], TracedArray],
+                 put: Callable[[Any, Any], TracedArray]) -> None:
         super().__init__(base)
         self.get, self.put = get, put
 
-    def follow(self, base: Tracer) -> Tracer:
+    def follow(self, base: TracedArray) -> TracedArray:
         return self.get(base)
 
-    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+    def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         return self.put(base, new)
 
 
@@ -82,7 +53,7 @@ class Whole(Link):
 
     __slots__ = ("read_only",)
 
-    def __init__(self, base: Tracer, read_only: bool) -> None:
+    def __init__(self, base: TracedArray, read_only: bool) -> None:
         super().__init__(base)
         self.read_only = read_only
 
@@ -94,10 +65,10 @@ class Whole(Link):
     def dense(self) -> bool:
         return is_dense(self.base)
 
-    def follow(self, base: Tracer) -> Tracer:
+    def follow(self, base: TracedArray) -> TracedArray:
         return base
 
-    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+    def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         return new
 
 
@@ -109,7 +80,7 @@ class OfRow(Link):
 
     __slots__ = ("attrs", "ctx", "row", "type")
 
-    def __init__(self, base: Tracer, ctx: TraceContext, row: OpDef, attrs: Mapping[str, Any],
+    def __init__(self, base: TracedArray, ctx: Recording, row: OpDef, attrs: Mapping[str, Any],
                  type_: TensorType) -> None:
         super().__init__(base)
         self.ctx, self.row, self.attrs, self.type = ctx, row, attrs, type_
@@ -135,35 +106,29 @@ class OfRow(Link):
         gap = row_major(piece.indices, self.base.type.shape) - row_major(index, self.type.shape)
         return not any(name.startswith("%") for name in symbols_of(gap))
 
-    def follow(self, base: Tracer) -> Tracer:
-        return self.ctx.emit(self.row.name, base, **self.attrs)
+    def follow(self, base: TracedArray) -> TracedArray:
+        view: TracedArray = self.ctx.emit(self.row.name, base, **self.attrs)
+        return view
 
-    def undo(self, base: Tracer, new: Tracer) -> Tracer:
+    def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         if new.type.size == 0:
             return base
         moved = self._back(new, base)
         if new.type.size == base.type.size:
             return moved
         touched = self._back(self.ctx.full(True, BOOL, new.type.shape), base)
-        return self.ctx.emit("select", touched, moved, base)
+        whole: TracedArray = self.ctx.emit("select", touched, moved, base)
+        return whole
 
-    def _back(self, new: Tracer, base: Tracer) -> Tracer:
+    def _back(self, new: TracedArray, base: TracedArray) -> TracedArray:
         assert self.row.grad is not None
         value = self.ctx.value_of(new)
-        moved, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
-        return self.ctx.tracer(moved)
+        found, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
+        moved: TracedArray = self.ctx.tracer(found)
+        return moved
 
 
-class Writes:
-    """How often memory was written to in a trace, and in those around it."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-def link(result: Tracer, found: Link) -> None:
+def link(result: TracedArray, found: Link) -> None:
     """Make ``result``, which was just computed from the base, a view of it."""
     base = found.base
     result.link = found
@@ -171,21 +136,21 @@ def link(result: Tracer, found: Link) -> None:
     result.asked = base.ctx.writes.count
 
 
-def link_whole(result: Tracer, base: Tracer, *, frozen: bool = False) -> None:
+def link_whole(result: TracedArray, base: TracedArray, *, frozen: bool = False) -> None:
     """Make ``result`` another name for the memory of ``base``, which it has the value of."""
     link(result, Whole(base, frozen))
     result.ordered = base.ordered
 
 
-def is_view_of(x: Tracer, base: Tracer) -> bool:
+def is_view_of(x: TracedArray, base: TracedArray) -> bool:
     """True if the links of x lead to ``base``."""
-    here: Tracer | None = x
+    here: TracedArray | None = x
     while here is not None and here is not base:
         here = None if here.link is None else here.link.base
     return here is base
 
 
-def owner(x: Tracer) -> Tracer:
+def owner(x: TracedArray) -> TracedArray:
     """The array whose memory x shares, which is x itself if it is no view."""
     while x.link is not None:
         x = x.link.base
@@ -193,9 +158,9 @@ def owner(x: Tracer) -> Tracer:
 
 
 def track(
-    ctx: TraceContext, result: Tracer, row: OpDef, operands: Sequence[Tracer],
+    ctx: Recording, result: X, row: OpDef, operands: Sequence[TracedArray],
     attrs: Mapping[str, Any],
-) -> Tracer:
+) -> X:
     """The result of an op, with what is known of the memory that NumPy would give it."""
     type_ = result.type
     if not row.alias:
@@ -212,11 +177,11 @@ def track(
 _SCATTERED = frozenset((Kind.GATHER, Kind.EFFECT, Kind.REGION))
 
 
-def _is_ordered(x: Tracer) -> bool:
+def _is_ordered(x: TracedArray) -> bool:
     return x.ordered or x.ndim < 2
 
 
-def is_dense(x: Tracer) -> bool:
+def is_dense(x: TracedArray) -> bool:
     """True if the elements of x surely are one row-major block of memory."""
     chain = [x]
     while chain[-1].dense is None and chain[-1].link is not None:
@@ -227,13 +192,13 @@ def is_dense(x: Tracer) -> bool:
     return bool(x.dense)
 
 
-def _strides_can_say(base: Tracer, type_: TensorType) -> bool:
+def _strides_can_say(base: TracedArray, type_: TensorType) -> bool:
     """True if a reshape is surely a view: of a vector, of axes of size 1, or of dense memory."""
     wide = [[dim for dim in shape if dim != 1] for shape in (base.type.shape, type_.shape)]
     return wide[0] == wide[1] or len(wide[0]) < 2 or is_dense(base)
 
 
-def refresh(x: Tracer) -> None:
+def refresh(x: TracedArray) -> None:
     """Follow the links of x again if its memory was written since. Raises TracerError (W203) where
     NumPy might show the write or not, or where the caller's array was changed."""
     root = owner(x)
@@ -251,14 +216,14 @@ def refresh(x: Tracer) -> None:
     x.asked = x.ctx.writes.count
 
 
-def write(x: Tracer, new: Tracer) -> None:
+def write(x: TracedArray, new: TracedArray) -> None:
     """Let the memory of x hold ``new``, which has its type. Raises TracerError (W203) for memory
     that cannot be written to."""
     refresh(x)
     ctx = x.context()
     _writable(x, ctx)
     stamp = object()
-    steps: list[tuple[Tracer, Tracer]] = []
+    steps: list[tuple[TracedArray, TracedArray]] = []
     here, value = x, new
     while here.link is not None and here.link.certain:
         way = here.link
@@ -275,8 +240,8 @@ def write(x: Tracer, new: Tracer) -> None:
     ctx.writes.count += 1
 
 
-def _writable(x: Tracer, ctx: TraceContext) -> None:
-    here: Tracer | None = x
+def _writable(x: TracedArray, ctx: Recording) -> None:
+    here: TracedArray | None = x
     while here is not None:
         if here.link is not None and here.link.frozen:
             raise error("W203", f"{x.name} repeats its elements and is read-only, as in NumPy",
@@ -297,7 +262,7 @@ def _writable(x: Tracer, ctx: TraceContext) -> None:
                     hint="change a copy of it, x.copy(), and return that")
 
 
-def _changed(x: Tracer, changed: Tracer) -> Error:
+def _changed(x: TracedArray, changed: TracedArray) -> Error:
     culprit = changed.value.node
     if owner(x).argument:
         message = f"{x.name} was changed in place through another name"

@@ -26,8 +26,7 @@ from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.lost import check_unchanged
 from ..tracing.operand import as_int, cast, is_weak, to_tracer
-from ..tracing.recorder import TraceContext, context_for
-from ..tracing.scope import current
+from ..tracing.recorder import TraceContext, context_for, current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from ..tracing.variable import Variable
