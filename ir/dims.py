@@ -7,10 +7,13 @@ A symbol is a size, so it is never negative; an expression may be, as ``b - 3`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import Any
+
+import numpy as np
 
 from .diagnose import error
 from .graph import Graph, Node
@@ -31,9 +34,12 @@ from .index import (
     symbol,
     symbols_of,
     terms_of,
+    unclamped,
 )
-from .plan import Relation
-from .types import Loc
+from .plan import Plan, Relation
+from .types import Loc, TensorType
+
+Array = np.ndarray[Any, Any]
 
 _ATOMS = 3000   # that one proof looks at; what takes longer is asked at run time
 _COMBINED = 3   # facts that are added up
@@ -294,3 +300,95 @@ def check_requirement(need: Requirement, left: int, right: int) -> None:
     """Raise the error of a requirement that these values do not meet."""
     if not need.holds(left, right):
         raise error(need.code, need.message, locs=need.locs)
+
+
+def argument_sizes(plan: Plan) -> dict[str, Dim]:
+    """The symbolic dims of the parameters by their text: the sizes a program is told."""
+    return {str(dim): dim for slot in plan.params for dim in slot.type.shape
+            if isinstance(dim, Expr)}
+
+
+def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Every symbol in terms of the given sizes, each of which is a symbol of that name here.
+
+    ``{"b": b, "2*s + b": 2*s + b}`` gives b as it is and s as the half of the rest; a size that
+    clamps is asked last, as it tells one of several values. Raises ShapeError (W105) for a symbol
+    that follows from no size.
+    """
+    found: dict[str, Dim] = {}
+    pending = sorted(sizes, key=lambda name: len(symbols_of(sizes[name])))
+    while pending:
+        later = [name for name in pending if not _follows(name, sizes[name], found, coefficient)]
+        if len(later) == len(pending) and not any(
+                _follows(name, sizes[name], found, unclamped) for name in later):
+            missing = min(symbols_of(sizes[later[0]]) - found.keys())
+            raise error("W105", f"the size {missing} cannot be told from an argument's {later[0]}",
+                        hint=f"give an argument with {missing} as a dim")
+        pending = later
+    return found
+
+
+def _follows(
+    name: str, dim: Dim, found: dict[str, Dim],
+    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
+) -> bool:
+    """Find the only unknown symbol of a size that is told; False if there are more, or it is in
+    none of the forms that ``divide`` splits."""
+    unknown = symbols_of(dim) - found.keys()
+    if not unknown:
+        return True
+    split = divide(dim, min(unknown)) if len(unknown) == 1 else None
+    if split is None or not isinstance(split[0], int):
+        return False
+    found[min(unknown)] = (symbol(name) - substitute(split[1], found)) // split[0]
+    return True
+
+
+def bind_dims(
+    types: Sequence[TensorType], arrays: Sequence[Array], names: Sequence[str]
+) -> dict[str, int]:
+    """The values of symbolic dims that make ``types`` those of ``arrays``.
+
+    Raises W303 for another dtype, rank or size and W105 for dims without a solution.
+    """
+    dims: dict[str, int] = {}
+    pending: list[tuple[Dim, int, str]] = []
+    for type_, array, name in zip(types, arrays, names, strict=True):
+        fits = array.dtype == type_.dtype.numpy and array.ndim == type_.rank and all(
+            isinstance(dim, Expr) or dim == size
+            for dim, size in zip(type_.shape, array.shape, strict=True))
+        if not fits:
+            raise error("W303", f"argument {name} is {array.dtype}{list(array.shape)}, "
+                                f"should be {type_}")
+        pending += [(dim, size, f"dim {dim} of argument {name} is {size}")
+                    for dim, size in zip(type_.shape, array.shape, strict=True)
+                    if isinstance(dim, Expr)]
+    while pending:
+        later = [item for item in pending if not _solve(*item, dims, coefficient)]
+        if len(later) == len(pending) and not any(
+                _solve(*item, dims, unclamped) for item in later):
+            raise error("W105", f"{later[0][2]}, from which no dim follows")
+        pending = later
+    return dims
+
+
+def _solve(
+    dim: Dim, size: int, what: str, dims: dict[str, int],
+    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
+) -> bool:
+    """Check a dim of known symbols, or find its only unknown one, which ``divide`` splits off;
+    False if there are more."""
+    left = substitute(dim, dims)
+    if isinstance(left, int):
+        if left != size:
+            raise error("W105", f"{what}, should be {left}")
+        return True
+    names = symbols_of(left)
+    split = divide(left, min(names)) if len(names) == 1 else None
+    if split is None or not isinstance(split[0], int) or not isinstance(split[1], int):
+        return False
+    value, rest = divmod(size - split[1], split[0])
+    if rest or value < 0:
+        raise error("W105", f"{what}, which fits no {min(names)}")
+    dims[min(names)] = value
+    return divide is coefficient or _solve(dim, size, what, dims, coefficient)

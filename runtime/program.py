@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
+from ..ir.dims import bind_dims
 from ..ir.index import Expr, evaluate, symbols_of
-from ..ir.interp.graph import bind_dims
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut

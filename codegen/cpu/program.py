@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...ir.dims import argument_sizes, symbols_from
 from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
 from ...ir.kernel import Kernel
 from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Alloc, Copy, Launch, Plan, tasks_of
 from ..kernel.cost import kernel_work
-from .dims import argument_sizes, emit_dim, symbols_from
+from .dims import emit_dim
 from .host.entry import EntrySpec, emit_entry
 from .loops import emit_kernel
 from .statements import NOWHERE

@@ -17,7 +17,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ...codegen.cpu.dims import argument_sizes, emit_dim, symbols_from
+from ...codegen.cpu.dims import emit_dim
 from ...codegen.cpu.host.entry import EntrySpec, InputSpec, OutputSpec
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ...codegen.cpu.program import emit_program
@@ -28,7 +28,7 @@ from ...codegen.gpu.build import compile_triton
 from ...codegen.gpu.source import TritonSource, emit_triton
 from ...codegen.kernel.lower import lower
 from ...ir.diagnose import error
-from ...ir.dims import requirements
+from ...ir.dims import argument_sizes, requirements, symbols_from
 from ...ir.graph import Graph
 from ...ir.index import Dim, substitute, symbols_of
 from ...ir.plan import CheckSite, KernelCall, Plan

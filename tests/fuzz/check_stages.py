@@ -8,9 +8,9 @@ import numpy as np
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.ir.dims import check_requirement, requirements
+from weft.ir.dims import bind_dims, check_requirement, requirements
 from weft.ir.index import evaluate
-from weft.ir.interp.graph import bind_dims, run_graph, run_plan
+from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 from .excused import excused, of_python

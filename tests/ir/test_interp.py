@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.ir.diagnose import FeedError, OutOfRangeError, ShapeError, VerifyError
+from weft.ir.dims import bind_dims
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate
-from weft.ir.interp.graph import bind_dims, run_graph
+from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
