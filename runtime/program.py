@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.dims import bind_dims
+from ..ir.dims import bind_dims, plain_dims
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
@@ -159,16 +159,6 @@ def _order(sources: Sequence[Source]) -> list[int] | None:
     return None if order == list(range(len(order))) else order
 
 
-def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
-    """The sizes that arguments give to dims that are just a symbol; the first one counts."""
-    bound: dict[str, int] = {}
-    for slot, value in zip(slots, args, strict=True):
-        for dim, size in zip(slot.type.shape, np.shape(value), strict=False):
-            if symbols_of(dim) == {str(dim)}:
-                bound.setdefault(str(dim), size)
-    return bound
-
-
 def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
     """Raise what is wrong with the sizes of arguments, if anything is: dims without a solution
     (W105), what the plan requires and does not hold, or more memory than there can be."""
@@ -181,8 +171,7 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
 
 def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> None:
     """Raise the error of a requirement that does not hold."""
-    left, right = evaluate(need.left, dims), evaluate(need.right, dims)
-    if not need.holds(left, right):
+    if not need.holds(dims):
         values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
                            if name in symbols_of(need.left) | symbols_of(need.right))
         raise check_failed(site, f" ({values})")
@@ -227,12 +216,12 @@ def fit_all(
 
     The symbols come first: a dim such as ``2*b`` may stand before the ``b`` that it is checked by.
     """
-    bound = plain_dims(slots, values)
+    bound = plain_dims([slot.type for slot in slots], [np.shape(value) for value in values])
     return [fit(*each, bound) for each in zip(slots, kinds, values, strict=True)], bound
 
 
-def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
-    """``value`` as a dense array (or Python scalar) of the slot's type; binds symbolic dims.
+def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
+    """``value`` as a dense array (or Python scalar) of the slot's type, where symbols are bound.
 
     Raises W303 or W105 if it has another dtype or shape; nothing is converted silently but
     memory order, byte order and NumPy scalars.
@@ -250,7 +239,8 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
         raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}",
                     hint=f"reshape it to {wanted.rank} dims")
     for axis, (dim, size) in enumerate(zip(wanted.shape, array.shape, strict=True)):
-        expected = _expected(dim, bound, size)
+        # A dim of other symbols is asked for a solution later (see ``ask_sizes``).
+        expected = evaluate(dim, bound) if symbols_of(dim) <= bound.keys() else size
         if expected != size:
             known = f" ({dim} is {expected})" if isinstance(dim, Expr) else ""
             raise error("W105" if isinstance(dim, Expr) else "W303",
@@ -259,14 +249,3 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
                              "give it that shape; a dim named by a symbol may have any size")
     dense = np.require(array, numpy, ("C", "A"))
     return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)
-
-
-def _expected(dim: Any, bound: dict[str, int], size: int) -> int:
-    if isinstance(dim, int):
-        return dim
-    names = symbols_of(dim)
-    if str(dim) in names:
-        return bound.setdefault(str(dim), size)
-    return evaluate(dim, bound) if names <= set(bound) else size
-
-

@@ -101,6 +101,13 @@ def test_third_party_imports(path: Path) -> None:
         assert not runs or package == "safetensors", f"{place}: import {package} on first use"
 
 
+def test_one_module_solves_for_sizes() -> None:
+    """Symbols follow from sizes in ``ir/dims``, be the sizes numbers or yet to be told."""
+    users = {name_of(path) for path in SOURCES
+             if re.search(r"\bunclamped\b", path.read_text(encoding="utf-8"))}
+    assert users == {"ir/dims.py", "ir/index.py"}
+
+
 def changes(path: Path) -> Iterator[str]:
     """Module globals that functions of the module change."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

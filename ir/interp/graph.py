@@ -96,8 +96,7 @@ class _Run:
         """The results of one node, in their inferred types."""
         if self.dims:
             for need in node_requirements(node):
-                check_requirement(need, evaluate(need.left, self.dims),
-                                  evaluate(need.right, self.dims))
+                check_requirement(need, self.dims)
         raw = self._evaluate(node, operands)
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
@@ -181,8 +180,7 @@ def run_plan(
     dims = bind_dims([slot.type for slot in plan.params], arrays,
                      [slot.name for slot in plan.params])
     for need in plan.requires:
-        values = evaluate(need.left, dims), evaluate(need.right, dims)
-        if not need.holds(*values):
+        if not need.holds(dims):
             site = plan.checks[need.site - 1]
             raise error(site.code, site.message, locs=site.locs)
     buffers: dict[str, Array] = {}
