@@ -423,6 +423,8 @@ def unclamped(dim: Dim, name: str) -> tuple[int, Dim] | None:
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """The int value of an expression; raises KeyError naming a symbol without a value."""
+    if isinstance(dim, int):
+        return dim
     name = plain_symbol(dim)
     if name is not None:
         return int(values[name])

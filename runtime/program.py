@@ -17,6 +17,7 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.dims import bind_dims, plain_dims
+from ..ir.entry import SCALARS
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
@@ -29,7 +30,7 @@ class Program:
     """A plan, its native call and where each of the plan's parameters comes from.
 
     ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
-    a closed-over array, or a variable's cell; ``kinds`` its form: array, float, int or bool.
+    a closed-over array, or a variable's cell; ``checked`` knows its form.
     ``written`` has the cells of the variables that the plan writes, by name.
     """
 
@@ -40,12 +41,11 @@ class Program:
         checked: CtypesCall,
         *,
         sources: Sequence[Source],
-        kinds: Sequence[str],
         written: Mapping[str, Cell],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches, self._each = 0, plan.launches
-        self._kinds = list(kinds)
+        self._kinds = [item.kind for item in checked.entry.inputs]
         self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
@@ -227,8 +227,7 @@ def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
     memory order, byte order and NumPy scalars.
     """
     if kind != "array":
-        python = {"float": float, "int": int, "bool": bool}[kind]
-        return python(value)
+        return SCALARS[kind][0](value)
     array = np.asarray(value)
     wanted = slot.type
     numpy = wanted.dtype.numpy
