@@ -1,16 +1,22 @@
-"""What is known of sizes: proofs that one is not negative, and what a graph requires of them.
+"""What is known of sizes: proofs that one is not negative, what a graph requires of them, and the
+symbols that follow from the sizes of arguments.
 
 A symbol is a size, so it is never negative; an expression may be, as ``b - 3`` is for short arrays.
 ``nonnegative`` proves what can be proved before the arguments are known. What cannot is a
-``Requirement`` of the graph, asked of every step before it touches memory.
+``Requirement`` of the graph, asked of every step before it touches memory. ``solve`` is the one
+solver: it takes sizes that are numbers, when a step runs, and symbols that stand for them, when
+code is written that will be told the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import Any
+
+import numpy as np
 
 from .diagnose import error
 from .graph import Graph, Node
@@ -23,17 +29,22 @@ from .index import (
     Remainder,
     bounds,
     coefficient,
+    evaluate,
     maximum,
     minimum,
     parts_of,
+    plain_symbol,
     rebuild,
     substitute,
     symbol,
     symbols_of,
     terms_of,
+    unclamped,
 )
-from .plan import Relation
-from .types import Loc
+from .plan import Plan, Relation
+from .types import Loc, TensorType
+
+Array = np.ndarray[Any, Any]
 
 _ATOMS = 3000   # that one proof looks at; what takes longer is asked at run time
 _COMBINED = 3   # facts that are added up
@@ -290,7 +301,120 @@ def node_requirements(node: Node) -> Iterator[Requirement]:
                 yield not_negative(dim, node.locs)
 
 
-def check_requirement(need: Requirement, left: int, right: int) -> None:
-    """Raise the error of a requirement that these values do not meet."""
-    if not need.holds(left, right):
+def check_requirement(need: Requirement, dims: Mapping[str, int]) -> None:
+    """Raise the error of a requirement that sizes do not meet."""
+    if not need.holds(dims):
         raise error(need.code, need.message, locs=need.locs)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A dim of an argument, and its size: a number, or a symbol that stands for it."""
+
+    dim: Dim
+    size: Dim
+    argument: str
+
+    def __str__(self) -> str:
+        return f"dim {self.dim} of argument {self.argument} is {self.size}"
+
+
+def solve(sizes: Sequence[Told]) -> tuple[dict[str, Dim], Told | None]:
+    """The symbols that follow from sizes, and a size from which none follows, if there is one.
+
+    Of 3 told for ``b`` and 9 for ``2*s + b``, b is 3 and s is 3; of symbols, b is as told and s
+    the half of the rest. A size that clamps is asked last, as it tells one of several values.
+    Numbers are checked: raises ShapeError (W105) for one that does not go with those before it.
+    """
+    found: dict[str, Dim] = {}
+    pending = list(sizes)
+    while pending:
+        later = [told for told in pending if not _settled(told, found, coefficient)]
+        if len(later) == len(pending) and not any(
+                _settled(told, found, unclamped) for told in later):
+            return found, later[0]
+        pending = later
+    return found, None
+
+
+def _settled(
+    told: Told, found: dict[str, Dim], divide: Callable[[Dim, str], tuple[Dim, Dim] | None]
+) -> bool:
+    """Check a dim of known symbols, or find its only unknown one, which ``divide`` splits off;
+    False if there are more."""
+    # Numbers simplify what is to be split; symbols, which may have the names of those here, do not.
+    numbers = {name: value for name, value in found.items() if isinstance(value, int)}
+    left = substitute(told.dim, numbers)
+    unknown = symbols_of(left) - found.keys()
+    if not unknown:
+        if isinstance(left, int) and isinstance(told.size, int) and left != told.size:
+            raise error("W105", f"{told}, should be {left}")
+        return True
+    name = min(unknown)
+    split = divide(left, name) if len(unknown) == 1 else None
+    if split is None or not isinstance(split[0], int):
+        return False
+    scale, rest = split[0], substitute(split[1], found)
+    value = (told.size - rest) // scale
+    if isinstance(value, int) and (value < 0 or scale * value + rest != told.size):
+        raise error("W105", f"{told}, which fits no {name}")
+    found[name] = value
+    return divide is coefficient or _settled(told, found, coefficient)
+
+
+def bind_dims(
+    types: Sequence[TensorType], arrays: Sequence[Array], names: Sequence[str]
+) -> dict[str, int]:
+    """The values of symbolic dims that make ``types`` those of ``arrays``.
+
+    Raises W303 for another dtype, rank or size and W105 for dims without a solution.
+    """
+    sizes: list[Told] = []
+    for type_, array, name in zip(types, arrays, names, strict=True):
+        fits = array.dtype == type_.dtype.numpy and array.ndim == type_.rank and all(
+            isinstance(dim, Expr) or dim == size
+            for dim, size in zip(type_.shape, array.shape, strict=True))
+        if not fits:
+            raise error("W303", f"argument {name} is {array.dtype}{list(array.shape)}, "
+                                f"should be {type_}")
+        sizes += [Told(dim, size, name)
+                  for dim, size in zip(type_.shape, array.shape, strict=True)
+                  if isinstance(dim, Expr)]
+    found, stuck = solve(sizes)
+    if stuck is not None:
+        raise error("W105", f"{stuck}, from which no dim follows")
+    return {name: evaluate(value, {}) for name, value in found.items()}
+
+
+def plain_dims(
+    types: Sequence[TensorType], shapes: Sequence[Sequence[int]]
+) -> dict[str, int]:
+    """The sizes of dims that are just a symbol; the first one counts, and nothing is checked."""
+    bound: dict[str, int] = {}
+    for type_, shape in zip(types, shapes, strict=True):
+        for dim, size in zip(type_.shape, shape, strict=False):
+            name = plain_symbol(dim)
+            if name is not None:
+                bound.setdefault(name, size)
+    return bound
+
+
+def argument_sizes(plan: Plan) -> dict[str, Dim]:
+    """The symbolic dims of the parameters by their text: the sizes a program is told."""
+    return {str(dim): dim for slot in plan.params for dim in slot.type.shape
+            if isinstance(dim, Expr)}
+
+
+def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Every symbol in terms of the given sizes, each of which is a symbol of that name here.
+
+    ``{"b": b, "2*s + b": 2*s + b}`` gives b as it is and s as the half of the rest. Raises
+    ShapeError (W105) for a symbol that follows from no size.
+    """
+    plain_first = sorted(sizes, key=lambda name: len(symbols_of(sizes[name])))
+    found, stuck = solve([Told(sizes[name], symbol(name), name) for name in plain_first])
+    if stuck is not None:
+        missing = min(symbols_of(stuck.dim) - found.keys())
+        raise error("W105", f"the size {missing} cannot be told from an argument's {stuck.dim}",
+                    hint=f"give an argument with {missing} as a dim")
+    return found

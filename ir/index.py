@@ -325,6 +325,15 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
             None if high is None else high // atom.denominator)
 
 
+def plain_symbol(dim: Dim) -> str | None:
+    """The name of a dim that is just a symbol; None for every other one."""
+    if isinstance(dim, Expr) and len(dim.terms) == 1:
+        monomial, scale = dim.terms[0]
+        if scale == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0].name
+    return None
+
+
 def symbols_of(dim: Dim) -> frozenset[str]:
     """The names of all symbols in an expression."""
     names: set[str] = set()
@@ -414,6 +423,11 @@ def unclamped(dim: Dim, name: str) -> tuple[int, Dim] | None:
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """The int value of an expression; raises KeyError naming a symbol without a value."""
+    if isinstance(dim, int):
+        return dim
+    name = plain_symbol(dim)
+    if name is not None:
+        return int(values[name])
     result = substitute(dim, values)
     if isinstance(result, int):
         return result

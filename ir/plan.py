@@ -14,11 +14,11 @@ program has succeeded, so a failed step leaves every variable as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .index import Dim, ceil_div, product
+from .index import Dim, ceil_div, evaluate, product
 from .kernel import Kernel
 from .types import CPU0, Device, Loc, TensorType
 
@@ -95,8 +95,9 @@ class Relation:
         gap = self.left - self.right
         return (gap,) if self.sign == ">=" else (gap, -gap)
 
-    def holds(self, left: int, right: int) -> bool:
-        """Whether these values are related so."""
+    def holds(self, dims: Mapping[str, int]) -> bool:
+        """Whether they are related so where symbols have these values."""
+        left, right = evaluate(self.left, dims), evaluate(self.right, dims)
         return left >= right if self.sign == ">=" else left == right
 
     def __str__(self) -> str:

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
+from ..ir.dims import bind_dims, plain_dims
+from ..ir.entry import SCALARS
 from ..ir.index import Expr, evaluate, symbols_of
-from ..ir.interp.graph import bind_dims
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut
@@ -29,7 +30,7 @@ class Program:
     """A plan, its native call and where each of the plan's parameters comes from.
 
     ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
-    a closed-over array, or a variable's cell; ``kinds`` its form: array, float, int or bool.
+    a closed-over array, or a variable's cell; ``checked`` knows its form.
     ``written`` has the cells of the variables that the plan writes, by name.
     """
 
@@ -40,12 +41,11 @@ class Program:
         checked: CtypesCall,
         *,
         sources: Sequence[Source],
-        kinds: Sequence[str],
         written: Mapping[str, Cell],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches, self._each = 0, plan.launches
-        self._kinds = list(kinds)
+        self._kinds = [item.kind for item in checked.entry.inputs]
         self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
@@ -159,16 +159,6 @@ def _order(sources: Sequence[Source]) -> list[int] | None:
     return None if order == list(range(len(order))) else order
 
 
-def plain_dims(slots: Sequence[Slot], args: Sequence[Any]) -> dict[str, int]:
-    """The sizes that arguments give to dims that are just a symbol; the first one counts."""
-    bound: dict[str, int] = {}
-    for slot, value in zip(slots, args, strict=True):
-        for dim, size in zip(slot.type.shape, np.shape(value), strict=False):
-            if symbols_of(dim) == {str(dim)}:
-                bound.setdefault(str(dim), size)
-    return bound
-
-
 def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
     """Raise what is wrong with the sizes of arguments, if anything is: dims without a solution
     (W105), what the plan requires and does not hold, or more memory than there can be."""
@@ -181,8 +171,7 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
 
 def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> None:
     """Raise the error of a requirement that does not hold."""
-    left, right = evaluate(need.left, dims), evaluate(need.right, dims)
-    if not need.holds(left, right):
+    if not need.holds(dims):
         values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
                            if name in symbols_of(need.left) | symbols_of(need.right))
         raise check_failed(site, f" ({values})")
@@ -227,19 +216,18 @@ def fit_all(
 
     The symbols come first: a dim such as ``2*b`` may stand before the ``b`` that it is checked by.
     """
-    bound = plain_dims(slots, values)
+    bound = plain_dims([slot.type for slot in slots], [np.shape(value) for value in values])
     return [fit(*each, bound) for each in zip(slots, kinds, values, strict=True)], bound
 
 
-def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
-    """``value`` as a dense array (or Python scalar) of the slot's type; binds symbolic dims.
+def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
+    """``value`` as a dense array (or Python scalar) of the slot's type, where symbols are bound.
 
     Raises W303 or W105 if it has another dtype or shape; nothing is converted silently but
     memory order, byte order and NumPy scalars.
     """
     if kind != "array":
-        python = {"float": float, "int": int, "bool": bool}[kind]
-        return python(value)
+        return SCALARS[kind][0](value)
     array = np.asarray(value)
     wanted = slot.type
     numpy = wanted.dtype.numpy
@@ -250,7 +238,8 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
         raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}",
                     hint=f"reshape it to {wanted.rank} dims")
     for axis, (dim, size) in enumerate(zip(wanted.shape, array.shape, strict=True)):
-        expected = _expected(dim, bound, size)
+        # A dim of other symbols is asked for a solution later (see ``ask_sizes``).
+        expected = evaluate(dim, bound) if symbols_of(dim) <= bound.keys() else size
         if expected != size:
             known = f" ({dim} is {expected})" if isinstance(dim, Expr) else ""
             raise error("W105" if isinstance(dim, Expr) else "W303",
@@ -259,14 +248,3 @@ def fit(slot: Slot, kind: str, value: Any, bound: dict[str, int]) -> Any:
                              "give it that shape; a dim named by a symbol may have any size")
     dense = np.require(array, numpy, ("C", "A"))
     return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)
-
-
-def _expected(dim: Any, bound: dict[str, int], size: int) -> int:
-    if isinstance(dim, int):
-        return dim
-    names = symbols_of(dim)
-    if str(dim) in names:
-        return bound.setdefault(str(dim), size)
-    return evaluate(dim, bound) if names <= set(bound) else size
-
-

@@ -185,6 +185,13 @@ def test_the_packages_are_those_of_pyproject() -> None:
     assert tested == {folder.relative_to(CHECKOUT) for folder in (CHECKOUT, *folders)}
 
 
+def test_one_module_solves_for_sizes() -> None:
+    """Symbols follow from sizes in ``ir/dims``, be the sizes numbers or yet to be told."""
+    users = {name_of(path) for path in SOURCES
+             if re.search(r"\bunclamped\b", path.read_text(encoding="utf-8"))}
+    assert users == {"ir/dims.py", "ir/index.py"}
+
+
 def changes(path: Path) -> Iterator[str]:
     """Module globals that functions of the module change."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

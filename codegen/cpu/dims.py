@@ -1,68 +1,14 @@
-"""Index expressions as i64 code: sizes, offsets and lane indices; dims from arguments' sizes."""
+"""Index expressions as i64 code: sizes, offsets and lane indices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from ...ir.diagnose import error
-from ...ir.index import (
-    Dim,
-    Expr,
-    Symbol,
-    coefficient,
-    fold,
-    substitute,
-    symbol,
-    symbols_of,
-    unclamped,
-)
-from ...ir.plan import Plan
+from ...ir.index import Dim, Symbol, fold
 from .text import FunctionText
 from .types import vector_type
 
 _SIGNED = {"*": "mul", "+": "add"}
-
-
-def argument_sizes(plan: Plan) -> dict[str, Dim]:
-    """The symbolic dims of the parameters by their text: the sizes a program is told."""
-    return {str(dim): dim for slot in plan.params for dim in slot.type.shape
-            if isinstance(dim, Expr)}
-
-
-def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
-    """Every symbol in terms of the given sizes, each of which is a symbol of that name here.
-
-    ``{"b": b, "2*s + b": 2*s + b}`` gives b as it is and s as the half of the rest; a size that
-    clamps is asked last, as it tells one of several values. Raises ShapeError (W105) for a symbol
-    that follows from no size.
-    """
-    found: dict[str, Dim] = {}
-    pending = sorted(sizes, key=lambda name: len(symbols_of(sizes[name])))
-    while pending:
-        later = [name for name in pending if not _follows(name, sizes[name], found, coefficient)]
-        if len(later) == len(pending) and not any(
-                _follows(name, sizes[name], found, unclamped) for name in later):
-            missing = min(symbols_of(sizes[later[0]]) - found.keys())
-            raise error("W105", f"the size {missing} cannot be told from an argument's {later[0]}",
-                        hint=f"give an argument with {missing} as a dim")
-        pending = later
-    return found
-
-
-def _follows(
-    name: str, dim: Dim, found: dict[str, Dim],
-    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
-) -> bool:
-    """Find the only unknown symbol of a size that is told; False if there are more, or it is in
-    none of the forms that ``divide`` splits."""
-    unknown = symbols_of(dim) - found.keys()
-    if not unknown:
-        return True
-    split = divide(dim, min(unknown)) if len(unknown) == 1 else None
-    if split is None or not isinstance(split[0], int):
-        return False
-    found[min(unknown)] = (symbol(name) - substitute(split[1], found)) // split[0]
-    return True
 
 
 def emit_dim(f: FunctionText, dim: Dim, values: Mapping[str, str]) -> str:

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...ir.dims import argument_sizes, symbols_from
+from ...ir.entry import Entry
 from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
 from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, tasks_of
-from .dims import argument_sizes, emit_dim, symbols_from
-from .host.entry import EntrySpec, emit_entry
+from .dims import emit_dim
+from .host.entry import emit_entry
 from .launches import StepTable, run_steps
 from .loops import emit_kernel
 from .statements import NOWHERE
@@ -26,18 +28,12 @@ from .target import Target
 from .text import FunctionText, module_text
 
 
-def emit_program(
-    plan: Plan, target: Target, entry: EntrySpec | None, symbols: Sequence[str]
-) -> str:
-    """The module text of ``plan``, whose kernels are tiled for ``target``.
-
-    ``symbols`` orders the dims array, by the text of the dims of arguments.
-    """
-    functions, globals_ = program_parts(plan, target, symbols, "weft_parallel_for")
-    if entry is not None:
-        emitted = emit_entry(entry)
-        functions += emitted.functions
-        globals_ += emitted.globals_
+def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
+    """The module text of ``plan``, whose kernels are tiled for ``target``, and its ``entry``."""
+    functions, globals_ = program_parts(plan, target, entry.symbols, "weft_parallel_for")
+    emitted = emit_entry(entry)
+    functions += emitted.functions
+    globals_ += emitted.globals_
     return module_text(functions, globals_, prelude=f'target triple = "{target.triple}"')
 
 
@@ -46,7 +42,8 @@ def program_parts(
 ) -> tuple[list[FunctionText], list[str]]:
     """The functions and globals of ``plan``, to be put into a module with other code.
 
-    ``parallel_for`` names the pool's function.
+    ``symbols`` orders the dims array, by the text of the dims of arguments; ``parallel_for`` names
+    the pool's function.
     """
     functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
     if symbols:

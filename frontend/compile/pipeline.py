@@ -14,14 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
 
-from ...codegen.cpu.dims import argument_sizes, emit_dim, symbols_from
-from ...codegen.cpu.host.entry import EntrySpec, InputSpec, OutputSpec
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ...codegen.cpu.program import emit_program
 from ...codegen.cpu.target import GPU, Target
-from ...codegen.cpu.text import FunctionText
 from ...codegen.cpu.tile import tile
 from ...codegen.gpu.build import compile_triton
 from ...codegen.gpu.source import TritonSource, emit_triton
@@ -29,8 +25,8 @@ from ...codegen.kernel.lower import lower
 from ...codegen.kernel.share import kernel_name, share, symbol_name
 from ...ir.diagnose import error
 from ...ir.dims import requirements
+from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
-from ...ir.index import Dim, substitute, symbols_of
 from ...ir.plan import KernelCall, Plan
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
@@ -137,38 +133,14 @@ class Stages:
         return replace(plan, name=symbol_name(plan.name))
 
     @cached_property
-    def symbols(self) -> tuple[str, ...]:
-        """The texts of the arguments' symbolic dims, in the order of the program's dims array."""
-        return tuple(sorted(argument_sizes(self.plan)))
-
-    def sized(self, dim: Dim) -> Dim:
-        """``dim`` in terms of the sizes of arguments, each a symbol named by its text."""
-        return substitute(dim, symbols_from(argument_sizes(self.plan)))
-
-    @cached_property
-    def entry(self) -> EntrySpec:
-        plan = self.plan
-        kinds = self.entry_kinds or ("array",) * len(plan.params)
-        kinds += ("array",) * (len(plan.params) - len(kinds))
-        inputs = tuple(InputSpec(kind, slot.type.dtype.name,
-                                 tuple(map(_plain_dim, slot.type.shape)))
-                       for kind, slot in zip(kinds, plan.params, strict=True))
-        outputs = tuple(OutputSpec(slot.type.dtype.name,
-                                   tuple(_entry_dim(self.sized(dim)) for dim in slot.type.shape))
-                        for slot in plan.results)
-        work = sum(1 for _ in plan.steps)
-        sizes = [slot.type.size for slot in (*plan.params, *plan.results)]
-        small = work <= 2 and all(isinstance(size, int) and size <= 4096 for size in sizes)
-        return EntrySpec(plan.name, inputs, outputs, self.symbols,
-                         single=self.single and len(outputs) == 1,
-                         arena=plan.arena if isinstance(plan.arena, int) else None,
-                         release_gil=not small)
+    def entry(self) -> Entry:
+        return entry_of(self.plan, self.entry_kinds, self.single)
 
     @cached_property
     def llvm(self) -> str:
-        plan, entry, symbols = self.plan, self.entry, self.symbols
+        plan, entry = self.plan, self.entry
         with self._timed("emit"):
-            return emit_program(plan, self.target, entry, symbols)
+            return emit_program(plan, self.target, entry)
 
     def text(self, stage: str) -> str:
         """The text of one stage; ``STAGES`` lists them. ``ptx`` needs the ``gpu`` extra.
@@ -199,20 +171,6 @@ _TEXTS: Mapping[str, Callable[[Stages], str]] = MappingProxyType({
                                     for source in stages.triton),
 })
 STAGES = tuple(_TEXTS)
-
-
-def _plain_dim(dim: Dim) -> int | str:
-    return dim if isinstance(dim, int) else str(dim)
-
-
-def _entry_dim(dim: Dim) -> Any:
-    if isinstance(dim, int):
-        return dim
-
-    def emit(f: FunctionText, symbols: dict[str, str]) -> str:
-        return emit_dim(f, dim, symbols)
-
-    return str(dim) if symbols_of(dim) == {str(dim)} else emit
 
 
 @dataclass(frozen=True)

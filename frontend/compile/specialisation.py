@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.entry import SCALARS
 from ...ir.interp.graph import run_graph
 from ...ir.types import TensorType
 from ...runtime.program import Program, Source
@@ -22,7 +23,7 @@ from .pipeline import Options, Stages
 from .ways import avoiding, while_bound, without
 
 # What Python calls the numbers among the arguments.
-_NUMBERS = MappingProxyType({"f64": "float", "i64": "int", "bool": "bool"})
+_NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
 
 
 @dataclass(eq=False)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..dims import check_requirement, node_requirements
+from ..dims import bind_dims, check_requirement, node_requirements
 from ..graph import Graph, Node
-from ..index import Dim, Expr, coefficient, evaluate, substitute, symbols_of, unclamped
+from ..index import Expr, evaluate
 from ..kernel import Kernel
 from ..ops.op import Effect, Kind
 from ..ops.table import OPS
@@ -26,7 +26,7 @@ from ..plan import Alloc, Copy, Launch, Plan
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
 
-__all__ = ["ChecksFailedError", "bind_dims", "run_graph", "run_kernel", "run_plan"]
+__all__ = ["ChecksFailedError", "run_graph", "run_kernel", "run_plan"]
 
 Watch = Callable[[Node, tuple[Array, ...]], None]
 Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
@@ -70,56 +70,6 @@ def run_graph(
     return [value for at, value in enumerate(results) if at not in graph.var_results.values()]
 
 
-def bind_dims(
-    types: Sequence[TensorType], arrays: Sequence[Array], names: Sequence[str]
-) -> dict[str, int]:
-    """The values of symbolic dims that make ``types`` those of ``arrays``.
-
-    Raises W303 for another dtype, rank or size and W105 for dims without a solution.
-    """
-    dims: dict[str, int] = {}
-    pending: list[tuple[Dim, int, str]] = []
-    for type_, array, name in zip(types, arrays, names, strict=True):
-        fits = array.dtype == type_.dtype.numpy and array.ndim == type_.rank and all(
-            isinstance(dim, Expr) or dim == size
-            for dim, size in zip(type_.shape, array.shape, strict=True))
-        if not fits:
-            raise error("W303", f"argument {name} is {array.dtype}{list(array.shape)}, "
-                                f"should be {type_}")
-        pending += [(dim, size, f"dim {dim} of argument {name} is {size}")
-                    for dim, size in zip(type_.shape, array.shape, strict=True)
-                    if isinstance(dim, Expr)]
-    while pending:
-        later = [item for item in pending if not _solve(*item, dims, coefficient)]
-        if len(later) == len(pending) and not any(
-                _solve(*item, dims, unclamped) for item in later):
-            raise error("W105", f"{later[0][2]}, from which no dim follows")
-        pending = later
-    return dims
-
-
-def _solve(
-    dim: Dim, size: int, what: str, dims: dict[str, int],
-    divide: Callable[[Dim, str], tuple[Dim, Dim] | None],
-) -> bool:
-    """Check a dim of known symbols, or find its only unknown one, which ``divide`` splits off;
-    False if there are more."""
-    left = substitute(dim, dims)
-    if isinstance(left, int):
-        if left != size:
-            raise error("W105", f"{what}, should be {left}")
-        return True
-    names = symbols_of(left)
-    split = divide(left, min(names)) if len(names) == 1 else None
-    if split is None or not isinstance(split[0], int) or not isinstance(split[1], int):
-        return False
-    value, rest = divmod(size - split[1], split[0])
-    if rest or value < 0:
-        raise error("W105", f"{what}, which fits no {min(names)}")
-    dims[min(names)] = value
-    return divide is coefficient or _solve(dim, size, what, dims, coefficient)
-
-
 class _Run:
     """One run: the bound dims, the variables, and who watches."""
 
@@ -147,8 +97,7 @@ class _Run:
         """The results of one node, in their inferred types."""
         if self.dims:
             for need in node_requirements(node):
-                check_requirement(need, evaluate(need.left, self.dims),
-                                  evaluate(need.right, self.dims))
+                check_requirement(need, self.dims)
         raw = self._evaluate(node, operands)
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
@@ -236,8 +185,7 @@ def run_plan(
     dims = bind_dims([slot.type for slot in plan.params], arrays,
                      [slot.name for slot in plan.params])
     for need in plan.requires:
-        values = evaluate(need.left, dims), evaluate(need.right, dims)
-        if not need.holds(*values):
+        if not need.holds(dims):
             site = plan.checks[need.site - 1]
             raise error(site.code, site.message, locs=site.locs)
     buffers: dict[str, Array] = {}

@@ -27,12 +27,12 @@ import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
+from ...ir.entry import SCALARS, Entry, Input
+from ...ir.index import Dim, evaluate
 from ...ir.types import DTYPES
 from ..lifetime import Lifetime
 
 Array = NDArray[Any]
-Dim = int | str | Callable[[Mapping[str, int]], int]
-"""A size, the name of a symbol, or a function from the symbols' values to the size."""
 Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
 
@@ -51,42 +51,9 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
 })
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
-_SCALARS: Mapping[str, tuple[type, Any]] = MappingProxyType({
-    "float": (float, ctypes.c_double), "int": (int, ctypes.c_int64), "bool": (bool, ctypes.c_int8),
+_SLOTS: Mapping[str, Any] = MappingProxyType({
+    "float": ctypes.c_double, "int": ctypes.c_int64, "bool": ctypes.c_int8,
 })
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An "array" of ``dtype`` and ``shape``, or a Python "float", "int" or "bool"."""
-
-    kind: str
-    dtype: str
-    shape: tuple[Dim, ...] = ()
-
-
-@dataclass(frozen=True)
-class Result:
-    """A result."""
-
-    dtype: str
-    shape: tuple[Dim, ...]
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What the ctypes path must know of a program; the emitted entry has it in its code.
-
-    ``arena`` is the scratch memory in bytes, None where ``{name}_arena`` computes it.
-    """
-
-    name: str
-    inputs: tuple[Argument, ...]
-    outputs: tuple[Result, ...]
-    symbols: tuple[str, ...] = ()
-    single: bool = False
-    arena: int | None = 0
-    release_gil: bool = False
 
 
 class _MethodDef(ctypes.Structure):
@@ -319,82 +286,52 @@ def _end(free: Callable[[], Any], *held: object) -> None:
 class CtypesCall:
     """The same behaviour in Python; a call costs some microseconds."""
 
-    def __init__(
-        self,
-        signature: Signature,
-        lookup: Lookup,
-        *,
-        keep: object,
-        threads: int = 1,
-    ) -> None:
-        self.threads = threads
-        self._signature = signature
+    def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, threads: int = 1) -> None:
+        self.entry, self.threads = entry, threads
+        self._places = entry.places
         self._keep = keep
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
-        prototype = ctypes.CFUNCTYPE if signature.release_gil else ctypes.PYFUNCTYPE
+        prototype = ctypes.CFUNCTYPE if entry.release_gil else ctypes.PYFUNCTYPE
         pointers = [ctypes.c_void_p] * 3
-        self._program = prototype(ctypes.c_int32, *pointers, ctypes.c_int64)(lookup(signature.name))
-        if signature.arena is None:
+        self._program = prototype(ctypes.c_int32, *pointers, ctypes.c_int64)(lookup(entry.name))
+        if entry.arena is None:
             size = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-            self._arena_bytes = size(lookup(f"{signature.name}_arena"))
+            self._arena_bytes = size(lookup(f"{entry.name}_arena"))
 
     def call(self, *args: Any, **named: Any) -> Any:
         ran = None if named else self.attempt(*args)
         if ran is None or ran[0] != 0:
             return NotImplemented
-        return ran[1][0] if self._signature.single else tuple(ran[1])
+        return ran[1][0] if self.entry.single else tuple(ran[1])
 
     def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
         """Run the program: its status and all its results; None if the arguments do not fit."""
-        signature, bound = self._signature, dict[str, int]()
-        if len(args) != len(signature.inputs):
+        entry = self.entry
+        if len(args) != len(entry.inputs):
             return None
-        held = self._check(signature.inputs, args, bound)
-        if held is None:
+        held = list(map(_held, entry.inputs, args))
+        if any(item is None for item in held):
             return None
+        dims = [args[at].shape[axis] for at, axis in self._places]
+        bound = dict(zip(entry.symbols, dims, strict=True))
+        for wanted, value in zip(entry.inputs, args, strict=True):
+            if wanted.shape and value.shape != _sizes(wanted.shape, bound):
+                return None
         try:
-            results = [self._new(output, bound) for output in signature.outputs]
+            results = [np.empty(_sizes(output.shape, bound), DTYPES[output.dtype].numpy)
+                       for output in entry.outputs]
         except ValueError:  # a negative size, or more elements than an array can have
             return None
-        return self._run([*held, *results], [bound[name] for name in signature.symbols]), results
+        return self._run([*held, *results], dims), results
 
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""
         self._spare.clear()
 
-    def _new(self, output: Result, bound: Mapping[str, int]) -> Array:
-        return np.empty(_sizes(output.shape, bound), DTYPES[output.dtype].numpy)
-
-    def _check(
-        self, wanted: Sequence[Argument], args: Sequence[Any], bound: dict[str, int]
-    ) -> list[Any] | None:
-        """What holds the data of each argument, or None for a miss; binds symbols."""
-        held = []
-        for argument, value in zip(wanted, args, strict=True):
-            if argument.kind != "array":
-                held.append(_scalar(argument.kind, value))
-            elif self._admits(argument, value, bound):
-                held.append(value)
-            else:
-                return None
-        return None if any(item is None for item in held) else held
-
-    def _admits(self, wanted: Argument, array: Any, bound: dict[str, int]) -> bool:
-        if type(array) is not np.ndarray or array.dtype != DTYPES[wanted.dtype].numpy:
-            return False
-        if not (array.flags.c_contiguous and array.flags.aligned):
-            return False
-        if array.ndim != len(wanted.shape):
-            return False
-        for dim, size in zip(wanted.shape, array.shape, strict=True):
-            if isinstance(dim, str):
-                bound.setdefault(dim, size)
-        return bool(array.shape == _sizes(wanted.shape, bound))
-
     def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
         pointers = (ctypes.c_void_p * len(held))(*map(_address, held))
         symbols = (ctypes.c_int64 * len(dims))(*dims)
-        size = self._signature.arena
+        size = self.entry.arena
         if size is None:
             size = self._arena_bytes(symbols)
         if not size:
@@ -411,18 +348,20 @@ class CtypesCall:
         return status
 
 
-def _scalar(kind: str, value: Any) -> Any:
-    """A slot that holds the scalar, or None for a miss."""
-    type_, slot = _SCALARS[kind]
-    fits = type(value) is type_ and (kind != "int" or value in _INT64)
-    return slot(value) if fits else None
+def _held(wanted: Input, value: Any) -> Any:
+    """What holds the data of an argument, or None for a miss; dims are checked later."""
+    if wanted.kind != "array":
+        fits = type(value) is SCALARS[wanted.kind][0] and (
+            wanted.kind != "int" or value in _INT64)
+        return _SLOTS[wanted.kind](value) if fits else None
+    if type(value) is not np.ndarray or value.dtype != DTYPES[wanted.dtype].numpy:
+        return None
+    dense = value.flags.c_contiguous and value.flags.aligned
+    return value if dense and value.ndim == len(wanted.shape) else None
 
 
 def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(
-        bound[dim] if isinstance(dim, str) else dim if isinstance(dim, int) else dim(bound)
-        for dim in shape
-    )
+    return tuple([evaluate(dim, bound) for dim in shape])
 
 
 def _address(held: Any) -> int:

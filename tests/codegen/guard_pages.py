@@ -78,7 +78,7 @@ def run_fenced(
     wanted = [np.asarray(x) for x in (wanted if isinstance(wanted, tuple) else (wanted,))]
     stages = weft.compile(function, target=target).lower(*arrays).stages
     machine, name = build(stages), stages.plan.name
-    assert not stages.symbols, "the sizes are static"
+    assert not stages.entry.symbols, "the sizes are static"
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
         machine.addresses[name])
     arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(

@@ -9,23 +9,15 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from weft.codegen.cpu.host import entry as llvm_entry
-from weft.codegen.cpu.host.entry import EntrySpec, InputSpec, OutputSpec, emit_entry
+from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import Emitted
 from weft.codegen.cpu.host.support import emit_support
 from weft.codegen.cpu.text import module_text
-from weft.runtime.entry.native import (
-    Argument,
-    CtypesCall,
-    Dim,
-    NativeCall,
-    Result,
-    Signature,
-    Support,
-    native_call,
-)
+from weft.ir.entry import Entry, Input, Output
+from weft.ir.index import Dim, symbols_of
+from weft.ir.types import parse_dim
+from weft.runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 
-Sizes = Iterable[tuple[llvm_entry.Dim, Dim]]
 Make = Callable[..., NativeCall | CtypesCall]
 
 MIB = 1 << 20
@@ -82,48 +74,40 @@ class Engine:
             library.export_symbol(name)
         return library.link(self.jit, next(self.names))
 
-    def native(self, spec: EntrySpec, program: str, **options: Any) -> NativeCall:
+    def native(self, spec: Entry, program: str, **options: Any) -> NativeCall:
         made = self.maybe_native(spec, program, **options)
         assert made is not None
         return made
 
-    def maybe_native(self, spec: EntrySpec, program: str, **options: Any) -> NativeCall | None:
+    def maybe_native(self, spec: Entry, program: str, **options: Any) -> NativeCall | None:
         library = self.link(emit_entry(spec), program)
         return native_call(
             spec.name, library.__getitem__, self.support, keep=(self.jit, library), **options
         )
 
-    def by_ctypes(
-        self, spec: EntrySpec, program: str, sizes: Sizes = (), **options: Any
-    ) -> CtypesCall:
-        """``sizes`` pairs each emitted expression with the same one in Python."""
+    def by_ctypes(self, spec: Entry, program: str, **options: Any) -> CtypesCall:
         exports = (spec.name, *([f"{spec.name}_arena"] if spec.arena is None else []))
         library = self.link(emit_entry(spec), program, exports)
-        inputs = tuple(Argument(item.kind, item.dtype, item.shape) for item in spec.inputs)
-        python: dict[Any, Any] = dict(sizes)
-        outputs = tuple(
-            Result(item.dtype, tuple(python.get(dim, dim) for dim in item.shape))
-            for item in spec.outputs
-        )
-        fields = (spec.symbols, spec.single, spec.arena, spec.release_gil)
-        signature = Signature(spec.name, inputs, outputs, *fields)
-        return CtypesCall(signature, library.__getitem__, keep=(self.jit, library), **options)
+        return CtypesCall(spec, library.__getitem__, keep=(self.jit, library), **options)
 
 
-def array(*shape: int | str, dtype: str = "f32") -> InputSpec:
-    return InputSpec("array", dtype, shape)
+def dims(shape: Iterable[int | str]) -> tuple[Dim, ...]:
+    return tuple(dim if isinstance(dim, int) else parse_dim(dim) for dim in shape)
 
 
-def out(*shape: llvm_entry.Dim, dtype: str = "f32") -> OutputSpec:
-    return OutputSpec(dtype, shape)
+def array(*shape: int | str, dtype: str = "f32") -> Input:
+    return Input("array", dtype, dims(shape))
 
 
-def entry(
-    inputs: Iterable[InputSpec], outputs: Iterable[OutputSpec], **options: Any
-) -> EntrySpec:
+def out(*shape: int | str, dtype: str = "f32") -> Output:
+    return Output(dtype, dims(shape))
+
+
+def entry(inputs: Iterable[Input], outputs: Iterable[Output], **options: Any) -> Entry:
     inputs = tuple(inputs)
-    symbols = dict.fromkeys(d for item in inputs for d in item.shape if isinstance(d, str))
-    return EntrySpec("f", inputs, tuple(outputs), tuple(symbols), **options)
+    symbols = dict.fromkeys(
+        name for item in inputs for dim in item.shape for name in symbols_of(dim))
+    return Entry("f", inputs, tuple(outputs), tuple(symbols), **options)
 
 
 VECTOR = entry([array("n")], [out("n")], single=True)

@@ -11,7 +11,6 @@ import sys
 import threading
 import tracemalloc
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,20 +18,13 @@ import pytest
 from native_engine import FAILS, HEAD, MIB, NOTHING, TWICE, VECTOR, Engine, Make, array, entry, out
 from numpy._core.multiarray import get_handler_name
 
-from weft.codegen.cpu.host.entry import EntrySpec, InputSpec, emit_entry
+from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import POOLED_BYTES
 from weft.codegen.cpu.host.support import LAYOUT
-from weft.codegen.cpu.text import FunctionText
+from weft.ir.entry import Entry, Input, Output
+from weft.ir.index import symbol
 from weft.ir.types import DTYPES
-from weft.runtime.entry.native import (
-    Argument,
-    Array,
-    CtypesCall,
-    Result,
-    Signature,
-    layout_holds,
-    native_call,
-)
+from weft.runtime.entry.native import Array, CtypesCall, layout_holds, native_call
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +36,7 @@ def engine() -> Engine:
 def make(request: pytest.FixtureRequest, engine: Engine) -> Make:
     if request.param == "ctypes":
         return engine.by_ctypes
-    return lambda spec, program, sizes=(), **options: engine.native(spec, program, **options)
+    return engine.native
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 8])
@@ -144,7 +136,7 @@ class Int(int):
 
 
 def test_python_scalars(make: Make) -> None:
-    inputs = [InputSpec("float", "f64"), InputSpec("int", "i64"), InputSpec("bool", "bool")]
+    inputs = [Input("float", "f64"), Input("int", "i64"), Input("bool", "bool")]
     outputs = [out(dtype="f64"), out(dtype="i64"), out(dtype="bool")]
     call = make(entry(inputs, outputs), SCALARS).call
     for args in [(0.1, 2**63 - 1, True), (-0.0, -(2**63), False), (float("inf"), 7, True)]:
@@ -169,31 +161,30 @@ def test_symbols_must_agree(make: Make) -> None:
         assert call(*args(*wrong)) is NotImplemented
 
 
-def less_three(f: FunctionText, symbols: dict[str, str]) -> str:
-    return f(f"sub i64 {symbols['n']}, 3")
-
-
-def times(factor: int) -> Callable[[FunctionText, dict[str, str]], str]:
-    return lambda f, symbols: f(f"mul i64 {symbols['n']}, {factor}")
-
-
 def test_expressions_of_symbols(make: Make) -> None:
-    double = times(2)
-    sizes = [(double, lambda s: 2 * s["n"]), (less_three, lambda s: s["n"] - 3)]
-    spec = entry([array("n")], [out(double, "n"), out(less_three), out(4, less_three)])
-    call = make(spec, NOTHING, sizes).call
+    spec = entry([array("n")], [out("2*n", "n"), out("n - 3"), out(4, "n - 3"),
+                                out("n//2", "max(n - 4, 0)", "n mod 3")])
+    call = make(spec, NOTHING).call
     for n in (3, 4, 9):
         shapes = [y.shape for y in call(np.zeros(n, np.float32))]
-        assert shapes == [(2 * n, n), (n - 3,), (4, n - 3)]
+        assert shapes == [(2 * n, n), (n - 3,), (4, n - 3), (n // 2, max(n - 4, 0), n % 3)]
     assert call(np.zeros(2, np.float32)) is NotImplemented  # a negative size
+
+
+def test_a_symbol_may_be_a_size_of_several(make: Make) -> None:
+    """What a program is told is the size of an argument, whatever the plan says that it is."""
+    pairs = symbol("2*n")
+    spec = Entry("f", (Input("array", "f32", (3, pairs)), array("n")),
+                 (Output("f32", (pairs, symbol("n") * 2)),), ("n", "2*n"), single=True)
+    assert spec.places == ((1, 0), (0, 1))
+    shape = make(spec, NOTHING).call(np.zeros((3, 10), np.float32), np.zeros(7, np.float32)).shape
+    assert shape == (10, 14)
 
 
 def test_impossible_sizes(make: Make) -> None:
     large, endless = 1 << 45, 1 << 61
     for factor, expected in ((large, MemoryError), (endless, None)):
-        size = times(factor)
-        spec = entry([array("n")], [out("n"), out(size)])
-        call = make(spec, NOTHING, [(size, lambda s, k=factor: s["n"] * k)]).call
+        call = make(entry([array("n")], [out("n"), out(f"{factor}*n")]), NOTHING).call
         x = np.zeros(1, np.float32)
         if expected is None:
             assert call(x) is NotImplemented
@@ -334,9 +325,7 @@ def test_code_lives_as_long_as_its_callable(engine: Engine, path: str) -> None:
     if path == "native":
         made = native_call("f", library.__getitem__, engine.support, keep=keep)
     else:
-        signature = Signature("f", (Argument("array", "f32", ("n",)),),
-                              (Result("f32", ("n",)),), ("n",), single=True)
-        made = CtypesCall(signature, library.__getitem__, keep=keep)
+        made = CtypesCall(VECTOR, library.__getitem__, keep=keep)
     call = made.call
     del made, keep, library
     gc.collect()
@@ -366,8 +355,12 @@ def test_entry_spec_is_checked() -> None:
     with pytest.raises(ValueError, match="single"):
         entry([array(1)], [], single=True)
     with pytest.raises(ValueError, match="passed as f32"):
-        entry([InputSpec("float", "f32")], [])
+        entry([Input("float", "f32")], [])
     with pytest.raises(ValueError, match="differ in m"):
-        EntrySpec("f", (array("n"),), (), ("n", "m"))
+        Entry("f", (array("n"),), (), ("n", "m"))
+    with pytest.raises(ValueError, match=r"2\*n, is no number and no symbol"):
+        entry([array("n", "2*n")], [])
+    with pytest.raises(ValueError, match="no input has the results' dims m"):
+        entry([array("n")], [out("n + m")])
     with pytest.raises(ValueError, match="64 dims"):
         entry([], [out(*[1] * 65)])

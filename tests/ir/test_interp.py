@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.ir.diagnose import FeedError, OutOfRangeError, ShapeError, VerifyError
+from weft.ir.diagnose import FeedError, OutOfRangeError, VerifyError
+from weft.ir.dims import bind_dims
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate
-from weft.ir.interp.graph import bind_dims, run_graph
+from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
@@ -209,37 +210,6 @@ def test_results_never_share_memory_with_arguments() -> None:
     for result in run_graph(graph, [xs]):
         result[...] = 7
     np.testing.assert_array_equal(xs, np.ones(4))
-
-
-@pytest.mark.parametrize(("types", "shapes", "expected"), [
-    (("f32[b,2*b]",), ((3, 6),), {"b": 3}),
-    (("f32[2*b + 1]", "f32[b,s]"), ((9,), (4, 0)), {"b": 4, "s": 0}),
-    (("f32[b*s]", "f32[s]", "f32[b + s]"), ((6,), (2,), (5,)), {"b": 3, "s": 2}),
-    (("f32[(b + 1)//2]", "f32[b]"), ((3,), (5,)), {"b": 5}),
-    (("f32[]",), ((),), {})])
-def test_dims_are_bound(
-    types: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], expected: dict[str, int]
-) -> None:
-    arrays = [np.zeros(shape, np.float32) for shape in shapes]
-    assert bind_dims([parse_type(t) for t in types], arrays, list("abc"[:len(types)])) == expected
-
-
-@pytest.mark.parametrize(("types", "shapes", "code", "message"), [
-    (("f32[b,b]",), ((3, 4),), "W105", "should be 3"),
-    (("f32[2*b]",), ((3,),), "W105", "fits no b"),
-    (("f32[b + 4]",), ((3,),), "W105", "fits no b"),
-    (("f32[b*s]",), ((6,),), "W105", "no dim follows"),
-    (("f32[b//2]",), ((6,),), "W105", "no dim follows"),
-    (("f32[3]",), ((4,),), "W303", "should be f32[3]"),
-    (("f32[3]",), ((3, 1),), "W303", "should be f32[3]"),
-    (("f64[3]",), ((3,),), "W303", "should be f64[3]")])
-def test_dims_that_do_not_fit(
-    types: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], code: str, message: str
-) -> None:
-    arrays = [np.zeros(shape, np.float32) for shape in shapes]
-    with pytest.raises((ShapeError, FeedError)) as caught:
-        bind_dims([parse_type(t) for t in types], arrays, ["x"] * len(types))
-    assert caught.value.code == code and message in str(caught.value)
 
 
 def test_the_number_of_arguments_is_checked() -> None:

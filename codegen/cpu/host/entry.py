@@ -11,17 +11,18 @@ and holds no address: a cached object or a shared library serves any process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
+from ....ir.entry import Entry
+from ....ir.index import Dim, plain_symbol
 from ....ir.types import DTYPES
+from ..dims import emit_dim
 from ..text import FunctionText
 from .pool import Emitted, ImportTable
 from .support import (
     FORMAT,
     HEADER,
     KINDS,
-    MAX_RANK,
     RELEASE_GIL,
     SINGLE,
     SLOTS,
@@ -29,63 +30,10 @@ from .support import (
     element,
 )
 
-Dim = int | str | Callable[[FunctionText, dict[str, str]], str]
-"""A size, the name of a symbol, or a function that emits the size from the symbols' values."""
-
-_SCALARS = {"float": "f64", "int": "i64", "bool": "bool"}
 _TWINS = {"i64": 9, "u64": 10}  # NumPy's number of C's long long, where long is the dtype
 
 
-@dataclass(frozen=True)
-class InputSpec:
-    """An argument: "array" of ``dtype`` and ``shape``, or a Python "float", "int" or "bool"."""
-
-    kind: str
-    dtype: str
-    shape: tuple[int | str, ...] = ()
-
-
-@dataclass(frozen=True)
-class OutputSpec:
-    """A result."""
-
-    dtype: str
-    shape: tuple[Dim, ...]
-
-
-@dataclass(frozen=True)
-class EntrySpec:
-    """What the entry of program ``name`` checks and makes.
-
-    ``arena`` is a number of bytes, or None to ask ``i64 @{name}_arena(ptr dims)``.
-    ``release_gil`` costs some 30 ns, so leave it off for tiny programs.
-    """
-
-    name: str
-    inputs: tuple[InputSpec, ...]
-    outputs: tuple[OutputSpec, ...]
-    symbols: tuple[str, ...] = ()
-    single: bool = False
-    arena: int | None = 0
-    release_gil: bool = False
-
-    def __post_init__(self) -> None:
-        if self.single and len(self.outputs) != 1:
-            raise ValueError(f"{self.name}: single, but there are {len(self.outputs)} results")
-        for spec in self.inputs:
-            if spec.kind != "array" and _SCALARS.get(spec.kind) != spec.dtype:
-                raise ValueError(f"{self.name}: no {spec.kind} argument is passed as {spec.dtype}")
-        ranks = [len(spec.shape) for spec in self.inputs]
-        ranks += [len(output.shape) for output in self.outputs]
-        if any(rank > MAX_RANK for rank in ranks):
-            raise ValueError(f"{self.name}: NumPy has no arrays of more than {MAX_RANK} dims")
-        shown = {dim for spec in self.inputs for dim in spec.shape if isinstance(dim, str)}
-        if shown != set(self.symbols):
-            wrong = ", ".join(sorted(shown ^ set(self.symbols)))
-            raise ValueError(f"{self.name}: symbols and the inputs' dims differ in {wrong}")
-
-
-def emit_entry(spec: EntrySpec) -> Emitted:
+def emit_entry(spec: Entry) -> Emitted:
     """``@{name}_call``, its constants and its table, for the module of the program."""
     name = spec.name
     table = ImportTable(f"{name}_python")
@@ -115,12 +63,12 @@ def emit_entry(spec: EntrySpec) -> Emitted:
 class _Rows:
     """The words of ``@{name}_entry``; rows are those of inputs, then results."""
 
-    def __init__(self, spec: EntrySpec, table: ImportTable) -> None:
+    def __init__(self, spec: Entry, table: ImportTable) -> None:
         self.spec = spec
         self.table = table
         self.words: list[int] = []
         self.bound: set[str] = set()
-        self.expressions: list[Callable[[FunctionText, dict[str, str]], str]] = []
+        self.expressions: list[Dim] = []
         for item in spec.inputs:
             self.add(KINDS[item.kind], item.dtype, item.shape)
         for output in spec.outputs:
@@ -137,10 +85,11 @@ class _Rows:
     def dim(self, dim: Dim) -> int:
         if isinstance(dim, int):
             return dim
-        if isinstance(dim, str):
-            first = dim not in self.bound
-            self.bound.add(dim)
-            return dim_word(self.spec.symbols.index(dim), first)
+        name = plain_symbol(dim)
+        if name is not None:
+            first = name not in self.bound
+            self.bound.add(name)
+            return dim_word(self.spec.symbols.index(name), first)
         if dim not in self.expressions:
             self.expressions.append(dim)
         return dim_word(len(self.spec.symbols) + self.expressions.index(dim), False)
@@ -175,7 +124,7 @@ class _Rows:
             for index, symbol in enumerate(self.spec.symbols)
         }
         for index, expression in enumerate(self.expressions, len(self.spec.symbols)):
-            value = expression(f, dict(values))
+            value = emit_dim(f, expression, values)
             f.do(f"store i64 {value}, ptr {element(f, 'i64', '%dims', index)}")
         f.ret()
         return f

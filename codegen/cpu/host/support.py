@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ....ir.entry import MAX_RANK
 from ..text import FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
@@ -41,7 +42,6 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 
-MAX_RANK = 64  # NumPy's
 _STACK_ARENA = 64 << 10  # bytes; larger arenas are kept from call to call
 
 
