@@ -342,3 +342,20 @@ def test_error_codes_are_those_of_the_table() -> None:
     unknown = {code: place for code, place in raised.items() if code not in CODES}
     assert unknown == {}
     assert set(CODES) - set(raised) == set()
+
+
+def asked_by_name(path: Path) -> Iterator[int]:
+    """Lines that compare the name of an op with a text: rows say what there is to know of ops."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare) and any(
+                isinstance(side, ast.Attribute) and side.attr == "name"
+                and isinstance(side.value, (ast.Attribute, ast.Name))
+                and getattr(side.value, "attr", getattr(side.value, "id", "")) == "op"
+                for side in (node.left, *node.comparators)):
+            yield node.lineno
+
+
+def test_no_op_is_asked_for_by_its_name() -> None:
+    """But by the rewriter, whose rules are patterns of names."""
+    found = {name_of(path) for path in SOURCES if list(asked_by_name(path))}
+    assert found == {"passes/simplify/rewrite.py"}
