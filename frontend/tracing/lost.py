@@ -20,6 +20,7 @@ from ...ir.types import Loc
 from .. import tree
 from .source import definition
 from .tracer import Tracer
+from .views import Indexed
 
 _MOST_WARNINGS = 3
 
@@ -103,8 +104,9 @@ def _views(tracer: Tracer) -> Iterator[Any]:
         yield from (tracer.taken, tracer.taken[1])
     if tracer.link is not None:
         yield tracer.link
-        for way in (tracer.link.follow, tracer.link.undo):
-            yield from way.__closure__ or ()
+        if isinstance(tracer.link, Indexed):
+            for way in (tracer.link.get, tracer.link.put):
+                yield from getattr(way, "__closure__", None) or ()
 
 
 def _holder(tracer: Tracer, ours: set[int]) -> str:
