@@ -24,6 +24,7 @@ from weft.codegen.cpu.host.support import LAYOUT
 from weft.ir.entry import Entry, Input, Output
 from weft.ir.index import symbol
 from weft.ir.types import DTYPES
+from weft.runtime.entry import native
 from weft.runtime.entry.native import Array, CtypesCall, layout_holds, native_call
 
 
@@ -364,3 +365,12 @@ def test_entry_spec_is_checked() -> None:
         entry([array("n")], [out("n + m")])
     with pytest.raises(ValueError, match="64 dims"):
         entry([], [out(*[1] * 65)])
+
+
+def test_there_is_no_advice_on_pages_but_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = native._process_address
+    assert address("memcpy") != 0
+    if sys.platform == "linux":
+        assert address("madvise") != 0
+    monkeypatch.setattr(native.sys, "platform", "darwin")
+    assert address("madvise") == 0 != address("memcpy")

@@ -155,3 +155,14 @@ def test_the_smallest_pooled_result_is_recycled(engine: Engine) -> None:
         assert before.blocks == pooled
         call(x)
         assert pool.pool_state().hits - before.hits == pooled
+
+
+def test_the_pool_counts_what_it_has_and_has_not(engine: Engine) -> None:
+    pool, call = engine.support, engine.native(VECTOR, TWICE).call
+    pool.trim_pool()
+    start, x = pool.pool_state(), np.ones(MIB, np.float32)
+    kept = [call(x), call(x)]
+    assert (pool.pool_state().hits, pool.pool_state().misses) == (start.hits, start.misses + 2)
+    kept.clear()
+    call(x)
+    assert (pool.pool_state().hits, pool.pool_state().misses) == (start.hits + 1, start.misses + 2)

@@ -118,6 +118,21 @@ def symbolic(size: int) -> Case:
                 expected={"y": (X + (np.arange(2 * size) + size)).T})
 
 
+@case((0,), (1,), (6,))
+def sums_of_sizes(size: int) -> Case:
+    """Extents that are sums, which programs are divided by."""
+    s = KernelBuilder()
+    rows, columns = b + 1, 2 * b + 3
+    index = symbol("i", rows), symbol("j", columns), symbol("h", b)
+    s.store("y", index, s.add(s.load("x", F64, index), s.const(1.0, F64)))
+    shape = rows, columns, b
+    kernel = Kernel("sums", (param("x", F64, *shape), param("y", F64, *shape, mutable=True)),
+                    (Axis("i", rows, "par", 1), Axis("j", columns, "par", 4),
+                     Axis("h", b, "par", 1)), tuple(s.body))
+    X = sample(F64, size + 1, 2 * size + 3, size)
+    return Case(kernel, {"x": X, "y": zeros(F64, *X.shape)}, {"b": size}, expected={"y": X + 1})
+
+
 def _softmax(axis: Axis, columns: Dim, size: int) -> Case:
     s = KernelBuilder()
     x = s.load("x", F32, (i, j))

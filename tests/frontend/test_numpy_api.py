@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.tracing.trace import Signature, trace_function
 from weft.ir.diagnose import DTypeError, Error, UnsupportedError
@@ -524,3 +525,35 @@ def test_take_along_axis_repeats_what_has_size_1(
 def test_results_of_einsum_that_mean_nothing(subscripts: str) -> None:
     with pytest.raises(ValueError, match=f"W102: the result of '{subscripts}' names a letter"):
         run_eagerly(lambda x, w: np.einsum(subscripts, x, w), (X, W))
+
+
+def test_elements_set_at_arrays_beside_numbers_and_slices() -> None:
+    def function(b: Any, row: Any, one: Any) -> Any:
+        first, second, third = b.copy(), b.copy(), b.copy()
+        first[np.array([0, 1]), 2] = row
+        second[np.array([0, 1]), 1, 1:3] = row[1:3]
+        third[1, np.array([2, 0])] = one
+        return first, second, third
+
+    check(function, B, X[0], X[1, 1])
+
+
+@pytest.mark.parametrize("number", [7, -7, 5])
+def test_sizes_are_divided_by_what_is_above_0(number: int) -> None:
+    """The size stays a size where that is certain; else it is a traced integer."""
+    def function(x: Any) -> Any:
+        n = x.shape[0]
+        return (x[:n // 2], x[n % 3:], x * (n // number), x * (number // n), x * (number % n),
+                x + n // -2, x + n % -3)
+
+    compiled = weft.compile(dynamic={"x": {0: "n"}})(function)
+    for size in (1, 2, 9):
+        x = np.arange(float(size))
+        for found, wanted in zip(compiled(x), function(x), strict=True):
+            np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_random_floats_of_other_dtypes_are_refused() -> None:
+    rng = weft.random.default_rng(0)
+    with pytest.raises(weft.Error, match="W111: random floats are float32 or float64, not int32"):
+        rng.random(3, dtype=np.int32)

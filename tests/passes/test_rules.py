@@ -23,6 +23,7 @@ from weft.ir.types import (
     DTYPES,
     F32,
     F64,
+    I32,
     I64,
     DType,
     Loc,
@@ -476,3 +477,15 @@ def test_pattern_text() -> None:
     assert parse_pattern("add(x, neg(-0.0))") == Pattern("add", ("x", Pattern("neg", (-0.0,))))
     with pytest.raises(ValueError, match="not a pattern"):
         parse_pattern("x + 1")
+
+
+def test_sums_of_broadcasts_whose_size_is_not_known_stay() -> None:
+    """Integers that repeat n times are multiplied by n only where n is a number."""
+    graph = Graph("g")
+    b = Builder(graph, OPS, share=False, fold=False)
+    x = graph.add_param(TensorType(I32, (3,)), "x")
+    for shape in ((5, 3), (symbol("n"), 3)):
+        graph.results.append(b.sum(b.broadcast(x, shape=shape, axes=(1,)), axes=(0,)))
+    graph.add_param(TensorType(I32, (symbol("n"),)), "z")
+    ops = [node.op.name for node in simplify(graph).nodes]
+    assert ops.count("sum") == ops.count("broadcast") == 1 and "mul" in ops
