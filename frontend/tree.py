@@ -1,9 +1,9 @@
 """Nests of arrays: dict, list, tuple, namedtuple, dataclass, None and registered classes.
 
 ``flatten`` takes a nest apart into its leaves and a ``TreeDef``, which is hashable and puts the
-leaves back together. Dicts keep their own order, so dicts of the same keys in another order are
-other structures; where several nests are taken together (``map``), dicts are matched by key. None
-is a nest without leaves.
+leaves back together; artifacts share it (``runtime.tree``). Dicts keep their own order, so dicts
+of the same keys in another order are other structures; where several nests are taken together
+(``map``), dicts are matched by key. None is a nest without leaves.
 
     flatten({"b": 1, "a": (2, None)})   ->   [1, 2], {'b': *, 'a': (*, None)}
 """
@@ -11,23 +11,35 @@ is a nest without leaves.
 from __future__ import annotations
 
 import builtins
-import dataclasses
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ir.diagnose import error
+from ..runtime import tree as runtime
+from ..runtime.tree import (
+    HANDLERS,
+    LEAF,
+    TreeDef,
+    dataclass_fields,
+    keys_of,
+    labels,
+    level,
+    unflatten,
+)
 from .compile.exact import UnhashableError, exact
 from .tracing.source import user_loc
 
-_HANDLERS = "__weft_tree__"
+__all__ = ["LEAF", "Static", "TreeDef", "flatten", "flatten_again", "is_nest", "leaves", "level",
+           "map", "matched", "paths", "register", "static_key", "structure", "unflatten"]
+
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
 
 
-class Static:
+class Static(runtime.Static):
     """Wraps a value that belongs to the structure of a nest and not to its leaves.
 
     Two of them are alike if their keys are equal: by default, if the values are of one type and
@@ -49,53 +61,6 @@ def static_key(value: Any, what: str) -> Hashable:
         raise error("W112", f"{what} must be hashable, and objects of class {problem} are not",
                     locs=user_loc(), hint="use tuples instead of lists and dicts, and pass arrays "
                                           "as arguments that are traced") from None
-
-
-class TreeDef:
-    """The structure of a nest; equal structures are equal and hash alike.
-
-    ``meta`` is what rebuilds a level besides its children; ``key`` stands for it in comparisons.
-    """
-
-    __slots__ = ("_hash", "children", "count", "key", "kind", "meta")
-
-    def __init__(
-        self, kind: type | None, meta: Any = None, children: tuple[TreeDef, ...] = (),
-        key: Hashable = None,
-    ) -> None:
-        self.kind, self.meta, self.children, self.key = kind, meta, children, key
-        self.count: int = sum([child.count for child in children]) if kind is not None else 1
-        self._hash = hash((kind, key, children))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (isinstance(other, TreeDef) and self._hash == other._hash
-                and self.kind is other.kind and self.key == other.key
-                and self.children == other.children)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __repr__(self) -> str:
-        if self.kind is None:
-            return "*"
-        if self.kind is Static:
-            return f"Static({self.meta!r})"
-        if self.kind is type(None):
-            return "None"
-        parts = []
-        for label, child in zip(_labels(self), self.children, strict=True):
-            key = f"{label[1:]}=" if label[0] == "." else (
-                f"{label[1:-1]}: " if issubclass(self.kind, dict) else "")
-            parts.append(f"{key}{child!r}")
-        known: dict[type, str] = {dict: "{}", list: "[]", tuple: "()"}
-        brackets = known.get(self.kind)
-        text = ", ".join(parts)
-        return (brackets[0] + text + brackets[1]) if brackets else f"{self.kind.__name__}({text})"
-
-
-LEAF = TreeDef(None)
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
@@ -152,14 +117,14 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
         return (), None, None
     if kind is Static:
         return (), tree.value, tree.key
-    handlers = kind.__dict__.get(_HANDLERS)
+    handlers = kind.__dict__.get(HANDLERS)
     if handlers is not None:
         children, meta = handlers[0](tree)
         return children, meta, static_key(meta, f"the description of {kind.__name__}")
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return tree, None, None
     if "__dataclass_fields__" in kind.__dict__:
-        names, static = _dataclass_fields(kind)
+        names, static = dataclass_fields(kind)
         kept = tuple([(name, getattr(tree, name)) for name in static])
         return [getattr(tree, name) for name in names], kept, tuple(
             [static_key(value, f"{kind.__name__}.{name}") for name, value in kept])
@@ -169,63 +134,6 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
 def is_nest(value: Any) -> bool:
     """True for what ``flatten`` takes apart."""
     return type(value) not in _PLAIN and _take(type(value), value) is not None
-
-
-def _dataclass_fields(kind: type) -> tuple[list[str], list[str]]:
-    names: list[str] = []
-    static: list[str] = []
-    for field in dataclasses.fields(kind):
-        (static if field.metadata.get("static") else names).append(field.name)
-    return names, static
-
-
-def unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
-    """The nest of that structure with these leaves; raises ValueError if their number is wrong."""
-    source = iter(leaves)
-    missing = object()
-    result = _unflatten(structure, source, missing)
-    if next(source, missing) is not missing:
-        raise ValueError(f"more leaves than the {structure.count} of {structure!r}")
-    return result
-
-
-def _unflatten(structure: TreeDef, source: Iterator[Any], missing: object) -> Any:
-    kind = structure.kind
-    if kind is None:
-        leaf = next(source, missing)
-        if leaf is missing:
-            raise ValueError("fewer leaves than the structure has")
-        return leaf
-    children = [_unflatten(child, source, missing) for child in structure.children]
-    meta: Any = structure.meta
-    if kind is tuple:
-        return tuple(children)
-    if kind is list:
-        return children
-    if kind is type(None):
-        return None
-    if kind is Static:
-        return meta
-    if kind is defaultdict:
-        return defaultdict(meta[1], zip(meta[0], children, strict=True))
-    if issubclass(kind, dict):
-        return kind(zip(meta, children, strict=True))
-    handlers = kind.__dict__.get(_HANDLERS)
-    if handlers is not None:
-        return handlers[1](meta, children)
-    if issubclass(kind, tuple):
-        return kind(*children)
-    return _make_dataclass(kind, children, meta)
-
-
-def _make_dataclass(kind: type, children: Sequence[Any], static: Any) -> Any:
-    names, _ = _dataclass_fields(kind)
-    values = dict(zip(names, children, strict=True)) | dict(static)
-    later = [field.name for field in dataclasses.fields(kind) if not field.init]
-    made = kind(**{name: value for name, value in values.items() if name not in later})
-    for name in later:
-        object.__setattr__(made, name, values[name])
-    return made
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -280,20 +188,15 @@ def _match(wanted: TreeDef, given: TreeDef, start: int, order: list[int]) -> boo
         starts.append(starts[-1] + child.count)
     places: Sequence[int] = range(len(given.children))
     if wanted.kind in _DICTS:
-        at = {key: place for place, key in enumerate(_keys(given))}
-        if {*at} != {*_keys(wanted)} or (
+        at = {key: place for place, key in enumerate(keys_of(given))}
+        if {*at} != {*keys_of(wanted)} or (
                 wanted.kind is defaultdict and wanted.meta[1] != given.meta[1]):
             return False
-        places = [at[key] for key in _keys(wanted)]
+        places = [at[key] for key in keys_of(wanted)]
     elif wanted.key != given.key:
         return False
     return all(_match(child, given.children[place], starts[place], order)
                for child, place in zip(wanted.children, places, strict=True))
-
-
-def _keys(structure: TreeDef) -> tuple[Any, ...]:
-    keys: tuple[Any, ...] = structure.meta[0] if structure.kind is defaultdict else structure.meta
-    return keys
 
 
 def register(
@@ -304,7 +207,7 @@ def register(
     """Make instances of a class nests: ``flatten(x) -> (children, meta)`` and its inverse,
     ``unflatten(meta, children) -> x``. The functions are kept on the class itself.
     """
-    setattr(kind, _HANDLERS, (flatten, unflatten))
+    setattr(kind, HANDLERS, (flatten, unflatten))
     return kind
 
 
@@ -318,34 +221,5 @@ def paths(structure: TreeDef) -> list[str]:
 def _paths(structure: TreeDef, prefix: str, found: list[str]) -> None:
     if structure.kind is None:
         found.append(prefix)
-    for label, child in zip(_labels(structure), structure.children, strict=True):
+    for label, child in zip(labels(structure), structure.children, strict=True):
         _paths(child, prefix + label, found)
-
-
-def _labels(structure: TreeDef) -> list[str]:
-    form, keys = level(structure)
-    dotted = form in ("namedtuple", "dataclass")
-    return [f".{key}" if dotted else f"[{key!r}]" for key in keys]
-
-
-def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
-    """What the outermost level of a nest is, and how its children are told apart.
-
-    The forms are leaf, none, static, list, tuple, dict, namedtuple, dataclass, and custom for
-    a registered class, with positions, keys or field names.
-    """
-    kind = structure.kind
-    simple = {None: "leaf", type(None): "none", Static: "static"}.get(kind)
-    if simple is not None:
-        return simple, ()
-    assert kind is not None
-    places = range(len(structure.children))
-    if kind in (list, tuple):
-        return kind.__name__, places
-    if issubclass(kind, dict):
-        return "dict", _keys(structure)
-    if _HANDLERS in kind.__dict__:
-        return "custom", places
-    if hasattr(kind, "_fields"):
-        return "namedtuple", kind._fields
-    return "dataclass", _dataclass_fields(kind)[0]

@@ -31,7 +31,7 @@ from ..ir.types import Loc, parse_dim, parse_type
 from .lifetime import Lifetime
 from .program import check_failed, check_sizes, fit_all
 from .threads import thread_limit
-from .tree import collect, kind_of, restorer
+from .tree import TreeDef, collect, level, structure_of, unflatten
 
 Array = np.ndarray[Any, Any]
 
@@ -139,7 +139,9 @@ class Loaded:
                          for item in manifest["outputs"]]
         self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
-        self._restore = restorer(manifest["results"])
+        self._args = [structure_of(text) for text in manifest["args"]]
+        self._keywords = [(name, structure_of(text)) for name, text in manifest["keywords"]]
+        self._results = structure_of(manifest["results"])
         self._run = library[f"{self.name}_call"]
         self._arena = library[f"{self.name}_arena_bytes"]
         self._arena.restype = ctypes.c_size_t
@@ -184,10 +186,10 @@ class Loaded:
         for structure, value, path in self._arrange(list(args), named):
             collect(structure, value, path, leaves)
         results = self._call(leaves)
-        return self._restore(iter([
+        return unflatten(self._results, [
             array.item() if number else array if array.ndim else array[()]
             for array, slot, number in zip(results, self._outputs, self._numbers, strict=True)
-            if not slot.var]))
+            if not slot.var])
 
     def run(self, names: str | Sequence[str] | None, feeds: Mapping[str, Any]) -> Any:
         """Outputs by name (None: all), from inputs by name; one name gives one array.
@@ -210,19 +212,19 @@ class Loaded:
                   if not slot.var}
         return arrays[wanted[0]] if single else [arrays[name] for name in wanted]
 
-    def _arrange(self, args: list[Any], named: dict[str, Any]) -> list[tuple[Any, Any, str]]:
+    def _arrange(self, args: list[Any], named: dict[str, Any]) -> list[tuple[TreeDef, Any, str]]:
         """(structure, value, name) of each argument; those given by name are put in place."""
-        positional, keywords = self._manifest["args"], self._manifest["keywords"]
+        positional, keywords = self._args, self._keywords
         labels = self._manifest["parameters"]
         if len(args) > len(positional):
             raise error("W102", f"{self.name} takes {len(positional)} arguments, got {len(args)}")
         found = list(zip(positional, args, labels, strict=False))
         expected = [*zip(labels[len(args):], positional[len(args):], strict=True),
-                    *((name, structure) for name, structure in keywords)]
+                    *keywords]
         for label, structure in expected:
             if label in named:
                 found.append((structure, named.pop(label), label))
-            elif kind_of(structure) not in ("static", "none"):
+            elif level(structure)[0] not in ("static", "none"):
                 raise error("W102", f"{self.name} is missing the argument '{label}'")
         for label in named:
             problem = "got two values for" if label in labels else "has no argument"

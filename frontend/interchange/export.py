@@ -39,9 +39,10 @@ from ...runtime.artifact import FORMAT
 from ...runtime.checkpoint import write_tensors
 from ...runtime.files import new_folder
 from ...runtime.state import cut
+from ...runtime.tree import TreeDef, describe
 from ..compile.pipeline import Stages
 from ..tracing.trace import Leaf, Traced
-from ..tree import TreeDef, level, paths
+from ..tree import paths
 
 Array = np.ndarray[Any, Any]
 
@@ -284,27 +285,3 @@ def _ports(job: ExportJob, artifact: Artifact) -> dict[str, list[dict[str, Any]]
         raise error("W601", f"{plan.name} has {counts[0]} inputs and {counts[1]} outputs, its "
                             f"signature {leaves} and {job.results.count}")
     return {"inputs": inputs, "outputs": outputs}
-
-
-def describe(structure: TreeDef, path: str, *, static: bool = True) -> Any:
-    """A nest as JSON (see ``runtime.tree``).
-
-    Raises DTypeError (W112) for registered classes, for keys that JSON lacks, and, unless
-    ``static``, for values that are part of the structure.
-    """
-    form, keys = level(structure)
-    children = [describe(child, path, static=static) for child in structure.children]
-    if form == "leaf":
-        return "*"
-    if form == "none":
-        return None
-    if form == "static" and static:
-        return {"static": repr(structure.meta)}
-    if form in ("list", "tuple"):
-        return {form: children}
-    simple = all(isinstance(key, (str, int, float)) for key in keys)
-    if form in ("static", "custom") or not simple or structure.kind is None:
-        raise error("W112", f"{path} holds {structure!r}, which a manifest cannot describe",
-                    hint="pass and return dicts, lists, tuples, namedtuples or dataclasses")
-    items = {form: [list(pair) for pair in zip(keys, children, strict=True)]}
-    return items if form == "dict" else items | {"name": structure.kind.__name__}

@@ -28,7 +28,7 @@ from weft.codegen.cpu.target import Target
 from weft.frontend import tree
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.frontend.interchange.export import ExportJob, describe, write_artifact
+from weft.frontend.interchange.export import ExportJob, write_artifact
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph
 from weft.ir.interp.graph import run_graph
@@ -37,7 +37,7 @@ from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
 from weft.runtime.artifact import Loaded, load
-from weft.runtime.tree import collect, restorer
+from weft.runtime.tree import collect, describe, structure_of
 
 CC = shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
@@ -550,9 +550,11 @@ def test_nests_survive_json(nest: Any) -> None:
     leaves, structure = tree.flatten(nest)
     written = json.loads(json.dumps(describe(structure, "x")))
     found: list[Any] = []
-    collect(written, nest, "x", found)
+    read = structure_of(written)
+    assert describe(read, "x") == written
+    collect(read, nest, "x", found)
     assert found == leaves
-    again = restorer(written)(iter(leaves))
+    again = tree.unflatten(read, leaves)
     if isinstance(nest, Pair):
         assert (type(again).__name__, again.left, again.right) == ("Pair", [1, 2], None)
     else:
@@ -560,10 +562,30 @@ def test_nests_survive_json(nest: Any) -> None:
         assert type(again).__name__ == type(nest).__name__
 
 
-def test_any_object_with_the_fields_will_do() -> None:
-    written = describe(tree.structure(Pair(1, 2)), "x")
+def test_manifests_are_read_as_they_were_written() -> None:
+    """The text of a nest is a format: artifacts that lie about must load."""
+    text = {"dict": [["w", {"list": ["*", None]}], [2, {"tuple": []}],
+                     ["p", {"namedtuple": [["x", "*"], ["_1", "*"]], "name": "Point"}],
+                     ["d", {"dataclass": [["left", "*"]], "name": "Pair"}],
+                     ["mode", {"static": "'relu'"}]]}
+    read = structure_of(text)
+    assert describe(read, "x") == text and read.count == 4
+    assert tree.paths(read) == ["['w'][0]", "['p'].x", "['p']._1", "['d'].left"]
+    point = namedtuple("point", ["x", "_1"], rename=True)
+    given = {"w": (1, None), 2: [], "p": point(2, 3), "d": Pair(4, 5), "mode": "relu"}
     found: list[Any] = []
-    collect(written, make_dataclass("Other", ["right", "left"])("r", "l"), "x", found)
+    collect(read, given, "x", found)
+    assert found == [1, 2, 3, 4]
+    for change, message in (({"mode": "tanh"}, r"x\['mode'\] is 'tanh', but 'relu' was compiled"),
+                            ({"p": (2, 3)}, r"x\['p'\] has no field 'x': a tuple of 2")):
+        with pytest.raises(Error, match=f"W102: {message}"):
+            collect(read, given | change, "x", [])
+
+
+def test_any_object_with_the_fields_will_do() -> None:
+    read = structure_of(describe(tree.structure(Pair(1, 2)), "x"))
+    found: list[Any] = []
+    collect(read, make_dataclass("Other", ["right", "left"])("r", "l"), "x", found)
     assert found == ["l", "r"]
 
 
@@ -574,9 +596,9 @@ def test_any_object_with_the_fields_will_do() -> None:
     (3, "x must be a dict"),
 ])
 def test_other_nests_are_refused(wrong: Any, message: str) -> None:
-    written = describe(tree.structure(NESTS[0]), "x")
+    read = structure_of(describe(tree.structure(NESTS[0]), "x"))
     with pytest.raises(Error, match=message) as caught:
-        collect(written, wrong, "x", [])
+        collect(read, wrong, "x", [])
     assert caught.value.code == "W102"
 
 
