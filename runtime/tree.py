@@ -28,12 +28,9 @@ Described = Any
 
 
 class Static:
-    """A value that belongs to the structure of a nest; ``key`` stands for it in comparisons."""
+    """The kind of a level that is a value, which belongs to the structure; nothing is inside."""
 
-    __slots__ = ("key", "value")
-
-    def __init__(self, value: Any, key: Hashable) -> None:
-        self.value, self.key = value, key
+    __slots__ = ()
 
 
 class TreeDef:
