@@ -46,7 +46,7 @@ class Static(runtime.Static):
     the same to the last bit. Raises DTypeError (W112) for a value that is not hashable.
     """
 
-    __slots__ = ()
+    __slots__ = ("key", "value")
 
     def __init__(self, value: Any, key: Hashable = None) -> None:
         self.value = value
