@@ -9,7 +9,6 @@ the one along which most memory is contiguous.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,6 +23,7 @@ from ...ir.kernel import (
     Store,
     index_exprs,
 )
+from ..kernel.axes import without_unit_axes
 from ..kernel.nest import loop_axis
 from .gemm_plan import Access, GemmPlan, GemmTarget, plan_gemm
 from .target import Target
@@ -45,31 +45,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         check_dtypes(kernel)
     if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
         return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
-    kernel = _collapse(_drop_unit_axes(kernel))
+    kernel = _collapse(without_unit_axes(kernel))
     if any(isinstance(stmt, Contract) for stmt in kernel.body):
         return _tile_contract(kernel, target)
     return _tile_loops(kernel, target)
-
-
-def rewrite_indices(kernel: Kernel, values: dict[str, Dim], axes: Sequence[Axis]) -> Kernel:
-    """The kernel with index symbols substituted and other axes."""
-    def moved(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Load, Store)):
-            return replace(stmt, indices=tuple(substitute(dim, values) for dim in stmt.indices))
-        if isinstance(stmt, Index):
-            return replace(stmt, expr=substitute(stmt.expr, values))
-        return stmt
-
-    return replace(kernel, axes=tuple(axes), body=tuple(map(moved, kernel.body)))
-
-
-def _drop_unit_axes(kernel: Kernel) -> Kernel:
-    loop = loop_axis(kernel)
-    gone = {axis.name for axis in kernel.axes if axis.extent == 1 and axis.name != loop}
-    if not gone:
-        return kernel
-    return rewrite_indices(kernel, dict.fromkeys(gone, 0),
-                           [axis for axis in kernel.axes if axis.name not in gone])
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

@@ -15,12 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...ir.index import Dim, fold, row_major, substitute
+from ...ir.index import Dim, fold, row_major
 from ...ir.kernel import (
     Axis,
     Check,
     Contract,
-    Index,
     Kernel,
     Load,
     Stmt,
@@ -28,6 +27,7 @@ from ...ir.kernel import (
     index_exprs,
 )
 from ...ir.types import F32
+from ..kernel.axes import without_unit_axes
 
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
@@ -79,7 +79,7 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
 
 def layout_of(kernel: Kernel) -> Layout:
     """Rewrite the axes of a kernel, drop what no store needs, and order the tile dimensions."""
-    kernel = _live(_without_unit_axes(kernel))
+    kernel = _live(without_unit_axes(kernel))
     kernel = replace(kernel, axes=tuple(map(_rounded, kernel.axes)))
     for stmt in kernel.body:
         if isinstance(stmt, Contract):
@@ -125,21 +125,6 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
         return replace(axis, kind="seq", block=step)
 
     return replace(kernel, axes=tuple(map(stepped, kernel.axes)))
-
-
-def _without_unit_axes(kernel: Kernel) -> Kernel:
-    gone: dict[str, Dim] = {axis.name: 0 for axis in kernel.axes
-                            if axis.kind == "par" and axis.extent == 1}
-
-    def moved(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Load, Store)):
-            return replace(stmt, indices=tuple(substitute(dim, gone) for dim in stmt.indices))
-        if isinstance(stmt, Index):
-            return replace(stmt, expr=substitute(stmt.expr, gone))
-        return stmt
-
-    axes = tuple(axis for axis in kernel.axes if axis.name not in gone)
-    return replace(kernel, axes=axes, body=tuple(map(moved, kernel.body)))
 
 
 def _live(kernel: Kernel) -> Kernel:

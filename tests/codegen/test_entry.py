@@ -374,3 +374,15 @@ def test_there_is_no_advice_on_pages_but_on_linux(monkeypatch: pytest.MonkeyPatc
         assert address("madvise") != 0
     monkeypatch.setattr(native.sys, "platform", "darwin")
     assert address("madvise") == 0 != address("memcpy")
+
+
+def test_samples_differ_in_every_field_that_is_read() -> None:
+    samples = native._samples()
+    for field in (lambda a: a.ndim, lambda a: a.flags.writeable, lambda a: a.flags.aligned,
+                  lambda a: a.flags.c_contiguous, lambda a: a.flags.f_contiguous,
+                  lambda a: a.dtype.num, lambda a: a.dtype.byteorder in "=|", lambda a: a.size > 0):
+        assert len({field(sample) for sample in samples}) > 1
+
+
+def test_calls_use_one_thread_unless_told_otherwise(engine: Engine) -> None:
+    assert engine.by_ctypes(VECTOR, TWICE).threads == 1

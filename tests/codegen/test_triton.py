@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from triton_kernels import CASES, every_primitive
 
+from weft.codegen.gpu.axes import STEP_ELEMENTS, layout_of
 from weft.codegen.gpu.build import (
     Compiled,
     compile_triton,
@@ -28,6 +29,7 @@ from weft.ir.index import evaluate, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
 from weft.ir.plan import tasks_of
 from weft.ir.scalar.primitives import PRIMITIVES, RAW
+from weft.ir.text.parser import parse_kernel
 from weft.ir.types import COMPUTED, F32, F64, DType, TensorType
 from weft.ir.verify.verifier import verify_kernel
 
@@ -245,3 +247,19 @@ def test_dot_is_not_rounded(target: str, binaries: Any) -> None:
 def test_loads_are_wide(binaries: Any) -> None:
     """Buffers are known to be aligned: neighbours are loaded together."""
     assert re.search(r"ld\.global\.v[24]", binaries["softmax_lane-1024", "sm_90"].asm["ptx"])
+
+
+def test_a_step_of_a_contraction_without_dots_is_bounded_by_the_tiles_around_it() -> None:
+    """f64 has no tl.dot: products of all of a tile and a step are held at once."""
+    kernel = parse_kernel("""
+kernel @k(x: f64[64,512], w: f64[512,32], y: mut f64[64,32]) {
+  par i in 64 by 16, par j in 32 by 8, seq k in 512 by 64 {
+    %0: f64 = x[i, k]
+    %1: f64 = w[k, j]
+    %2: f64 = contract %0, %1 over k
+    y[i, j] = %2
+  }
+}
+""")
+    axis = next(axis for axis in layout_of(kernel).kernel.axes if axis.name == "k")
+    assert axis.block == STEP_ELEMENTS // (16 * 8)

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from running import in_threads, python
 
 import weft
 from weft import RecompileWarning, Variable
+from weft.codegen.cpu.jit import cpu_target
 from weft.ir.interp.graph import run_plan
 
 Array = np.ndarray[Any, Any]
@@ -928,3 +930,36 @@ def test_large_arrays_and_long_programs_let_other_threads_run() -> None:
     assert released(lambda x: x + 1, "f64[100000]")
     assert released(lambda x: x + 1, "f64[n]")
     assert released(many, "f64[8]")
+
+
+def test_each_step_of_the_compiler_is_timed() -> None:
+    program = weft.compile(lambda x, w: np.tanh(x @ w)).lower(X, W).compile()
+    times = program.lowered.stages.times
+    assert {"state", "simplify", "place", "fuse", "lower", "share", "tile", "memory", "emit",
+            "parse", "optimise", "assemble", "link"} <= set(times)
+
+
+@pytest.mark.parametrize(("name", "bits"), [
+    ("x86-64-v3", 256), ("x86-64-v4", 512), ("haswell", 256), ("skylake", 256),
+    ("skylake-avx512", 512), ("sapphirerapids", 512), ("znver4", 512), ("znver3", 256)])
+def test_targets_by_the_names_of_processors(name: str, bits: int) -> None:
+    target = cpu_target(name)
+    assert (target.name, target.vector_bits, target.registers) == (name, bits, bits // 16)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_results_that_do_not_fit_into_memory_name_the_bytes() -> None:
+    run = python("""
+import resource, numpy as np, weft
+f = weft.compile(dynamic={"x": {0: "n"}})(lambda x: x[:, None] * x[None, :])
+f(np.ones(3))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+try:
+    f(np.ones(20_000))
+except MemoryError as problem:
+    print(problem)
+print(f(np.ones(2)).sum())
+""")
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"2\.98 GiB|3200000000 bytes", run.stdout) and run.stdout.split()[-1] == "4.0"

@@ -19,7 +19,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.plan import Alloc, Copy, KernelCall, Launch, Plan
 from weft.ir.types import F64, I64, TensorType
 from weft.ir.verify.verifier import verify_graph, verify_plan
-from weft.passes.memory.arena import Block, assign_offsets
+from weft.passes.memory.arena import Block, _FreeList, assign_offsets
 from weft.passes.memory.plan import overwritable, plan_memory, written
 
 N = 5
@@ -431,3 +431,14 @@ def test_arena_against_brute_force(drawn: list[tuple[int, int, int]]) -> None:
         for two, other in zip(places[at + 1:], blocks[at + 1:], strict=True):
             if block.first <= other.last and other.first <= block.last:
                 assert one.stop <= two.start or two.stop <= one.start or not (one and two)
+
+
+def test_what_is_left_of_a_free_range_is_free() -> None:
+    free = _FreeList()
+    first, second = free.take(128), free.take(64)
+    free.give(first, 128)
+    assert (free.take(32), free.take(96)) == (0, 32) and free.top == 192
+    free.give(32, 96)
+    free.give(0, 32)
+    free.give(second, 64)
+    assert free.take(192) == 0 and free.top == 192  # neighbours were joined

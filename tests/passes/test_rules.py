@@ -489,3 +489,8 @@ def test_sums_of_broadcasts_whose_size_is_not_known_stay() -> None:
     graph.add_param(TensorType(I32, (symbol("n"),)), "z")
     ops = [node.op.name for node in simplify(graph).nodes]
     assert ops.count("sum") == ops.count("broadcast") == 1 and "mul" in ops
+
+
+def test_a_rule_is_about_an_op() -> None:
+    with pytest.raises(ValueError, match="all: a pattern must be an op"):
+        Rewriter(Graph("g"), (Rule("all", "x", "x"),))
