@@ -3,7 +3,7 @@
 Evaluation is driven by demand: ``value(v, index)`` asks for one graph value at one index. A MAP
 asks for its operands at the same index, a VIEW at mapped ones, a REDUCE at the index with the loop
 axis put in, a GATHER at indices that are themselves values. Equal demands meet in the builder, so
-softmax's two uses of ``x`` are one load. Schedules (``anchor_*``) name the axes and the results.
+softmax's two uses of ``x`` are one load. Schedules (``lower_*``) name the axes and the results.
 
 Evaluators are generators that yield demands, run by one explicit stack: regions of any depth.
 """

@@ -90,7 +90,7 @@ class OpDef:
     indexed: bool = False                               # MAP: the body is told index=, its place
     constant: bool = False                              # MAP: every element is the attribute value
     check: RunCheck | None = None                       # MAP
-    view: Callable[..., Any] | None = None              # VIEW: see ops_view
+    view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None

@@ -170,7 +170,7 @@ def _low_word(s: Any, x: Any) -> Any:
     return s.bitcast(s.add(rest, s.const(1.5 * 2.0**52, start)), I64)
 
 
-# The composite primitives of integers, by name; scalar_expand has those of floats.
+# The composite primitives of integers, by name; ``expand`` has those of floats.
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
     "shl": shl, "shr": shr, "idiv": idiv, "irem": irem,
 })
