@@ -62,7 +62,8 @@ def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
         if not needs.isdisjoint(stmt.operands) or (
                 isinstance(stmt, Load) and stmt.param == source):
             last_need = max(last_need, level)
-            if not ends:
+            # In a loop around a loop, what that sums is computed again from the start.
+            if not ends or len(kernel.loop_axes) > 1:
                 needs.add(stmt.name)
         if isinstance(stmt, Store) and stmt.param == target:
             first_store = min(first_store, level)

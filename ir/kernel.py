@@ -11,14 +11,15 @@ on the reduction comes after. So fused producers and consumers are just more lin
         %1: f32 = reduce max %0 over j
         %2: f32 = sub %0, %1
         %3: f32 = exp %2
-        %4: f32 = reduce add %3 over j
+        %4: f32 = reduce add %3 over j {lanes 32}
         %5: f32 = div %3, %4
         y[i, j] = %5
       }
     }
 
 Axis kinds: ``par`` blocks are independent tasks (a task of the CPU pool, a Triton program),
-``seq`` blocks run in order inside a task, ``lane`` is one block that covers the axis. Accesses are
+``seq`` blocks run in order inside a task, ``lane`` is one block that covers the axis. Loop axes
+are nested in header order: what is reduced over one may depend on those outside of it. Accesses are
 dense row-major; indices are expressions over axes, dims and integer values (``x[%3, j]``).
 Masks follow from ``extent % block`` and are never written.
 """
@@ -118,13 +119,41 @@ class Apply(Stmt):
         return self.args
 
 
+@dataclass(frozen=True)
+class Order:
+    """The order in which a float sum or product takes its terms, so that its bits are one thing.
+
+    ``chunk`` positions of the axis at a time (0: all of them), position p belongs to lane
+    p mod ``lanes``. The terms of a lane are added one by one to the identity (0.0 or 1.0); the
+    lanes are halved, l with l + lanes/2, until one is left; and the chunks are added pairwise,
+    neighbours first, an odd last one going up unchanged:
+
+        {lanes 2, chunk 4}:  (((t0 + t2) + (t1 + t3)) + ((t4 + t6) + (t5 + t7))) + (t8 + t9)
+
+    Lanes and chunks without terms change no bit: no sum that starts from 0.0 is ever -0.0.
+    """
+
+    lanes: int
+    chunk: int = 0
+
+    def __str__(self) -> str:
+        chunk = f", chunk {self.chunk}" if self.chunk else ""
+        return f"{{lanes {self.lanes}{chunk}}}"
+
+
+def is_ordered(combine: str, dtype: DType) -> bool:
+    """True for combiners that round: their order of terms matters."""
+    return dtype.is_float and combine in ("add", "mul")
+
+
 @dataclass(frozen=True, eq=False)
 class Reduce(Stmt):
-    """Combine a value over one axis; float sums have one order, fixed by the axis alone."""
+    """Combine a value over one axis; ``order`` is None where any order gives the same bits."""
 
     combine: str
     value: str
     axis: str
+    order: Order | None = None
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -210,6 +239,12 @@ class Kernel:
                 for at, stmt in enumerate(self.body) if not stmt.name}
 
     @cached_property
+    def loop_axes(self) -> tuple[Axis, ...]:
+        """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
+        names = {stmt.axis for stmt in self.body if isinstance(stmt, (Reduce, Contract))}
+        return tuple(axis for axis in self.axes if axis.name in names or axis.kind == "seq")
+
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         """Names of the symbolic dims that extents, shapes or indices mention, sorted."""
         names: set[str] = set()
@@ -278,8 +313,10 @@ class KernelBuilder:
     ) -> Scalar:
         return self._define(Load, dtype, param, indices, guard.name if guard else "")
 
-    def reduce(self, combine: str, value: Scalar, axis: str) -> Scalar:
-        return self._define(Reduce, value.dtype, combine, value.name, axis)
+    def reduce(
+        self, combine: str, value: Scalar, axis: str, order: Order | None = None
+    ) -> Scalar:
+        return self._define(Reduce, value.dtype, combine, value.name, axis, order)
 
     def contract(self, lhs: Scalar, rhs: Scalar, axis: str) -> Scalar:
         return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axis)

@@ -4,20 +4,20 @@ The function runs the tasks [begin, end): par blocks, numbered row-major. The co
 of 8-byte slots: a pointer for each parameter, the symbolic dims, and a pointer to the status.
 
     for task in begin..end                      par axes from the task number
-      uniform statements                        neither on the vector nor on the loop axis
+      uniform statements                        neither on the vector nor on a loop axis
       for v in block step W, then one masked tail       the vector axis, if it is a par axis
-        phases: before; loop with accumulators; ...     around the loop axis, if there is one
+        statements and loops                    as ``nest`` gives them
 
-Widths: a map may use what the machine likes; a reduction always has the same number of virtual
-lanes and the same tree, so its bits depend on the kernel alone.
+The vector axis may be a loop axis: then a loop over it takes vector steps. Widths: a map may use
+what the machine likes; what a sum adds to what is its own order, whatever the width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ...ir.index import Dim, ceil_div
+from ...ir.index import ceil_div
 from ...ir.kernel import (
     Apply,
     Check,
@@ -30,16 +30,20 @@ from ...ir.kernel import (
 )
 from ...ir.types import DType
 from ..kernel.cost import is_heavy
-from ..kernel.nest import Phase, loop_axis, phases
+from ..kernel.nest import Loop, nest
+from .columns import ColumnLoops, Ends, Take, by_order
 from .contract import emit_contract
 from .dims import emit_dim
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
+from .sums import Values, in_chunks, renamed
 from .target import Target
 from .text import FunctionText
+from .tile import has_product
 from .types import LLVM_TYPES, vector_type
 
 SPILL_BYTES = 32 << 10  # of one value's row: it has to stay in the first-level cache
+SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -48,25 +52,30 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
 
 
 def lanes_of(kernel: Kernel, target: Target) -> int:
-    """Elements in a vector step: fixed where lanes are added up, else by the registers there."""
+    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers."""
     # Indices are 64 bits wide, but narrow where they are only cast.
     bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in kernel.body
                      if isinstance(stmt, (Load, Reduce, Apply))) else 32
-    loop = loop_axis(kernel)
-    if loop is not None and kernel.axis(loop).kind == "lane":
-        return 1024 // bits
+    vector = next(axis for axis in kernel.axes if axis.block != 1)
+    # Lanes past the end of a short axis would be masked off in every step.
+    most = (max(4, 1 << max(0, vector.extent - 1).bit_length())
+            if isinstance(vector.extent, int) else 1 << 20)
+    sums = [stmt for stmt in kernel.body if isinstance(stmt, Reduce)]
+    if vector in kernel.loop_axes:
+        own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]
+        return min(most, max((4, *own)) if own else 1024 // bits)
     heavy = sum(is_heavy(stmt) for stmt in kernel.body)
     registers = 1 if heavy > 1 else 2
-    if loop is not None and not heavy:
-        # Down a column each row is another page: take as much of it as fits in registers.
-        sums = sum(isinstance(stmt, Reduce) for stmt in kernel.body)
-        registers = max(2, min(target.registers // 2, 16) // max(1, sums))
-    width = max(4, registers * target.vector_bits // bits)
-    vector = next((axis for axis in kernel.axes if axis.block != 1), None)
-    if vector is not None and isinstance(vector.extent, int):
-        # Lanes past the end of a short axis would be masked off in every step.
-        width = min(width, max(4, 1 << max(0, vector.extent - 1).bit_length()))
-    return width
+    if kernel.loop_axes and not heavy:
+        # Down a column each row is another page: take as much of it as fits in registers. Down a
+        # short one, most of the time goes into meeting sums, which want registers, too.
+        rows = max((axis.extent for axis in kernel.loop_axes if isinstance(axis.extent, int)),
+                   default=SHORT)
+        share = 1 if rows > TALL or not any(stmt.order for stmt in sums) else (
+            2 if rows >= SHORT else 4)
+        registers = min(target.registers // 2, 16) // share
+        registers = max(2, registers // max(1, len(sums)))
+    return min(most, max(4, registers * target.vector_bits // bits))
 
 
 class _KernelEmitter:
@@ -78,16 +87,19 @@ class _KernelEmitter:
         self.f = FunctionText("void", kernel.name, [("ptr", "context"), ("i64", "begin"),
                                                     ("i64", "end")],
                               linkage="internal", attributes="noinline nounwind")
-        self.loop = loop_axis(kernel)
+        self.loops = [axis.name for axis in kernel.loop_axes]
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
         self.width = lanes_of(kernel, target) if self.vector else 1
         self.values = kernel.value_axes
         self.stmts = StmtEmitter(self.f, kernel, target)
+        self.columns = ColumnLoops(self.stmts, self._run)
+        self.done: set[int] = set()       # statements of the task itself
+        self.spill: dict[str, str] = {}   # rows of values that later loops load back
 
     def emit(self) -> FunctionText:
         with self.f.loop("%begin", "%end") as task:
             scope = self.stmts.task_scope(task)
-            if any(isinstance(stmt, Contract) for stmt in self.kernel.body):
+            if has_product(self.kernel):
                 emit_contract(self.f, self.kernel, self.target, self.stmts, scope, task)
             else:
                 self._task(scope)
@@ -95,22 +107,23 @@ class _KernelEmitter:
         return self.f
 
     def _task(self, scope: Scope) -> None:
-        moving = {name for name in (self.vector, self.loop) if name}
-        uniform = self._uniform(moving)
+        uniform = self._uniform({name for name in (self.vector, *self.loops) if name})
         for stmt in uniform:
             self.stmts.emit(scope, stmt)
-        rest = [stmt for stmt in self.kernel.body if stmt not in uniform]
-        if self.vector is None or self.vector == self.loop:
-            self._body(scope, rest)
+        self.done = set(map(id, uniform))
+        if self.vector in self.loops:
+            self.spill = self._spills()
+        items = nest(self.kernel, self.loops, frozenset(self.spill))
+        if self.vector is None or self.vector in self.loops:
+            self._run(scope, items)
             return
         axis = self.kernel.axis(self.vector)
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
-        stop = self.f.call("i64", "llvm.smin.i64", ("i64", self.f(
-            f"add i64 {start}, {axis.block}")), ("i64", extent))
+        stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
         even = isinstance(axis.extent, int) and axis.extent % self.width == 0
         for at, mask in self._steps(start, stop, even and axis.block % self.width == 0):
-            self._body(scope.step(self.vector, at, self.width, mask), rest)
+            self._run(scope.step(self.vector, at, self.width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
         """Statements that depend on nothing that moves inside a task, in order."""
@@ -142,97 +155,101 @@ class _KernelEmitter:
             with self._tail(full, stop) as mask:
                 yield full, mask
 
-    def _body(self, scope: Scope, rest: Sequence[Stmt]) -> None:
-        if self.loop is None:
-            for stmt in rest:
-                self.stmts.emit(scope, stmt)
-            return
-        spill = self._spills() if self.vector == self.loop else {}
-        known = set(scope.values)
-        for phase in phases(self.kernel, self.loop, frozenset(spill)):
-            for stmt in phase.before:
-                if stmt in rest and stmt.name not in known:
-                    self.stmts.emit(scope, stmt)
-            if phase.loop:
-                if self.vector == self.loop:
-                    self._row_loop(scope, phase, spill)
-                else:
-                    self._seq_loop(scope, phase)
+    def _run(self, scope: Scope, items: Iterable[Stmt | Loop], take: Take | None = None) -> None:
+        """Emit statements and loops; ``take`` gets the reductions that the loop around ends."""
+        for item in items:
+            if isinstance(item, Loop):
+                walk = self._row_loop if item.axis == self.vector else self.columns.emit
+                walk(scope, item)
+            elif take is not None and isinstance(item, (Reduce, Contract)):
+                take(scope, item)
+            elif id(item) not in self.done:
+                self.stmts.emit(scope, item)
+                self._keep(scope, item)
 
-    def _seq_loop(self, scope: Scope, phase: Phase) -> None:
-        """A loop over single indices; accumulators are as wide as what they add up."""
-        assert self.loop is not None
-        ends = [stmt for stmt in phase.loop if isinstance(stmt, Reduce)]
-        widths = [scope.width if scope.vector in self.values[stmt.value] else 1 for stmt in ends]
-        extent = emit_dim(self.f, self.kernel.axis(self.loop).extent, scope.axes)
-        carry = [self._initial(stmt, width) for stmt, width in zip(ends, widths, strict=True)]
-        with self.f.carried_loop("0", extent, 1, carry) as loop:
-            inner = scope.child()
-            inner.axes[self.loop] = loop.index
-            for stmt in phase.loop:
-                if isinstance(stmt, Reduce):
-                    at = ends.index(stmt)
-                    held = LlvmValue(loop.values[at], stmt.dtype.name, widths[at])
-                    total = self.stmts.combine(stmt, held, inner.values[stmt.value])
-                    loop.next.append(total.ref)
-                else:
-                    self.stmts.emit(inner, stmt)
-        for stmt, ref, width in zip(ends, loop.results, widths, strict=True):
-            scope.values[stmt.name] = LlvmValue(ref, stmt.dtype.name, width)
+    def _keep(self, scope: Scope, stmt: Stmt) -> None:
+        """Store a value that is spilled in its row."""
+        if stmt.name in self.spill:
+            wide = self.stmts.s.splat(scope.values[stmt.name], self.width)
+            place = self.f(f"getelementptr {wide.element}, ptr {self.spill[stmt.name]}, "
+                           f"i64 {scope.axes[self.loops[0]]}")
+            self.f.do(f"store {wide.type} {wide.ref}, ptr {place}, align 4")
 
-    def _initial(self, stmt: Reduce, width: int) -> tuple[str, str]:
-        neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
-        wide = self.stmts.s.splat(neutral, width)
-        return wide.type, wide.ref
+    # -- loops that walk the vector axis itself
 
-    def _row_loop(self, scope: Scope, phase: Phase, spill: dict[str, str]) -> None:
-        """Vector steps over the loop axis itself, then one tree over the lanes."""
-        assert self.loop is not None
-        extent: Dim = self.kernel.axis(self.loop).extent
+    def _row_loop(self, scope: Scope, loop: Loop) -> None:
+        """Vector steps over the loop axis; then trees over the lanes, for each chunk."""
+        ordered, free = by_order(loop)
+        extent = self.kernel.axis(loop.axis).extent
         stop = emit_dim(self.f, extent, scope.axes)
-        ends = [stmt for stmt in phase.loop if isinstance(stmt, Reduce)]
-        carry = [self._initial(stmt, self.width) for stmt in ends]
-        full = self.f(f"and i64 {stop}, {-self.width}")
-        with self.f.carried_loop("0", full, self.width, carry) as loop:
-            loop.next = self._row_step(scope, phase, spill, loop.index, None, loop.values)
-        results = loop.results
-        if not (isinstance(extent, int) and extent % self.width == 0):
-            again = [(type_, ref) for (type_, _), ref in zip(carry, results, strict=True)]
-            with self.f.carried_loop(full, stop, self.width, again) as loop:
-                left = self.f(f"sub i64 {stop}, {loop.index}")
-                mask = self.stmts.prefix_mask(left, self.width)
-                loop.next = self._row_step(scope, phase, spill, loop.index, mask, loop.values)
-            results = loop.results
-        for stmt, ref in zip(ends, results, strict=True):
-            lanes = LlvmValue(ref, stmt.dtype.name, self.width)
-            scope.values[stmt.name] = self.stmts.reduce_lanes(stmt, lanes)
 
-    def _row_step(
-        self, scope: Scope, phase: Phase, spill: dict[str, str], at: str, mask: str | None,
-        held: Sequence[str],
-    ) -> list[str]:
-        assert self.loop is not None
-        inner = scope.step(self.loop, at, self.width, mask)
-        own = {stmt.name for stmt in phase.loop}
-        for name, row in spill.items():
-            if name not in own:
-                self._load_spilled(inner, name, row, at)
-        following: list[str] = []
-        for stmt in phase.loop:
-            if isinstance(stmt, Reduce):
-                value = LlvmValue(held[len(following)], stmt.dtype.name, self.width)
+        def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
+            start = [self.stmts.initial(stmt, self._lanes_in_step(stmt)) for stmt in ordered]
+            found = self._row(scope, loop, first, end, [*ordered, *free], [*start, *carry])
+            sums = [self.stmts.reduce_lanes(stmt, value)
+                    for stmt, value in zip(ordered, found, strict=False)]
+            return sums, found[len(ordered):]
+
+        carry = [self.stmts.initial(stmt, self.width) for stmt in free]
+        sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop, carry,
+                                chunk)
+        for stmt, value in zip(ordered, sums, strict=True):
+            scope.values[stmt.name] = value
+        for other, value in zip(free, carry, strict=True):
+            assert isinstance(other, Reduce)
+            scope.values[other.name] = self.stmts.reduce_lanes(other, value)
+
+    def _lanes_in_step(self, stmt: Reduce) -> int:
+        """The lanes of a sum: those of the step where each has one term at most."""
+        extent = self.kernel.axis(stmt.axis).extent
+        assert stmt.order is not None
+        single = isinstance(extent, int) and extent <= min(stmt.order.lanes, self.width)
+        return self.width if single else stmt.order.lanes
+
+    def _row(
+        self, scope: Scope, loop: Loop, first: str, end: str, sums: Sequence[Ends],
+        carry: Values,
+    ) -> list[LlvmValue]:
+        """The full steps from ``first`` to ``end`` and a masked one, with accumulators."""
+        extent = self.kernel.axis(loop.axis).extent
+        whole = self.f(f"and i64 {self.f(f'sub i64 {end}, {first}')}, {-self.width}")
+        full = self.f(f"add i64 {first}, {whole}")
+        carry = self._row_steps(scope, loop, (first, full), sums, carry, masked=False)
+        if not (isinstance(extent, int) and extent % self.width == 0):
+            carry = self._row_steps(scope, loop, (full, end), sums, carry, masked=True)
+        return list(carry)
+
+    def _row_steps(
+        self, scope: Scope, loop: Loop, steps: tuple[str, str], sums: Sequence[Ends],
+        carry: Values, *, masked: bool,
+    ) -> list[LlvmValue]:
+        names = [stmt.name for stmt in sums]
+        own = {stmt.name for stmt in loop.stmts}
+        pairs = [(held.type, held.ref) for held in carry]
+        with self.f.carried_loop(*steps, self.width, pairs) as walk:
+            mask = None
+            if masked:
+                left = self.f(f"sub i64 {steps[1]}, {walk.index}")
+                mask = self.stmts.prefix_mask(left, self.width)
+            held = {name: LlvmValue(ref, start.dtype, start.width)
+                    for name, ref, start in zip(names, walk.values, carry, strict=True)}
+
+            def take(inner: Scope, stmt: Ends) -> None:
+                assert isinstance(stmt, Reduce), "terms of a product are not taken in lanes"
                 term = self.stmts.s.splat(inner.values[stmt.value], self.width)
                 if mask is not None:
                     neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
                     term = self.stmts.s.select(LlvmValue(mask, "bool", self.width), term, neutral)
-                following.append(self.stmts.combine(stmt, value, term).ref)
-                continue
-            self.stmts.emit(inner, stmt)
-            if stmt.name in spill:
-                wide = self.stmts.s.splat(inner.values[stmt.name], self.width)
-                place = self.f(f"getelementptr {wide.element}, ptr {spill[stmt.name]}, i64 {at}")
-                self.f.do(f"store {wide.type} {wide.ref}, ptr {place}, align 4")
-        return following
+                for part in self.stmts.parts(term, held[stmt.name].width):
+                    held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], part)
+
+            inner = scope.step(loop.axis, walk.index, self.width, mask)
+            for name, row in self.spill.items():
+                if name not in own:
+                    self._load_spilled(inner, name, row, walk.index)
+            self._run(inner, loop.body, take)
+            walk.next = [held[name].ref for name in names]
+        return renamed(carry, walk.results)
 
     def _load_spilled(self, scope: Scope, name: str, row: str, at: str) -> None:
         dtype = self._dtype(name)
@@ -247,10 +264,11 @@ class _KernelEmitter:
 
     def _spills(self) -> dict[str, str]:
         """Rows of scratch for values that a later loop would have to compute again at a price."""
-        assert self.loop is not None
-        extent = self.kernel.axis(self.loop).extent
+        if len(self.loops) != 1:
+            return {}
+        extent = self.kernel.axis(self.loops[0]).extent
         found = {}
-        for name in spill_candidates(self.kernel, self.loop):
+        for name in spill_candidates(self.kernel, self.loops[0]):
             dtype = self._dtype(name)
             if isinstance(extent, int) and extent * dtype.itemsize <= SPILL_BYTES:
                 room = ceil_div(extent, self.width)
@@ -262,10 +280,10 @@ class _KernelEmitter:
 def spill_candidates(kernel: Kernel, axis: str) -> list[str]:
     """Values computed in one loop, read in a later one, with a heavy statement behind them."""
     values = kernel.value_axes
-    listed = phases(kernel, axis)
+    loops = [item for item in nest(kernel, [axis]) if isinstance(item, Loop)]
     first: dict[str, int] = {}
-    for level, phase in enumerate(listed):
-        for stmt in phase.loop:
+    for level, loop in enumerate(loops):
+        for stmt in loop.stmts:
             first.setdefault(stmt.name, level)
     heavy: set[str] = set()
     for stmt in kernel.body:
@@ -273,8 +291,8 @@ def spill_candidates(kernel: Kernel, axis: str) -> list[str]:
                 is_heavy(stmt) or heavy.intersection(stmt.operands)):
             heavy.add(stmt.name)
     found: dict[str, None] = {}
-    for level, phase in enumerate(listed):
-        for stmt in phase.loop:
+    for level, loop in enumerate(loops):
+        for stmt in loop.stmts:
             if first[stmt.name] == level or not stmt.name:
                 for operand in stmt.operands:
                     if operand in heavy and first.get(operand, level) < level:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
-from ...ir.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Stmt, Store
+from ...ir.kernel import (
+    Apply,
+    Check,
+    Const,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    identity,
+)
 from ...ir.types import DType
 from .dims import emit_dim, floor_divide
 from .scalars import LlvmScalars, LlvmValue
@@ -131,22 +143,44 @@ class StmtEmitter:
         """One step of an accumulator."""
         return self.s.apply(stmt.combine, held, term)
 
+    def initial(self, stmt: Reduce | Contract, width: int) -> LlvmValue:
+        """An accumulator without terms."""
+        combine = stmt.combine if isinstance(stmt, Reduce) else "add"
+        return self.s.splat(self.s.const(identity(combine, stmt.dtype), stmt.dtype), width)
+
+    def accumulated(self, stmt: Reduce | Contract, held: LlvmValue, scope: Scope) -> LlvmValue:
+        """An accumulator after the term that the scope has."""
+        if isinstance(stmt, Reduce):
+            return self.combine(stmt, held, scope.values[stmt.value])
+        left, right = scope.values[stmt.lhs], scope.values[stmt.rhs]
+        if stmt.dtype.is_float:
+            return self.s.apply("fma", left, right, held)
+        product: LlvmValue = self.s.apply("mul", left, right)
+        return self.s.apply("add", product, held)
+
+    def least(self, a: str, b: str) -> str:
+        """The smaller of two i64."""
+        return self.f.call("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
+
+    def parts(self, value: LlvmValue, width: int) -> list[LlvmValue]:
+        """A vector cut into parts of so many lanes."""
+        if width == value.width:
+            return [value]
+        found = []
+        for first in range(0, value.width, width):
+            if width == 1:
+                ref = self.f(f"extractelement {value.type} {value.ref}, i64 {first}")
+            else:
+                mask = ", ".join(f"i32 {first + lane}" for lane in range(width))
+                ref = self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
+                             f"<{width} x i32> <{mask}>")
+            found.append(LlvmValue(ref, value.dtype, width))
+        return found
+
     def reduce_lanes(self, stmt: Reduce, lanes: LlvmValue) -> LlvmValue:
         """Halve the vector until one lane is left: the same tree on every machine."""
-        width = lanes.width
-        while width > 1:
-            half = width // 2
-            parts = []
-            for first in (0, half):
-                mask = ", ".join(f"i32 {first + lane}" for lane in range(half))
-                ref = self.f(f"shufflevector {lanes.type} {lanes.ref}, {lanes.type} poison, "
-                             f"<{half} x i32> <{mask}>")
-                parts.append(LlvmValue(ref, lanes.dtype, half))
-            if half == 1:
-                parts = [LlvmValue(self.f(
-                    f"extractelement <1 x {part.element}> {part.ref}, i64 0"), part.dtype)
-                    for part in parts]
-            lanes, width = self.combine(stmt, parts[0], parts[1]), half
+        while lanes.width > 1:
+            lanes = self.combine(stmt, *self.parts(lanes, lanes.width // 2))
         return lanes
 
     # -- indices

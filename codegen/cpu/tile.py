@@ -19,12 +19,12 @@ from ...ir.kernel import (
     Index,
     Kernel,
     Load,
+    Reduce,
     Stmt,
     Store,
     index_exprs,
 )
 from ..kernel.axes import without_unit_axes
-from ..kernel.nest import loop_axis
 from .gemm_plan import Access, GemmPlan, GemmTarget, plan_gemm
 from .target import Target
 from .types import LLVM_TYPES, check_dtypes
@@ -46,9 +46,18 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
         return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
     kernel = _collapse(without_unit_axes(kernel))
-    if any(isinstance(stmt, Contract) for stmt in kernel.body):
-        return _tile_contract(kernel, target)
-    return _tile_loops(kernel, target)
+    return _tile_contract(kernel, target) if has_product(kernel) else _tile_loops(kernel, target)
+
+
+def has_product(kernel: Kernel) -> bool:
+    """True for a contraction of two matrices. Where an operand does not depend on an axis of its
+    own, or none on the summed one (it was broadcast), there are no panels: that is a plain loop."""
+    stmt = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
+    if stmt is None:
+        return False
+    left, right = (kernel.value_axes[name] for name in stmt.operands)
+    return bool(left - right - {stmt.axis} and right - left - {stmt.axis}
+                and stmt.axis in left | right)
 
 
 def offsets(kernel: Kernel) -> list[Dim]:
@@ -111,11 +120,12 @@ def unit_strides(kernel: Kernel, name: str) -> int:
     Beside a loop only what happens in each of its steps counts: that a row's sum is stored next to
     its neighbour's says nothing about the row.
     """
-    loop, values, effects = loop_axis(kernel), kernel.value_axes, kernel.effect_axes
+    loops = {axis.name for axis in kernel.loop_axes}
+    values, effects = kernel.value_axes, kernel.effect_axes
     score = 0
     for at, stmt in enumerate(kernel.body):
         if isinstance(stmt, (Load, Store)):
-            if loop is not None and loop not in (values[stmt.name] if stmt.name else effects[at]):
+            if loops and not loops & (values[stmt.name] if stmt.name else effects[at]):
                 continue
             weight = 2 if isinstance(stmt, Store) else 1
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
@@ -129,15 +139,16 @@ def unit_strides(kernel: Kernel, name: str) -> int:
 
 def vector_axis(kernel: Kernel) -> str | None:
     """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
-    loop = loop_axis(kernel)
-    accumulates = any(isinstance(stmt, Store) and stmt.accumulate for stmt in kernel.body)
+    loops = {axis.name for axis in kernel.loop_axes}
+    accumulates = any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
+                      for stmt in kernel.body)
     effects = kernel.effect_axes
     best: tuple[int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
-        if axis.name == loop and accumulates:
-            continue  # repeated indices must be added in order
-        if axis.name != loop and any(axis.name not in axes for axes in effects.values()):
+        if axis.name in loops and accumulates:
+            continue  # repeated indices must be added in order, and the terms of a product
+        if axis.name not in loops and any(axis.name not in axes for axes in effects.values()):
             # A check or store outside of the axis would be repeated; harmless, but never vector.
             stores = [axes for position, axes in effects.items()
                       if isinstance(kernel.body[position], Store)]
@@ -150,26 +161,26 @@ def vector_axis(kernel: Kernel) -> str | None:
 
 
 def _tile_loops(kernel: Kernel, target: Target) -> Kernel:
-    vector, loop = vector_axis(kernel), loop_axis(kernel)
+    vector = vector_axis(kernel)
     axes = []
     for axis in kernel.axes:
         if target.kind == "gpu":
-            axes.append(_gpu_axis(axis, vector, loop))
+            axes.append(_gpu_axis(kernel, axis, vector))
         elif axis.name != vector:
             axes.append(replace(axis, block=1))
-        elif axis.name == loop:
+        elif axis in kernel.loop_axes:
             axes.append(replace(axis, kind="lane", block=0))
         else:
-            axes.append(replace(axis, block=_vector_block(kernel, axis, loop)))
+            axes.append(replace(axis, block=_vector_block(kernel, axis)))
     # The vector axis goes last, so that neighbouring tasks touch neighbouring memory; where it
     # jumps (a transpose) it goes first in short blocks, so that the next task uses the same lines.
-    crosses = loop is None and vector is not None and walks_across(kernel, vector)
-    axes.sort(key=lambda axis: (axis.name == vector) != crosses)
+    crosses = not kernel.loop_axes and vector is not None and walks_across(kernel, vector)
+    axes.sort(key=lambda axis: axis.kind == "par" and (axis.name == vector) != crosses)
     return replace(kernel, axes=tuple(axes))
 
 
-def _vector_block(kernel: Kernel, axis: Axis, loop: str | None) -> int:
-    if loop is not None:
+def _vector_block(kernel: Kernel, axis: Axis) -> int:
+    if kernel.loop_axes:
         return COLUMN_BLOCK
     return ACROSS_BLOCK if walks_across(kernel, axis.name) else MAP_BLOCK
 
@@ -185,14 +196,24 @@ def walks_across(kernel: Kernel, name: str) -> bool:
     return False
 
 
-def _gpu_axis(axis: Axis, vector: str | None, loop: str | None) -> Axis:
+def _gpu_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
     extent = axis.extent if isinstance(axis.extent, int) else GPU_ROW + 1
     block = min(GPU_BLOCK, _power_of_two(extent))
-    if axis.name == loop and axis.name == vector:
+    if axis in kernel.loop_axes and axis.name == vector:
         if extent <= GPU_ROW:
             return replace(axis, kind="lane", block=0)
         return replace(axis, block=GPU_BLOCK)
-    return replace(axis, block=block if axis.name == vector else 1)
+    if axis.name == vector:
+        # Down columns, a tile has as many rows as the sums have lanes.
+        return replace(axis, block=min(block, max(1, GPU_BLOCK // _lanes(kernel, vector))))
+    alone = len(kernel.loop_axes) == 1 and axis in kernel.loop_axes
+    return replace(axis, block=_lanes(kernel, vector) if alone else 1)
+
+
+def _lanes(kernel: Kernel, vector: str | None) -> int:
+    """The lanes of sums over other axes than the one walked in vectors."""
+    return max((stmt.order.lanes for stmt in kernel.body if isinstance(stmt, Reduce)
+                and stmt.order and stmt.axis != vector), default=1)
 
 
 def _power_of_two(extent: int) -> int:

@@ -22,6 +22,8 @@ from ...ir.kernel import (
     Contract,
     Kernel,
     Load,
+    Order,
+    Reduce,
     Stmt,
     Store,
     index_exprs,
@@ -31,6 +33,7 @@ from ..kernel.axes import without_unit_axes
 
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
+MAX_BLOCK = 1 << 16     # of a loop
 SMALLEST_DOT = 16       # rows, columns and depth of its tiles
 DOT_STEP = 64           # the largest depth: operands go through shared memory
 
@@ -80,7 +83,7 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
 def layout_of(kernel: Kernel) -> Layout:
     """Rewrite the axes of a kernel, drop what no store needs, and order the tile dimensions."""
     kernel = _live(without_unit_axes(kernel))
-    kernel = replace(kernel, axes=tuple(map(_rounded, kernel.axes)))
+    kernel = replace(kernel, axes=tuple(_rounded(kernel, axis) for axis in kernel.axes))
     for stmt in kernel.body:
         if isinstance(stmt, Contract):
             kernel = _small_steps(kernel, stmt)
@@ -102,11 +105,22 @@ def _power_of_two(extent: int) -> int:
     return 1 << max(0, extent - 1).bit_length()
 
 
-def _rounded(axis: Axis) -> Axis:
+def _rounded(kernel: Kernel, axis: Axis) -> Axis:
+    """A block that is a power of two; of a sum it holds all lanes, and one chunk at most."""
     block = _power_of_two(axis.block)
+    orders = _orders(kernel, axis.name)
+    if axis.kind == "seq" and block > 1 and orders:
+        chunks = [order.chunk for order in orders if order.chunk]
+        block = min(max(block, *(order.lanes for order in orders)), *chunks, MAX_BLOCK)
     if axis.kind == "seq" and block > 1 and isinstance(axis.extent, int) and axis.extent <= block:
         return replace(axis, kind="lane", block=0)
     return axis if axis.kind == "lane" else replace(axis, block=block)
+
+
+def _orders(kernel: Kernel, axis: str) -> list[Order]:
+    """The orders of the sums over an axis."""
+    return [stmt.order for stmt in kernel.body
+            if isinstance(stmt, Reduce) and stmt.axis == axis and stmt.order]
 
 
 def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
@@ -117,6 +131,8 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
         names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
         sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
         step = max(1, STEP_ELEMENTS // prod(sizes))
+        if step < max((order.lanes for order in _orders(kernel, stmt.axis)), default=1):
+            step = 1  # sums beside the contraction want all of their lanes, or one term
     other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes)
 
     def stepped(axis: Axis) -> Axis:

@@ -27,13 +27,16 @@ HELPERS: Mapping[str, str] = MappingProxyType({
     "nan_min": "tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)",
     "multiply": "a * b", "bit_and": "a & b", "bit_or": "a | b",
 })
-_RESERVED = frozenset(("tl", "triton", "libdevice", "range", "float", "pid", *HELPERS)).union(
+_RESERVED = frozenset(
+    ("tl", "triton", "libdevice", "range", "float", "min", "pid", *HELPERS)).union(
     f"{name}_{dtype}" for name in PRIMITIVES for dtype in COMPUTED)
+SUMS = ("in_order", "halve", "pair", "pick", "push", "drain")  # functions of ``sums``, and more
 
 
 def identifier(text: str) -> str:
-    """A Python name like ``text``."""
+    """A Python name like ``text``, and like no function that a module may have."""
     name = "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
+    name = f"_{name}" if name.startswith(SUMS) else name
     return f"{name}_" if iskeyword(name) else name if name[:1].isalpha() else f"k{name}"
 
 

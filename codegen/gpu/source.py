@@ -2,13 +2,13 @@
 
 A par axis is a part of the program id, a seq axis a loop, a block or a lane axis a tile dimension:
 
-    kernel @row_sum(x: f32[n,100], y: mut f32[n]) {    def row_sum(x_ptr, y_ptr, n):
+    kernel @top(x: f32[n,100], y: mut f32[n]) {        def top(x_ptr, y_ptr, n):
       par i in n by 1, seq j in 100 by 32 {              i = tl.program_id(0).to(tl.int64)
-        %0: f32 = x[i, j]                                v1_sum = tl.full((32,), 0.0, tl.float32)
-        %1: f32 = reduce add %0 over j                   for j_start in range(0, 100, 32):
+        %0: f32 = x[i, j]                                v1_max = tl.full((32,), -inf, tl.float32)
+        %1: f32 = reduce max %0 over j                   for j_start in range(0, 100, 32):
         y[i] = %1                                          j = ...; j_ok = j < 100; x = tl.load(...)
-      }                                                    v1_sum = v1_sum + x
-    }                                                    v1 = tl.sum(v1_sum, axis=0)
+      }                                                    v1_max = tl.maximum(v1_max, x)
+    }                                                    v1 = tl.reduce(v1_max, 0, nan_max)
 
 A value's tile has the tile axes that it depends on and no others. A reduction or contraction
 replaces the lanes beyond the extent of its own axis by what leaves the result as it is.
@@ -16,12 +16,12 @@ replaces the lanes beyond the extent of its own axis by what leaves the result a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeGuard
 
-from ...ir.index import Dim, symbols_of
+from ...ir.index import Dim, ceil_div, symbols_of
 from ...ir.kernel import (
     Apply,
     Axis,
@@ -37,10 +37,10 @@ from ...ir.kernel import (
 )
 from ...ir.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
-from ..kernel.nest import phases
+from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
-from .memory import TileMemory
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
+from .sums import SLOTS, TileSums
 
 _HEADER = "\n".join(("import triton", "import triton.language as tl",
                      "from triton.language.extra import libdevice"))
@@ -78,7 +78,7 @@ def emit_triton(kernel: Kernel) -> TritonSource:
     main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
     text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
     return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
-                        _warps(layout), 3 if _seq_axis(layout.kernel) else 1)
+                        _warps(layout), 3 if emitter.loops else 1)
 
 
 def _pointer_type(dtype: DType) -> str:
@@ -98,32 +98,22 @@ def _warps(layout: Layout) -> int:
     return min(8, max(1, largest // (512 if dots else 256)))
 
 
-def _seq_axis(kernel: Kernel) -> Axis | None:
-    loops = [axis for axis in kernel.axes if axis.kind == "seq"]
-    if len(loops) > 1:
-        raise ValueError(f"{kernel.name}: loops over {loops[0].name} and {loops[1].name}")
-    return loops[0] if loops else None
-
-
-class _Emitter(TileMemory):
+class _Emitter(TileSums):
     """Writes the body of one kernel."""
 
     def __init__(self, layout: Layout, source: Kernel) -> None:
         super().__init__(layout, source)
         self.by_name = {stmt.name: stmt for stmt in self.kernel.body if stmt.name}
+        self.loops = [axis.name for axis in self.kernel.axes if axis.kind == "seq"]
 
     def body(self) -> None:
-        loop = _seq_axis(self.kernel)
-        if loop is None:
-            self.statements(self.kernel.body)
-            return
-        for phase in phases(self.kernel, loop.name):
-            self.statements(phase.before)
-            if phase.loop:
-                self.loop(loop, phase.loop)
+        self.statements(nest(self.kernel, self.loops))
 
-    def statements(self, body: Sequence[Stmt]) -> None:
+    def statements(self, body: Sequence[Stmt | Loop]) -> None:
         for stmt in body:
+            if isinstance(stmt, Loop):
+                self.loop(stmt)
+                continue
             self.hint = f"v{stmt.name[1:]}"
             if isinstance(stmt, Store):
                 self.store(stmt)
@@ -149,8 +139,7 @@ class _Emitter(TileMemory):
             case Apply():
                 return self.apply(stmt.prim, *(self.values[name] for name in stmt.args))
             case Reduce():
-                value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
-                return self.reduced(stmt.combine, value, stmt.axis)
+                return self.reduction(stmt)
             case Contract():
                 return self.contract(stmt)
         raise AssertionError(f"no Triton for {type(stmt).__name__}")
@@ -170,6 +159,19 @@ class _Emitter(TileMemory):
             return value
         text = f"tl.broadcast_to({self.typed(self.fit(value, axes))}, {self.shape(axes)})"
         return self.define(text, DTYPES[value.dtype], axes)
+
+    def term(self, stmt: Reduce) -> Tile:
+        """What a reduction takes from one tile of its axis: nothing beyond the extent."""
+        value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
+        own = {stmt.axis} & set(self.order)
+        return self.broadcast(value, self.layout.tile_axes(self.depends[stmt.name] | own))
+
+    def reduction(self, stmt: Reduce) -> Tile:
+        """A reduction whose axis is one tile."""
+        if stmt.order is not None:
+            return self.of_tile(stmt, self.term(stmt), stmt.order)
+        value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
+        return self.reduced(stmt.combine, value, stmt.axis)
 
     def reduced(self, combine: str, value: Tile, axis: str) -> Tile:
         """A tile combined along an axis."""
@@ -218,33 +220,92 @@ class _Emitter(TileMemory):
 
     # Loops
 
-    def loop(self, axis: Axis, body: Sequence[Stmt]) -> None:
-        """One loop over a seq axis: elementwise accumulators, combined along the axis after it."""
-        name = self.axes[axis.name]
-        totals = {id(stmt): self.accumulator(stmt) for stmt in body if _ends(stmt, axis)}
-        with self.scope():
-            start = self.fresh(f"{name}_start" if is_tile(axis) else f"{name}_at")
-            step = f", {axis.block}" if is_tile(axis) else ""
-            self.line(f"for {start} in range(0, {self.index(axis.extent, ())}{step}):")
+    def loop(self, loop: Loop) -> None:
+        """One loop over a seq axis: elementwise accumulators, combined along the axis after it.
+
+        Sums with an order have one for each lane, and a loop over chunks around theirs.
+        """
+        axis = self.kernel.axis(loop.axis)
+        sums = [stmt for stmt in loop.ends if isinstance(stmt, Reduce) and stmt.order]
+        totals = {id(stmt): self.accumulator(stmt) for stmt in loop.ends if stmt not in sums}
+        orders = [stmt.order for stmt in sums if stmt.order]
+        chunk = orders[0].chunk if orders else 0
+        extent = self.index(axis.extent, ())
+        if chunk:
+            stacks = {id(stmt): self.stack(stmt, ceil_div(axis.extent, chunk)) for stmt in sums}
+            first = self.fresh(f"{self.axes[axis.name]}_chunk")
+            self.line(f"for {first} in range(0, {extent}, {chunk}):")
             self.indent += 1
+            lanes = self.rounds(loop, (first, f"min({first} + {chunk}, {extent})", chunk), totals)
+            for stmt in sums:
+                value = self.lanes_halved(stmt, lanes[id(stmt)], orders[0])
+                stack = stacks[id(stmt)]
+                self.line(f"{stack} = {self.pushed(stmt, stack, f'{first} // {chunk}', value)}")
+            self.indent -= 1
+            count = self.index(ceil_div(axis.extent, chunk), ())
+            texts = [self.drained(stmt, stacks[id(stmt)], f"({count})") for stmt in sums]
+        else:
+            lanes = self.rounds(loop, ("0", extent, 0), totals)
+            texts = [self.lanes_halved(stmt, lanes[id(stmt)], order)
+                     for stmt, order in zip(sums, orders, strict=True)]
+        for stmt, text in zip(sums, texts, strict=True):
+            self.hint = f"v{stmt.name[1:]}"
+            self.values[stmt.name] = self.as_tile(stmt, text)
+        for other in loop.ends:
+            if other not in sums:
+                total = totals[id(other)]
+                self.hint = f"v{other.name[1:]}"
+                if axis.name in total.axes:
+                    total = self.reduced(_combine(other), total, axis.name)
+                self.values[other.name] = total
+
+    def stack(self, stmt: Reduce, most: Dim) -> str:
+        """A variable for the sums of chunks that wait for their neighbours."""
+        slots = most.bit_length() if isinstance(most, int) else SLOTS
+        name = self.fresh(f"v{stmt.name[1:]}_chunks")
+        shape = f"({1 << max(0, slots - 1).bit_length()}, {self.row_count(stmt)})"
+        self.line(f"{name} = {self.identities(stmt, shape)}")
+        return name
+
+    def rounds(
+        self, loop: Loop, steps: tuple[str, str, int], totals: Mapping[int, Tile]
+    ) -> dict[int, str]:
+        """The rounds of a loop from, to, or of one chunk; gives the lanes of ordered sums."""
+        axis = self.kernel.axis(loop.axis)
+        name, (first, stop, chunk) = self.axes[axis.name], steps
+        lanes: dict[int, str] = {}
+        for stmt in loop.ends:
+            if isinstance(stmt, Reduce) and stmt.order is not None:
+                lanes[id(stmt)] = self.fresh(f"v{stmt.name[1:]}_lanes")
+                shape = f"({self.row_count(stmt)}, {stmt.order.lanes})"
+                self.line(f"{lanes[id(stmt)]} = {self.identities(stmt, shape)}")
+        with self.scope():
+            start = first
+            if axis.block != chunk or not is_tile(axis):
+                start = self.fresh(f"{name}_start" if is_tile(axis) else f"{name}_at")
+                step = f", {axis.block}" if is_tile(axis) else ""
+                self.line(f"for {start} in range({first}, {stop}{step}):")
+                self.indent += 1
             if is_tile(axis):
                 self.tile_axis(axis, f"{start} + ")
             else:
                 self.line(f"{name} = tl.cast({start}, tl.int{64 if self.layout.wide else 32})")
-            for stmt in body:
-                if _ends(stmt, axis):
-                    self.accumulate(stmt, totals[id(stmt)])
+            for item in loop.body:
+                if isinstance(item, Loop) or not _ends(item, axis):
+                    self.statements((item,))
+                elif id(item) in lanes:
+                    self.to_lanes(item, lanes[id(item)])
                 else:
-                    self.statements((stmt,))
-            for param in sorted({stmt.param for stmt in body if _meets_stores(stmt)}):
+                    self.accumulate(item, totals[id(item)])
+            for param in sorted({stmt.param for stmt in loop.stmts if _meets_stores(stmt)}):
                 self.barrier(param)
-        for stmt in body:
-            if _ends(stmt, axis):
-                total = totals[id(stmt)]
-                self.hint = f"v{stmt.name[1:]}"
-                if axis.name in total.axes:
-                    total = self.reduced(_combine(stmt), total, axis.name)
-                self.values[stmt.name] = total
+        return lanes
+
+    def to_lanes(self, stmt: Stmt, total: str) -> None:
+        """One round of a sum that has an order."""
+        assert isinstance(stmt, Reduce) and stmt.order is not None
+        add = self.onto_lanes if stmt.axis in self.order else self.onto_one_lane
+        self.line(f"{total} = {add(stmt, total, self.term(stmt), stmt.order)}")
 
     def accumulator(self, stmt: Reduce | Contract) -> Tile:
         """A variable for the running total of a reduction or contraction."""

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
-from ...ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar
+from ...ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar, is_ordered
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters
+from ...ir.ops.reduce import contract_letters, is_matrix_product
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
 from ...ir.types import I64
+from .order import order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
 Evaluator = Generator[Demand, Scalar, Scalar]
@@ -34,8 +35,10 @@ class Lowering:
     checks: list[CheckSite] = field(default_factory=list)
     builder: KernelBuilder = field(default_factory=KernelBuilder)
     axes: list[Axis] = field(default_factory=list)
-    loop: Expr | None = None                 # the symbol of the axis reductions run over
+    loop: Expr | None = None                 # the symbol of the axis a product runs over
     loop_dims: tuple[Dim, ...] = ()          # the dims it was collapsed from
+    runs: list[str] = field(default_factory=list)  # the axes that reductions run over
+    inner: dict[int, Dim] = field(default_factory=dict)  # the index at each reduced axis
     _known: dict[tuple[int, tuple[Dim, ...], str], Scalar] = field(default_factory=dict)
     _params: dict[int, str] = field(default_factory=dict)
 
@@ -64,6 +67,31 @@ class Lowering:
     def loop_axis(self, stem: str, dims: tuple[Dim, ...]) -> None:
         """Add the axis that reductions run over, for dims collapsed into one."""
         self.loop, self.loop_dims = self.axis(stem, product(dims), "seq"), dims
+
+    def reduced_axes(self, shape: tuple[Dim, ...], axes: tuple[int, ...]) -> None:
+        """Add a loop axis for each run of neighbours among the reduced axes of an operand.
+
+        Which axes are one follows from the shape alone, so it fixes the order of a sum.
+        """
+        runs: list[list[int]] = []
+        for axis in sorted(axes):
+            if runs and runs[-1][-1] == axis - 1:
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+        for at, run in enumerate(runs):
+            dims = tuple(shape[axis] for axis in run)
+            loop = self.axis("r" if len(runs) == 1 else f"r{at}", product(dims), "seq")
+            self.runs.append(str(loop))
+            self.inner.update(zip(run, unravel(loop, dims), strict=True))
+
+    def reduce(self, combine: str, value: Scalar, loop: str) -> Scalar:
+        """A value reduced over a loop axis, in the order that its extent and dtype give it."""
+        order = None
+        if is_ordered(combine, value.dtype):
+            extent = next(axis.extent for axis in self.axes if axis.name == loop)
+            order = order_of(extent, value.dtype)
+        return self.builder.reduce(combine, value, loop, order)
 
     def value(self, wanted: Value, index: tuple[Dim, ...]) -> Scalar:
         """The value of ``wanted`` at ``index``: the hook through which schedules load."""
@@ -151,18 +179,6 @@ class Lowering:
             return None
         return self.builder.lt(self.builder.const(0, I64), self.builder.index(count))
 
-    def is_matrix_product(self, left: Scalar, right: Scalar) -> bool:
-        """True if each operand has rows (or columns) of its own, several of them, along the loop.
-
-        All else (one row, the same row again and again, no terms) suits a reduction better.
-        """
-        if product(self.loop_dims) == 0:
-            return False
-        rows, columns = self.axes_under(left), self.axes_under(right)
-        own = {axis.name for axis in self.axes if axis.extent != 1} - {str(self.loop)}
-        return (bool((rows - columns) & own) and bool((columns - rows) & own)
-                and str(self.loop) in rows | columns)
-
     def axes_under(self, value: Scalar) -> frozenset[str]:
         """The axes that a value depends on."""
         return Kernel("", (), tuple(self.axes), tuple(self.builder.body)).value_axes[value.name]
@@ -221,14 +237,13 @@ def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | Non
 
 
 def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    operand, axes = node.inputs[0], node.attrs["axes"]
-    if low.loop is None:  # nothing to reduce over: an empty tuple of axes
-        return (yield operand, index, guard)
-    inner = dict(zip(axes, unravel(low.loop, low.loop_dims), strict=True))
-    kept = iter(index)
-    full = tuple(inner[axis] if axis in inner else next(kept) for axis in range(len(operand.shape)))
-    value = yield operand, full, guard
-    return low.builder.reduce(node.op.combine, value, str(low.loop))
+    operand, kept = node.inputs[0], iter(index)
+    full = tuple(low.inner[axis] if axis in low.inner else next(kept)
+                 for axis in range(len(operand.shape)))
+    value: Scalar = yield operand, full, guard
+    for loop in reversed(low.runs):  # none for an empty tuple of axes
+        value = low.reduce(node.op.combine, value, loop)
+    return value
 
 
 def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
@@ -241,9 +256,9 @@ def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar |
     right = yield node.inputs[1], tuple(at[c] for c in rhs), guard
     if low.loop is None:
         return low.builder.mul(left, right)
-    if low.is_matrix_product(left, right):
+    if is_matrix_product(node.attrs["dims"], node.inputs[0].shape, node.inputs[1].shape):
         return low.builder.contract(left, right, str(low.loop))
-    return low.builder.reduce("add", low.builder.mul(left, right), str(low.loop))
+    return low.reduce("add", low.builder.mul(left, right), str(low.loop))
 
 
 def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
@@ -272,20 +287,16 @@ def lower_map(low: Lowering, name: str) -> Kernel:
 
 
 def lower_reduce(low: Lowering, name: str) -> Kernel:
-    """Kept dims are par axes; the reduced ones are one loop axis, shared by all reductions.
+    """Kept dims are par axes; the reduced ones are loop axes, shared by all reductions.
 
     Results have the shape of the reduced operand or of the reduction (dims of size 1 aside).
     """
     anchor = next(node for node in low.body.nodes if node.op.kind is Kind.REDUCE)
     full, axes = anchor.inputs[0].shape, anchor.attrs["axes"]
     kept = tuple(low.axis(f"i{at}", dim) for at, dim in enumerate(full) if at not in axes)
-    if axes:
-        low.loop_axis("r", tuple(full[axis] for axis in axes))
-        inner = dict(zip(axes, unravel(low.loop, low.loop_dims), strict=True))  # type: ignore[arg-type]
-    else:
-        inner = {}
+    low.reduced_axes(full, axes)
     rest = iter(kept)
-    whole = tuple(inner[at] if at in inner else next(rest) for at in range(len(full)))
+    whole = tuple(low.inner[at] if at in low.inner else next(rest) for at in range(len(full)))
     results = []
     for value in low.body.results:
         source, dims = (whole, full) if value.shape == full else (

@@ -24,6 +24,7 @@ from ..kernel import (
     Index,
     Kernel,
     Load,
+    Order,
     Reduce,
     Stmt,
     Store,
@@ -66,6 +67,28 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, 
                     run.values.pop(name, None)
     if run.failed:
         raise ChecksFailedError(kernel.name, frozenset(run.failed), kernel.locs)
+
+
+def reduce_in_order(combine: np.ufunc, terms: Array, start: Array, order: Order) -> Array:
+    """The last dimension of ``terms`` combined from ``start`` as ``Order`` says."""
+    kept, count = terms.shape[:-1], terms.shape[-1]
+    rounds = -(-(order.chunk or max(count, 1)) // order.lanes)
+    chunks = max(1, -(-count // (rounds * order.lanes)))
+    padded = np.full((*kept, chunks * rounds * order.lanes), start, start.dtype)
+    padded[..., :count] = terms
+    padded = padded.reshape(*kept, chunks, rounds, order.lanes)
+    lanes = np.full((*kept, chunks, order.lanes), start, start.dtype)
+    for at in range(rounds):
+        lanes = combine(lanes, padded[..., at, :])
+    while lanes.shape[-1] > 1:
+        half = lanes.shape[-1] // 2
+        lanes = combine(lanes[..., :half], lanes[..., half:])
+    sums = lanes[..., 0]
+    while sums.shape[-1] > 1:
+        paired = combine(sums[..., :-1:2], sums[..., 1::2])
+        odd = sums[..., -1:] if sums.shape[-1] % 2 else sums[..., :0]
+        sums = np.concatenate([paired, odd], -1)
+    return np.asarray(sums[..., 0])
 
 
 class _KernelRun:
@@ -181,12 +204,15 @@ class _KernelRun:
         # A value without the axis counts as often as the axis is long.
         shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
         value = np.broadcast_to(value, shape)
+        if stmt.order is not None:
+            total = reduce_in_order(combine, np.moveaxis(value, at, -1), start, stmt.order)
+            return np.expand_dims(total, at)
         return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
                                          initial=start))
 
     def _contract(self, stmt: Contract) -> Array:
         lhs, rhs, at = self.values[stmt.lhs], self.values[stmt.rhs], self.position(stmt.axis)
-        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape))
+        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape, self.axes[stmt.axis].shape))
         count, shape[at] = shape[at], 1
         total = np.zeros(shape, stmt.dtype.numpy)
         for k in range(count):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..index import Dim
+from ..index import Dim, product
 from ..types import BOOL, COMPUTED, I32, I64, TensorType
 from .op import Kind, OpDef, Sample
 
@@ -76,6 +76,20 @@ def contract_letters(dims: str) -> tuple[str, str, str]:
     left, _, out = dims.partition("->")
     lhs, _, rhs = left.partition(",")
     return lhs, rhs, out
+
+
+def is_matrix_product(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> bool:
+    """True if each operand has rows (or columns) of its own, several of them, and there are terms.
+
+    Such a contraction is one chain of fused multiply-adds for each element; all else (one row, no
+    terms) is a sum of products. Which it is follows from the sizes of the letters alone.
+    """
+    left, right, out = contract_letters(dims)
+    sizes = dict(zip(left + right, (*lhs, *rhs), strict=True))
+    rows = product(sizes[letter] for letter in out if letter not in right)
+    columns = product(sizes[letter] for letter in out if letter not in left)
+    terms = product(sizes[letter] for letter in left if letter not in out)
+    return rows != 1 and columns != 1 and terms not in (0, 1)
 
 
 def _contract_infer(x: TensorType, y: TensorType, *, dims: str) -> tuple[TensorType, ...]:

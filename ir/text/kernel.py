@@ -4,8 +4,9 @@
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
-            | "reduce" combiner %id "over" axis | "contract" %id "," %id "over" axis
+            | "reduce" combiner %id "over" axis [order] | "contract" %id "," %id "over" axis
             | primitive {%id})
+    order   = "{" "lanes" number ["," "chunk" number] "}"
     plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim "{" {step} "}"
     slot    = %name: type ["var" string]
     step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
@@ -30,6 +31,7 @@ from ..kernel import (
     Index,
     Kernel,
     Load,
+    Order,
     Param,
     Reduce,
     Stmt,
@@ -161,7 +163,7 @@ class _KernelReader:
         if word == "reduce":
             combine = scanner.take(_IDENTIFIER, "a combiner")
             value = self._value()
-            return Reduce(name, dtype, combine, value, self._over())
+            return Reduce(name, dtype, combine, value, self._over(), self._order())
         args = [self._value()]
         while scanner.accept(","):
             args.append(self._value())
@@ -170,6 +172,18 @@ class _KernelReader:
                 raise scanner.problem("expected two operands")
             return Contract(name, dtype, args[0], args[1], self._over())
         return Apply(name, dtype, word, tuple(args))
+
+    def _order(self) -> Order | None:
+        scanner = self.scanner
+        if not scanner.accept("{"):
+            return None
+        scanner.expect("lanes")
+        lanes, chunk = scanner.number(), 0
+        if scanner.accept(","):
+            scanner.expect("chunk")
+            chunk = scanner.number()
+        scanner.expect("}")
+        return Order(lanes, chunk)
 
     def _over(self) -> str:
         self.scanner.expect("over")

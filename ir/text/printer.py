@@ -199,7 +199,8 @@ def _meaning(stmt: Stmt) -> str:
         case Apply():
             return f"{stmt.prim} {', '.join(stmt.args)}"
         case Reduce():
-            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}"
+            order = f" {stmt.order}" if stmt.order else ""
+            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{order}"
         case Contract():
             return f"contract {stmt.lhs}, {stmt.rhs} over {stmt.axis}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")

@@ -23,10 +23,13 @@ from ..kernel import (
     Stmt,
     Store,
     index_exprs,
+    is_ordered,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, DType
 from .graph import RESERVED
+
+MAX_LANES = 64  # of a sum: a chunk is made of whole vectors, and of rounds of all lanes
 
 Problems = Iterator[tuple[Stmt | None, str]]
 
@@ -150,31 +153,45 @@ def _has_no_tasks(kernel: Kernel) -> bool:
 
 
 def check_reductions(kernel: Kernel) -> Problems:
-    """Reductions run over an axis that one task runs through; a product has it, too."""
+    """Reductions and products run over an axis that one task runs through."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
-    axes = kernel.value_axes
     for stmt in kernel.body:
         if isinstance(stmt, (Reduce, Contract)):
-            have = frozenset[str]().union(*(axes[operand] for operand in stmt.operands))
             if stmt.axis not in kinds:
                 yield stmt, f"there is no axis '{stmt.axis}'"
-            elif (isinstance(stmt, Contract) and stmt.axis not in have
-                  and not _has_no_tasks(kernel)):
-                yield stmt, f"the value does not depend on axis '{stmt.axis}'"
             elif kinds[stmt.axis] == "par":
                 yield stmt, f"'{stmt.axis}' is a par axis: its blocks are separate tasks"
 
 
-def check_loop(kernel: Kernel) -> Problems:
-    """At most one axis is looped over or reduced."""
-    names = {axis.name for axis in kernel.axes if axis.kind == "seq"}
+def check_nesting(kernel: Kernel) -> Problems:
+    """A loop ends inside those that its results depend on: loops are nested in header order."""
+    loops = [axis.name for axis in kernel.loop_axes]
+    axes = kernel.value_axes
     for stmt in kernel.body:
-        if isinstance(stmt, (Reduce, Contract)):
-            names.add(stmt.axis)
-            if len(names) > 1:
-                yield stmt, f"more than one loop axis: {', '.join(sorted(names))}"
-    if len(names) > 1:
-        yield None, f"more than one loop axis: {', '.join(sorted(names))}"
+        if isinstance(stmt, (Reduce, Contract)) and stmt.axis in loops:
+            inside = axes[stmt.name].intersection(loops[loops.index(stmt.axis):])
+            if inside:
+                yield stmt, (f"the sum over '{stmt.axis}' depends on '{min(inside)}', which is "
+                             "looped over inside of it")
+
+
+def check_orders(kernel: Kernel) -> Problems:
+    """What rounds has an order of lanes and chunks, powers of two; what does not has none."""
+    for stmt in kernel.body:
+        if not isinstance(stmt, Reduce):
+            continue
+        order = stmt.order
+        if order is None:
+            if is_ordered(stmt.combine, stmt.dtype):
+                yield stmt, f"a {stmt.combine} of {stmt.dtype} needs an order: {{lanes 32}}"
+            continue
+        if not is_ordered(stmt.combine, stmt.dtype):
+            yield stmt, f"a {stmt.combine} of {stmt.dtype} has no order"
+        lanes, chunk = order.lanes, order.chunk
+        if lanes.bit_count() != 1 or lanes > MAX_LANES or (
+                chunk and (chunk.bit_count() != 1 or chunk < MAX_LANES)):
+            yield stmt, (f"{order} is no order: lanes are a power of two up to {MAX_LANES}, a "
+                         f"chunk is one from {MAX_LANES} on")
 
 
 def check_stores(kernel: Kernel) -> Problems:
@@ -204,5 +221,5 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_loop, check_stores,
+    check_nesting, check_orders, check_stores,
 )

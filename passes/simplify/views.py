@@ -11,7 +11,7 @@ from typing import Any
 
 from ...ir.graph import Value
 from ...ir.index import Dim, product
-from ...ir.ops.reduce import contract_letters
+from ...ir.ops.reduce import contract_letters, is_matrix_product
 from .rewrite import Match, Rewriter, Rule
 
 
@@ -223,7 +223,13 @@ def _contract_broadcast(side: int) -> Any:
         smaller = r.broadcast(operand, shape=shape, axes=tuple(left.index(at) for at in spread))
         parts[side] = "".join(letters[at] for at in left)
         pair = (match["x"], smaller) if side else (smaller, match["y"])
-        return r.contract(*pair, dims=f"{parts[0]},{parts[1]}->{out}")
+        dims = f"{parts[0]},{parts[1]}->{out}"
+        whole = (match["x"], match.inner[0]) if side else (match.inner[0], match["y"])
+        if match.type.dtype.is_float and is_matrix_product(
+                dims, *(value.shape for value in pair)) != is_matrix_product(
+                match.attrs[0]["dims"], *(value.shape for value in whole)):
+            return None  # rounded otherwise
+        return r.contract(*pair, dims=dims)
 
     return replace
 

@@ -80,6 +80,12 @@ def narrowed(x: Any) -> Any:
     return x.astype(np.int32) // 4 % 3, np.argmax(x, axis=1), (x > 0).all(axis=0)
 
 
+def normalised(x: Any) -> Any:
+    """Over the batch and the pixels of each channel."""
+    centred = x - x.mean(axis=(0, 2, 3), keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=(0, 2, 3), keepdims=True) + 1e-5)
+
+
 PARAMS = {"w1": "f32[784,100]", "b1": "f32[100]", "w2": "f32[100,10]"}
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (softmax, ("f32[b,1000]",)), "columns": (columns, ("f32[b,64]",)),
@@ -89,6 +95,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "joined": (joined, ("f32[20,30]", "f32[10,30]")),
     "rows": (rows, ("f32[5000,64]", "i64[n]")), "scattered": (scattered, ("f32[100,8]", "i64[6]")),
     "training": (training, (PARAMS, "f32[b,784]", "f32[b,10]")),
+    "sum_row": (lambda x: x.sum(axis=1), ("f32[100,1000]",)),
+    "sum_column": (lambda x: x.sum(axis=0), ("f64[1000,300]",)),
+    "sum_long": (lambda x: x.sum(), ("f32[1000,1000]",)),
+    "sum_symbolic": (lambda x: (x.sum(axis=0), x.sum(axis=1)), ("f32[a,b]",)),
+    "sum_two_groups": (normalised, ("f32[8,16,10,10]",)),
     "shared": (shared, ("f64[300,300]",)), "narrowed": (narrowed, ("f32[40,50]",)),
 }
 
@@ -108,7 +119,7 @@ def without_places(text: str) -> str:
 
 ON_A_GPU = {
     "softmax": PROGRAMS["softmax"], "dense": PROGRAMS["dense"], "joined": PROGRAMS["joined"],
-    "narrowed": PROGRAMS["narrowed"], "rows": PROGRAMS["rows"],
+    "narrowed": PROGRAMS["narrowed"], "columns": PROGRAMS["columns"], "rows": PROGRAMS["rows"],
     "one_tile": (softmax, (f"f32[8,{GPU_ROW}]",)), "tiles": (softmax, (f"f32[8,{GPU_ROW + 1}]",)),
 }
 

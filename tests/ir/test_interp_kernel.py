@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,12 @@ from weft.ir.kernel import (
     Index,
     Kernel,
     Load,
+    Order,
     Reduce,
     Stmt,
     Store,
     identity,
+    is_ordered,
 )
 from weft.ir.plan import Launch, Plan
 from weft.ir.scalar.primitives import PRIMITIVES
@@ -50,7 +53,7 @@ kernel @softmax(x: f32[b,10], y: mut f32[b,10]) {
     %1: f32 = reduce max %0 over j
     %2: f32 = sub %0, %1
     %3: f32 = exp %2
-    %4: f32 = reduce add %3 over j
+    %4: f32 = reduce add %3 over j {lanes 16}
     %5: f32 = div %3, %4
     y[i, j] = %5
   }
@@ -60,12 +63,12 @@ LAYER_NORM = '''
 kernel @layer_norm(x: f32[4,8,6], g: f32[6], y: mut f32[32,6], mean: mut f32[4,8]) {
   par i in 32 by 4, seq j in 6 by 2 {
     %0: f32 = x[i//8, i mod 8, j]
-    %1: f32 = reduce add %0 over j
+    %1: f32 = reduce add %0 over j {lanes 8}
     %2: f32 = const 6.0
     %3: f32 = div %1, %2
     %4: f32 = sub %0, %3
     %5: f32 = mul %4, %4
-    %6: f32 = reduce add %5 over j
+    %6: f32 = reduce add %5 over j {lanes 8}
     %7: f32 = div %6, %2
     %8: f32 = sqrt %7
     %9: f32 = div %4, %8
@@ -205,11 +208,12 @@ def test_scalars_and_empty_axes() -> None:
 def test_reductions(combine: str, dtype: str, size: int) -> None:
     numpy = as_dtype(dtype).numpy
     ufunc = PRIMITIVES[combine].numpy
+    order = " {lanes 4}" if is_ordered(combine, as_dtype(dtype)) else ""
     kernel = parse_kernel(f'''
         kernel @k(x: {dtype}[n], y: mut {dtype}[]) {{
           lane j in n {{
             %0: {dtype} = x[j]
-            %1: {dtype} = reduce {combine} %0 over j
+            %1: {dtype} = reduce {combine} %0 over j{order}
             y[] = %1
           }}
         }}''')
@@ -231,6 +235,26 @@ def test_an_access_outside_a_buffer_is_an_error() -> None:
         run_kernel(kernel, buffers, {"m": 2, "n": 4})
     with pytest.raises(VerifyError, match="parameter u"):
         run_kernel(kernel, buffers, {"m": 3, "n": 4})
+
+
+def in_order(combine: Callable[..., Any], terms: list[Any], order: Order) -> Any:
+    """Terms combined as ``Order`` says, one by one; there is at least one."""
+    chunk = order.chunk or len(terms)
+    sums = []
+    for first in range(0, len(terms), chunk):
+        lanes: list[Any] = [None] * order.lanes
+        for at, term in enumerate(terms[first:first + chunk]):
+            held = lanes[at % order.lanes]
+            lanes[at % order.lanes] = term if held is None else combine(held, term)
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [a if b is None else combine(a, b)
+                     for a, b in zip(lanes[:half], lanes[half:], strict=True)]
+        sums += lanes
+    while len(sums) > 1:
+        sums = [combine(*sums[at:at + 2]) if at + 1 < len(sums) else sums[at]
+                for at in range(0, len(sums), 2)]
+    return sums[0]
 
 
 class OneByOne:
@@ -277,10 +301,9 @@ class OneByOne:
             case Reduce():
                 parts = [self.value(stmt.value, {**point, stmt.axis: at})
                          for at in range(self.extents[stmt.axis])]
-                total = parts[0]
-                for part in parts[1:]:
-                    total = PRIMITIVES[stmt.combine].numpy(total, part)
-                return total
+                combine = PRIMITIVES[stmt.combine].numpy
+                return in_order(combine, parts, stmt.order) if stmt.order else reduce(
+                    combine, parts)
             case Contract():
                 total = stmt.dtype.numpy.type(0)
                 for at in range(self.extents[stmt.axis]):

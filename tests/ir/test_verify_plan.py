@@ -38,7 +38,7 @@ kernel @flip(x: f32[n], y: mut f32[n]) {
 kernel @total(x: f32[n], y: mut f32[]) {
   lane j in n {
     %0: f32 = x[j]
-    %1: f32 = reduce add %0 over j
+    %1: f32 = reduce add %0 over j {lanes 32, chunk 1024}
     y[] += %1
   }
 }
@@ -197,6 +197,24 @@ def test_a_loop_that_comes_after_the_store_forbids_sharing() -> None:
     verify_kernel(kernel)
     assert not may_share(kernel, "x", "y")
     assert may_share(kernel, "x", "z")
+
+
+def test_a_loop_in_a_loop_that_sums_again_forbids_sharing() -> None:
+    """The second loop over i computes %1 again, from rows that the first has overwritten."""
+    kernel = parse_kernel('''
+        kernel @f(x: f32[4,4], y: mut f32[4,4], z: mut f32[4]) {
+          seq i in 4 by 1, seq j in 4 by 1 {
+            %0: f32 = x[i, j]
+            %1: f32 = reduce max %0 over j
+            %2: f32 = sub %0, %1
+            y[i, j] = %2
+            %3: f32 = reduce max %1 over i
+            %4: f32 = sub %1, %3
+            z[i] = %4
+          }
+        }''')
+    verify_kernel(kernel)
+    assert not may_share(kernel, "x", "y")
 
 
 def test_temporaries_in_place() -> None:

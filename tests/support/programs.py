@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
+from weft.ir.kernel import Axis, Kernel, KernelBuilder, Order, Param, Scalar, is_ordered
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
 from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
@@ -35,6 +35,7 @@ locs = st.lists(st.builds(
 devices = st.sampled_from((None, Device("cpu", 0), Device("gpu"), Device("gpu", 1, "worker", 2),
                            Device(job="ps", task=0), Device()))
 dims = st.sampled_from((1, 2, 3, 4, B, S, 2 * B, B + 1))
+orders = st.builds(Order, st.sampled_from((1, 2, 16, 64)), st.sampled_from((0, 64, 4096)))
 dtypes = st.sampled_from((F32, F32, F64, *COMPUTED))
 types = st.builds(TensorType, dtypes, st.lists(dims, max_size=3).map(tuple))
 
@@ -285,7 +286,9 @@ def _kernel_step(
                          tuple(s.body)).value_axes
         if "j" in depends[x.name]:
             combine = "or_" if x.dtype == BOOL else draw(st.sampled_from(("add", "max", "min")))
-            values.append(draw(st.sampled_from((s.reduce(combine, x, "j"), x if x.dtype == BOOL
+            order = draw(orders) if is_ordered(combine, x.dtype) else None
+            total = s.reduce(combine, x, "j", order)
+            values.append(draw(st.sampled_from((total, x if x.dtype == BOOL
                                                 else s.contract(x, x, "j")))))
         return
     prim = PRIMITIVES[draw(st.sampled_from([name for name, p in PRIMITIVES.items()

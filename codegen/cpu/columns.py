@@ -1,0 +1,249 @@
+"""Loops over single indices, and the orders of sums in them: down columns, or of scalars.
+
+A value is as wide as the vector axis of the scope, if it depends on that; the loop takes one index
+at a time. What a lane of a sum adds up are then rows l, l + lanes, ...:
+
+    few rows         all of them written out, as the tree that they are
+    long rows        lane after lane, sums in registers; the lanes meet as soon as they can
+    short rows       in turn, as they lie in memory, with the sums of all lanes in an array
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ...ir.kernel import Contract, Reduce, Stmt, Store
+from ..kernel.cost import is_heavy
+from ..kernel.nest import Loop
+from .dims import emit_dim
+from .scalars import LlvmValue
+from .statements import Scope, StmtEmitter
+from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
+
+UNROLL = 8              # rounds of a loop that are written one after the other
+UNROLL_LIGHT = 128      # of one with few statements, times these
+AHEAD = 2               # lanes whose sums meet in registers
+WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
+LIGHT = 4               # statements of a loop that may be written several times
+
+Ends = Reduce | Contract
+Take = Callable[[Scope, Ends], None]
+Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
+
+
+def by_order(loop: Loop) -> tuple[list[Reduce], list[Ends]]:
+    """What a loop ends: sums with an order of lanes, and what just goes on from term to term."""
+    ordered = [stmt for stmt in loop.ends if isinstance(stmt, Reduce) and stmt.order is not None]
+    return ordered, [stmt for stmt in loop.ends if stmt not in ordered]
+
+
+def _is_light(loop: Loop) -> bool:
+    """True if the body of a loop may be written several times."""
+    return len(loop.body) <= LIGHT and not any(
+        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
+
+
+@dataclass(frozen=True)
+class _LaneRows:
+    """Rows of a chunk: of the lane whose mirrored number, of so many bits, is ``number``."""
+
+    number: str
+    bits: str
+    first: str
+    end: str
+    lanes: int
+
+
+class ColumnLoops:
+    """Writes such loops of one kernel; ``run`` emits the statements and loops inside of them."""
+
+    def __init__(self, stmts: StmtEmitter, run: Run) -> None:
+        self.f, self.kernel, self.stmts, self.run = stmts.f, stmts.kernel, stmts, run
+        self.values = stmts.kernel.value_axes
+
+    def emit(self, scope: Scope, loop: Loop) -> None:
+        """Emit a loop; its sums are then values of the scope."""
+        ordered, free = by_order(loop)
+        extent = self.kernel.axis(loop.axis).extent
+        adds = any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
+                   for stmt in self.kernel.body)
+        if ordered and isinstance(extent, int) and not adds and (
+                extent <= (UNROLL_LIGHT // len(loop.body) if _is_light(loop) else UNROLL)
+                ) and len({stmt.order for stmt in ordered}) == 1:
+            self._unrolled(scope, loop, extent)
+            return
+        stop = emit_dim(self.f, extent, scope.axes)
+        carry = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in free]
+        if not ordered:
+            found = self._rounds(scope, loop, ("0", stop, 1), free, carry)
+        else:
+            ways = self._lane_by_lane if not adds and self._by_lanes(scope, ordered) \
+                else self._in_turn
+            widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+            sums, carry = in_chunks(self.stmts, widths, extent, stop, carry,
+                                    ways(scope, loop, stop))
+            found = [*sums, *carry]
+        for stmt, value in zip((*ordered, *free), found, strict=True):
+            scope.values[stmt.name] = value
+
+    def _width_of(self, scope: Scope, stmt: Ends) -> int:
+        wide = any(scope.vector in self.values[operand] for operand in stmt.operands)
+        return scope.width if wide else 1
+
+    def _by_lanes(self, scope: Scope, ordered: Sequence[Reduce]) -> bool:
+        """Whether to take the rows of one lane after those of another: its sum is a register
+        then, but short rows are better read in turn."""
+        axis = next((a for a in self.kernel.axes if a.name == scope.vector), None)
+        if axis is None or len({stmt.order and stmt.order.lanes for stmt in ordered}) > 1:
+            return False
+        size = min(stmt.dtype.itemsize for stmt in ordered)
+        return not isinstance(axis.extent, int) or axis.extent * size >= WIDE_ROW
+
+    def _rounds(
+        self, scope: Scope, loop: Loop, steps: tuple[str, str, int], sums: Sequence[Ends],
+        carry: Values,
+    ) -> Values:
+        """Indices from, to and by ``steps``; the accumulators ``carry`` of ``sums`` in registers.
+
+        Reductions that are not in ``sums`` are of no concern here.
+        """
+        names = [stmt.name for stmt in sums]
+        with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry]) as rounds:
+            held = {name: LlvmValue(ref, start.dtype, start.width)
+                    for name, ref, start in zip(names, rounds.values, carry, strict=True)}
+
+            def take(inner: Scope, stmt: Ends) -> None:
+                held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], inner)
+
+            inner = scope.child()
+            inner.axes[loop.axis] = rounds.index
+            self.run(inner, loop.body, take)
+            rounds.next = [held[name].ref for name in names]
+        return renamed(carry, rounds.results)
+
+    def _unrolled(self, scope: Scope, loop: Loop, extent: int) -> None:
+        """So few rounds that none of them is in a loop: a tree of the lanes."""
+        ordered, free = by_order(loop)
+        held = {stmt.name: self.stmts.initial(stmt, self._width_of(scope, stmt))
+                for stmt in (*ordered, *free)}
+        order = ordered[0].order
+        assert order is not None
+        lanes = min(order.lanes, 1 << max(0, extent - 1).bit_length())
+
+        def lane(first: int, step: int) -> dict[str, LlvmValue]:
+            """The sums of the lanes first, first + step, ..."""
+            if step == lanes:
+                return rows(first) if first < extent else {}
+            sums, others = lane(first, 2 * step), lane(first + step, 2 * step)
+            return {stmt.name: self.stmts.combine(stmt, sums[stmt.name], others[stmt.name])
+                    if others else sums[stmt.name] for stmt in ordered}
+
+        def rows(first: int) -> dict[str, LlvmValue]:
+            # Where 0.0 was added to the first term, no sum of it and others is -0.0.
+            sums = {stmt.name: held[stmt.name] for stmt in ordered} if first == 0 else {}
+
+            def take(inner: Scope, stmt: Ends) -> None:
+                into = sums if stmt in ordered else held
+                if stmt.name in into:
+                    into[stmt.name] = self.stmts.accumulated(stmt, into[stmt.name], inner)
+                else:
+                    into[stmt.name] = inner.values[stmt.operands[0]]
+
+            for number in range(first, extent, lanes):
+                inner = scope.child()
+                inner.axes[loop.axis] = str(number)
+                self.run(inner, loop.body, take)
+            return sums
+
+        held.update(lane(0, 1) if extent else {})
+        scope.values.update(held)
+
+    def _lane_by_lane(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
+        """Sum the rows of each lane in registers, and the lanes, in bit-reversed order, pairwise.
+
+            rows 0 32 64 ..., then 16 48 80 ..., then 8 40 72 ..., of chunk after chunk
+        """
+        ordered, _ = by_order(loop)
+        lanes = ordered[0].order.lanes if ordered[0].order else 1
+        ahead = min(AHEAD, lanes) if _is_light(loop) else 1
+        known = ahead.bit_length() - 1
+        used, bits = self._lanes_used(stop, lanes, ahead)
+        counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // ahead)
+                    for stmt in ordered]
+
+        def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
+            pairs = [(held.type, held.ref) for held in carry]
+            with self.f.carried_loop("0", used, ahead, pairs) as turn:
+                held = renamed(carry, turn.values)
+                rows = _LaneRows(turn.index, bits, first, end, lanes)
+                sums, held = self._some_lanes(scope, loop, rows, ahead, held)
+                for counter, value in zip(counters, sums, strict=True):
+                    counter.push(self.f(f"lshr i64 {turn.index}, {known}"), value)
+                turn.next = [value.ref for value in held]
+            last = self.f(f"sub i64 {bits}, {known}")
+            return [each.slots.load(last) for each in counters], renamed(carry, turn.results)
+
+        return chunk
+
+    def _some_lanes(
+        self, scope: Scope, loop: Loop, rows: _LaneRows, ahead: int, held: Values
+    ) -> tuple[Values, Values]:
+        """The sums of ``ahead`` lanes that meet, and the accumulators without an order."""
+        ordered, free = by_order(loop)
+        stacks: list[Values] = [[] for _ in ordered]
+        for at in range(ahead):
+            lane = self._mirrored(self.f(f"or i64 {rows.number}, {at}"), rows.bits)
+            start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+            steps = self.f(f"add i64 {rows.first}, {lane}"), rows.end, rows.lanes
+            found = self._rounds(scope, loop, steps, [*ordered, *free], [*start, *held])
+            held = found[len(ordered):]
+            for stmt, stack, value in zip(ordered, stacks, found, strict=False):
+                for _ in range((~at & (at + 1)).bit_length() - 1):
+                    value = self.stmts.combine(stmt, stack.pop(), value)
+                stack.append(value)
+        return [stack[0] for stack in stacks], held
+
+    def _in_turn(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
+        """Rows one after the other, each added to its lane in memory: for short rows."""
+        ordered, free = by_order(loop)
+        lanes = {}
+        for stmt in ordered:
+            assert stmt.order is not None
+            used, bits = self._lanes_used(stop, stmt.order.lanes)
+            lanes[stmt.name] = LaneSums(self.stmts, stmt, self._width_of(scope, stmt), used, bits)
+
+        def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
+            for sums in lanes.values():
+                sums.clear()
+            with self.f.carried_loop(first, end, 1, [(h.type, h.ref) for h in carry]) as turn:
+                held = {stmt.name: LlvmValue(ref, old.dtype, old.width)
+                        for stmt, ref, old in zip(free, turn.values, carry, strict=True)}
+
+                def take(inner: Scope, stmt: Ends) -> None:
+                    if stmt.name in lanes:
+                        lanes[stmt.name].add(turn.index, inner.values[stmt.operands[0]])
+                    else:
+                        held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], inner)
+
+                inner = scope.child()
+                inner.axes[loop.axis] = turn.index
+                self.run(inner, loop.body, take)
+                turn.next = [held[stmt.name].ref for stmt in free]
+            return [sums.total() for sums in lanes.values()], renamed(carry, turn.results)
+
+        return chunk
+
+    def _lanes_used(self, count: str, lanes: int, least: int = 1) -> tuple[str, str]:
+        """How many lanes ``count`` terms reach, as a power of two, and its logarithm."""
+        last = self.f.call("i64", "llvm.smax.i64", ("i64", self.f(f"sub i64 {count}, 1")),
+                           ("i64", str(least - 1)))
+        zeros = self.f.call("i64", "llvm.ctlz.i64", ("i64", last), ("i1", "false"))
+        bits = self.stmts.least(self.f(f"sub i64 64, {zeros}"), str(lanes.bit_length() - 1))
+        return self.f(f"shl i64 1, {bits}"), bits
+
+    def _mirrored(self, number: str, bits: str) -> str:
+        """A number of so many bits with its bits in the other order."""
+        mirrored = self.f.call("i64", "llvm.bitreverse.i64", ("i64", number))
+        half = self.f(f"lshr i64 {mirrored}, 1")  # of 0 bits, a shift by 64 would be undefined
+        return self.f(f"lshr i64 {half}, {self.f(f'sub i64 63, {bits}')}")

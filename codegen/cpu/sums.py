@@ -1,0 +1,149 @@
+"""Sums in one order: pairwise sums of numbered values, and lanes that are kept in memory.
+
+A pairwise sum is a binary counter. Slot k of a stack holds the sum of 2**k neighbours; a new value
+is added to what the trailing ones of its number say is waiting, as a carry is:
+
+    push 0   [0]              push 2   [2, 01]
+    push 1   [-, 01]          push 3   [-, -, 0123]     (01 + (2 + 3), by neighbours)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.index import Dim, ceil_div
+from ...ir.kernel import Reduce
+from .scalars import LlvmValue
+from .statements import StmtEmitter
+from .types import LLVM_TYPES, vector_type
+
+MAX_LEVELS = 40  # of a sum of unknown extent: 2**40 chunks take years
+
+Values = list[LlvmValue]
+# From where to where, and accumulators: the sums of one chunk, and those accumulators after it.
+Chunk = Callable[[str, str, Values], tuple[Values, Values]]
+
+
+class Slots:
+    """Values of one reduction in an array on the stack, ``width`` lanes wide each."""
+
+    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, count: int) -> None:
+        self.f, self.stmts, self.stmt, self.width = stmts.f, stmts, stmt, width
+        self.element = LLVM_TYPES[stmt.dtype.name]
+        self.type = vector_type(self.element, width)
+        self.place = self.f.alloca(self.element, width * count)
+
+    def _at(self, slot: str) -> str:
+        # Not by the vector's own type, which may be longer than its elements.
+        offset = self.f(f"mul i64 {slot}, {self.width}")
+        return self.f(f"getelementptr {self.element}, ptr {self.place}, i64 {offset}")
+
+    def load(self, slot: str) -> LlvmValue:
+        ref = self.f(f"load {self.type}, ptr {self._at(slot)}, align {self.stmt.dtype.itemsize}")
+        return LlvmValue(ref, self.stmt.dtype.name, self.width)
+
+    def store(self, slot: str, value: LlvmValue) -> None:
+        ref = self.stmts.s.splat(value, self.width).ref if self.width > 1 else value.ref
+        self.f.do(f"store {self.type} {ref}, ptr {self._at(slot)}, "
+                  f"align {self.stmt.dtype.itemsize}")
+
+    def initial(self) -> LlvmValue:
+        """The identity, in all lanes of a value."""
+        return self.stmts.initial(self.stmt, self.width)
+
+
+class PairwiseSum:
+    """Values that come one by one, numbered from 0, combined by neighbours."""
+
+    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, most: Dim) -> None:
+        """``most`` is how many values there will be at most."""
+        levels = most.bit_length() if isinstance(most, int) else MAX_LEVELS
+        self.f, self.stmts, self.stmt = stmts.f, stmts, stmt
+        self.slots = Slots(stmts, stmt, width, max(1, levels))
+
+    def push(self, number: str, value: LlvmValue) -> None:
+        """Take value ``number``."""
+        waiting = self.f.call("i64", "llvm.cttz.i64", ("i64", self.f(f"xor i64 {number}, -1")),
+                              ("i1", "false"))
+        with self.f.carried_loop("0", waiting, 1, [(value.type, value.ref)]) as loop:
+            carried = LlvmValue(loop.values[0], value.dtype, value.width)
+            held = self.slots.load(loop.index)
+            loop.next = [self.stmts.combine(self.stmt, held, carried).ref]
+        self.slots.store(waiting, LlvmValue(loop.results[0], value.dtype, value.width))
+
+    def total(self, count: str) -> LlvmValue:
+        """The sum of ``count`` values: what waits in the stack, lowest first."""
+        none = self.slots.initial()
+        zeros = self.f.call("i64", "llvm.ctlz.i64", ("i64", count), ("i1", "false"))
+        with self.f.carried_loop("0", self.f(f"sub i64 64, {zeros}"), 1,
+                                 [(none.type, none.ref)]) as loop:
+            so_far = LlvmValue(loop.values[0], none.dtype, none.width)
+            more = self.stmts.combine(self.stmt, self.slots.load(loop.index), so_far)
+            waits = self.f(f"trunc i64 {self.f(f'lshr i64 {count}, {loop.index}')} to i1")
+            loop.next = [self.f(f"select i1 {waits}, {more.type} {more.ref}, "
+                                f"{more.type} {so_far.ref}")]
+        return LlvmValue(loop.results[0], none.dtype, none.width)
+
+
+class LaneSums:
+    """The lanes of a sum in memory, for terms that come in the order of the axis.
+
+    ``used`` is how many lanes may have terms, a power of two, and ``bits`` its logarithm.
+    """
+
+    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, used: str, bits: str) -> None:
+        assert stmt.order is not None
+        self.f, self.stmts, self.stmt, self.used, self.bits = stmts.f, stmts, stmt, used, bits
+        self.lanes = stmt.order.lanes
+        self.slots = Slots(stmts, stmt, width, self.lanes)
+
+    def clear(self) -> None:
+        with self.f.loop("0", self.used) as lane:
+            self.slots.store(lane, self.slots.initial())
+
+    def add(self, position: str, term: LlvmValue) -> None:
+        """Take the term of a position on the axis."""
+        lane = self.f(f"and i64 {position}, {self.lanes - 1}")
+        self.slots.store(lane, self.stmts.combine(self.stmt, self.slots.load(lane), term))
+
+    def total(self) -> LlvmValue:
+        """The lanes halved until one is left."""
+        with self.f.loop("0", self.bits) as level:
+            half = self.f(f"lshr i64 {self.used}, {self.f(f'add i64 {level}, 1')}")
+            with self.f.loop("0", half) as lane:
+                other = self.slots.load(self.f(f"add i64 {lane}, {half}"))
+                self.slots.store(lane, self.stmts.combine(
+                    self.stmt, self.slots.load(lane), other))
+        return self.slots.load("0")
+
+
+def renamed(values: Values, refs: Sequence[str]) -> Values:
+    """Values of the same types under other names."""
+    return [LlvmValue(ref, old.dtype, old.width) for ref, old in zip(refs, values, strict=True)]
+
+
+def in_chunks(
+    stmts: StmtEmitter, sums: Sequence[tuple[Reduce, int]], extent: Dim, stop: str, carry: Values,
+    chunk: Chunk,
+) -> tuple[Values, Values]:
+    """Run ``chunk`` on each chunk of an axis; the sums of ``sums`` (with their widths) and carry.
+
+    ``carry`` are the accumulators of reductions without an order, which know no chunks.
+    """
+    f = stmts.f
+    order = sums[0][0].order if sums else None
+    if order is None or not order.chunk:
+        return chunk("0", stop, carry)
+    bits = order.chunk.bit_length() - 1
+    most = ceil_div(extent, order.chunk)
+    counters = [PairwiseSum(stmts, stmt, width, most) for stmt, width in sums]
+    pairs = [(held.type, held.ref) for held in carry]
+    with f.carried_loop("0", stop, order.chunk, pairs) as walk:
+        end = stmts.least(f(f"add i64 {walk.index}, {order.chunk}"), stop)
+        found, held = chunk(walk.index, end, renamed(carry, walk.values))
+        walk.next = [value.ref for value in held]
+        number = f(f"lshr i64 {walk.index}, {bits}")
+        for counter, value in zip(counters, found, strict=True):
+            counter.push(number, value)
+    count = f(f"lshr i64 {f(f'add i64 {stop}, {order.chunk - 1}')}, {bits}")
+    return [counter.total(count) for counter in counters], renamed(carry, walk.results)
