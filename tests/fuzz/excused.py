@@ -14,9 +14,6 @@
    compares with these results (``Jitter.fill``, ``Oracle.unneeded``).
 4. *Python integers beyond 64 bits.* A traced one is an int64. Where arithmetic of Python numbers
    leaves that range, the step fails (W131) instead of going on with a larger number.
-5. *The order of a sum may follow how its operands lie in memory.* What is fed where the graph has a
-   view (a transpose, say) is an array of its own, and a sum over it may be rounded otherwise. Such
-   results need not have the bits that they have alone, but are what NumPy's are.
 """
 
 from __future__ import annotations
