@@ -22,17 +22,35 @@ Axis kinds: ``par`` blocks are independent tasks (a task of the CPU pool, a Trit
 are nested in header order: what is reduced over one may depend on those outside of it. Accesses are
 dense row-major; indices are expressions over axes, dims and integer values (``x[%3, j]``).
 Masks follow from ``extent % block`` and are never written.
+
+A task may keep values of one *stage* for the next in its locals. In a kernel with locals a stage
+ends with its stores, and what it computes is known to later ones through locals only:
+
+    kernel @norm(x: f32[64,32], w: f32[32,80], y: mut f32[64,80])
+        local (s: f32[16,80] at 0) {
+      par i in 64 by 16, lane j in 80, seq k in 32 by 32 {
+        %0: f32 = x[i, k]
+        %1: f32 = w[k, j]
+        %2: f32 = contract %0, %1 over k {...}
+        s[i mod 16, j] = %2
+        %3: f32 = s[i mod 16, j]
+        %4: f32 = reduce max %3 over j
+        %5: f32 = sub %3, %4
+        y[i, j] = %5
+      }
+    }
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from .index import Dim, symbols_of
+from .index import Dim, Expr, substitute, symbol, symbols_of
 from .scalar.primitives import PRIMITIVES, result_dtype
+from .tiling import Tiling
 from .types import BOOL, I64, DType, Loc, TensorType, as_dtype
 
 AxisKind = Literal["par", "seq", "lane"]
@@ -47,6 +65,17 @@ class Param:
     name: str
     type: TensorType
     mutable: bool = False
+
+
+@dataclass(frozen=True)
+class Local(Param):
+    """A tile that each task has for itself, ``offset`` bytes into the scratch of its worker.
+
+    A task writes and reads it wherever its axes lead; nothing is left of it for the next task.
+    """
+
+    mutable: bool = True
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,15 +191,36 @@ class Reduce(Stmt):
 
 @dataclass(frozen=True, eq=False)
 class Contract(Stmt):
-    """Sum over ``axis`` of lhs * rhs, as one chain of fused multiply-adds in index order."""
+    """Sum over ``axes`` of lhs * rhs, as one chain of fused multiply-adds in row-major order."""
 
     lhs: str
     rhs: str
-    axis: str
+    axes: tuple[str, ...]
+    tiling: Tiling | None = None
 
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.lhs, self.rhs)
+
+    @property
+    def axis(self) -> str:
+        """Its only axis: a tiled kernel sums over one."""
+        (axis,) = self.axes
+        return axis
+
+
+@dataclass(frozen=True, eq=False)
+class Carry(Stmt):
+    """A value that goes from one index of a ``seq`` axis to the next: ``init`` at the first, then
+    what ``next``, a value below, was at the index before."""
+
+    init: str
+    next: str
+    axis: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.init,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,21 +264,37 @@ class Kernel:
     axes: tuple[Axis, ...]
     body: tuple[Stmt, ...]
     locs: tuple[Loc, ...] = ()
+    locals: tuple[Local, ...] = ()
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)
 
     def param(self, name: str) -> Param:
-        return next(param for param in self.params if param.name == name)
+        """A parameter or local by name."""
+        return next(param for param in (*self.params, *self.locals) if param.name == name)
+
+    def is_local(self, name: str) -> bool:
+        return any(local.name == name for local in self.locals)
 
     @cached_property
     def value_axes(self) -> dict[str, frozenset[str]]:
         """For each value, the axes it depends on: reductions and contractions take theirs away."""
         names = frozenset(axis.name for axis in self.axes)
+        tasks = frozenset(axis.name for axis in self.axes if axis.kind == "par")
         result: dict[str, frozenset[str]] = {}
-        for stmt in self.body:
-            if stmt.name:
-                result[stmt.name] = _depends(stmt, result, names)
+        carries = [stmt for stmt in self.body if isinstance(stmt, Carry)]
+        more = True
+        while more:  # again where what is carried turned out to depend on more
+            before = {stmt.name: result.get(stmt.next, frozenset()) for stmt in carries}
+            for stmt in self.body:
+                if stmt.name:
+                    result[stmt.name] = _depends(stmt, result, names)
+                    if isinstance(stmt, Load) and self.is_local(stmt.param):
+                        result[stmt.name] |= tasks
+                    if isinstance(stmt, Carry):
+                        result[stmt.name] |= before[stmt.name] | {stmt.axis}
+            more = any(result[stmt.name] != result[stmt.name] | result.get(stmt.next, frozenset())
+                       for stmt in carries)
         return result
 
     @cached_property
@@ -241,7 +307,7 @@ class Kernel:
     @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
-        names = {stmt.axis for stmt in self.body if isinstance(stmt, (Reduce, Contract))}
+        names = {name for stmt in self.body for name in summed_axes(stmt)}
         return tuple(axis for axis in self.axes if axis.name in names or axis.kind == "seq")
 
     @cached_property
@@ -250,13 +316,42 @@ class Kernel:
         names: set[str] = set()
         for axis in self.axes:
             names |= symbols_of(axis.extent)
-        for param in self.params:
+        for param in (*self.params, *self.locals):
             for dim in param.type.shape:
                 names |= symbols_of(dim)
         for stmt in self.body:
             for dim in index_exprs(stmt):
                 names |= symbols_of(dim)
         return tuple(sorted(n for n in names - {a.name for a in self.axes} if n[0] != "%"))
+
+
+def rename_values(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
+    """The statement reading values by other names; those it does not list stay."""
+    places: dict[str, Dim] = {old: symbol(new) for old, new in names.items()}
+
+    def moved(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(moved, part))
+        if isinstance(part, str):
+            return names.get(part, part)
+        return substitute(part, places) if isinstance(part, Expr) else part
+
+    read = {part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
+            if part.name in ("value", "args", "lhs", "rhs", "indices", "guard", "expr",
+                             "init", "next")}
+    return replace(stmt, **read)
+
+
+def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
+    """The stages of a kernel with locals; one without locals is one stage."""
+    if not kernel.locals:
+        return [kernel.body]
+    stages: list[list[Stmt]] = [[]]
+    for stmt in kernel.body:
+        if stmt.name and stages[-1] and not stages[-1][-1].name:
+            stages.append([])
+        stages[-1].append(stmt)
+    return [tuple(stage) for stage in stages]
 
 
 def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
@@ -272,9 +367,14 @@ def _depends(
     axes = frozenset[str]().union(*(values[operand] for operand in stmt.operands))
     for expr in index_exprs(stmt):
         axes |= symbols_of(expr) & names
-    if isinstance(stmt, (Reduce, Contract)):
-        axes -= {stmt.axis}
-    return axes
+    return axes - set(summed_axes(stmt))
+
+
+def summed_axes(stmt: Stmt) -> tuple[str, ...]:
+    """The axes that a statement sums over, the last one fastest."""
+    if isinstance(stmt, Reduce):
+        return (stmt.axis,)
+    return stmt.axes if isinstance(stmt, Contract) else ()
 
 
 @dataclass
@@ -318,8 +418,8 @@ class KernelBuilder:
     ) -> Scalar:
         return self._define(Reduce, value.dtype, combine, value.name, axis, order)
 
-    def contract(self, lhs: Scalar, rhs: Scalar, axis: str) -> Scalar:
-        return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axis)
+    def contract(self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...]) -> Scalar:
+        return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes)
 
     def store(
         self, param: str, indices: tuple[Dim, ...], value: Scalar, *,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ir.kernel import Contract, Reduce, Stmt, Store
+from ...ir.kernel import Carry, Contract, Reduce, Stmt, Store
 from ..kernel.cost import is_heavy
 from ..kernel.nest import Loop
 from .dims import emit_dim
@@ -27,7 +27,7 @@ AHEAD = 2               # lanes whose sums meet in registers
 WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
 LIGHT = 4               # statements of a loop that may be written several times
 
-Ends = Reduce | Contract
+Ends = Reduce | Contract | Carry
 Take = Callable[[Scope, Ends], None]
 Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
 
@@ -66,15 +66,15 @@ class ColumnLoops:
         """Emit a loop; its sums are then values of the scope."""
         ordered, free = by_order(loop)
         extent = self.kernel.axis(loop.axis).extent
-        adds = any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
-                   for stmt in self.kernel.body)
+        adds = any(isinstance(stmt, (Contract, Carry))
+                   or (isinstance(stmt, Store) and stmt.accumulate) for stmt in self.kernel.body)
         if ordered and isinstance(extent, int) and not adds and (
                 extent <= (UNROLL_LIGHT // len(loop.body) if _is_light(loop) else UNROLL)
                 ) and len({stmt.order for stmt in ordered}) == 1:
             self._unrolled(scope, loop, extent)
             return
         stop = emit_dim(self.f, extent, scope.axes)
-        carry = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in free]
+        carry = [self._start(scope, stmt) for stmt in free]
         if not ordered:
             found = self._rounds(scope, loop, ("0", stop, 1), free, carry)
         else:
@@ -87,7 +87,16 @@ class ColumnLoops:
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
 
+    def _start(self, scope: Scope, stmt: Ends) -> LlvmValue:
+        """What an accumulator, or what is carried, is before the first round."""
+        width = self._width_of(scope, stmt)
+        if isinstance(stmt, Carry):
+            return self.stmts.s.splat(scope.values[stmt.init], width)
+        return self.stmts.initial(stmt, width)
+
     def _width_of(self, scope: Scope, stmt: Ends) -> int:
+        if isinstance(stmt, Carry):
+            return scope.width if scope.vector in self.values[stmt.name] else 1
         wide = any(scope.vector in self.values[operand] for operand in stmt.operands)
         return scope.width if wide else 1
 
@@ -114,13 +123,30 @@ class ColumnLoops:
                     for name, ref, start in zip(names, rounds.values, carry, strict=True)}
 
             def take(inner: Scope, stmt: Ends) -> None:
-                held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], inner)
+                self._go_on(inner, stmt, held)
 
             inner = scope.child()
             inner.axes[loop.axis] = rounds.index
             self.run(inner, loop.body, take)
+            self._hand_on(inner, sums, held)
             rounds.next = [held[name].ref for name in names]
         return renamed(carry, rounds.results)
+
+    def _go_on(self, scope: Scope, stmt: Ends, held: dict[str, LlvmValue]) -> None:
+        """A round comes to an accumulator, which takes a term, or to what is carried."""
+        if isinstance(stmt, Carry):
+            scope.values[stmt.name] = held[stmt.name]
+        else:
+            held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], scope)
+
+    def _hand_on(
+        self, scope: Scope, sums: Sequence[Ends], held: dict[str, LlvmValue]
+    ) -> None:
+        """At the end of a round: what is carried is now its next value."""
+        for stmt in sums:
+            if isinstance(stmt, Carry):
+                width = held[stmt.name].width
+                held[stmt.name] = self.stmts.s.splat(scope.values[stmt.next], width)
 
     def _unrolled(self, scope: Scope, loop: Loop, extent: int) -> None:
         """So few rounds that none of them is in a loop: a tree of the lanes."""
@@ -224,11 +250,12 @@ class ColumnLoops:
                     if stmt.name in lanes:
                         lanes[stmt.name].add(turn.index, inner.values[stmt.operands[0]])
                     else:
-                        held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], inner)
+                        self._go_on(inner, stmt, held)
 
                 inner = scope.child()
                 inner.axes[loop.axis] = turn.index
                 self.run(inner, loop.body, take)
+                self._hand_on(inner, free, held)
                 turn.next = [held[stmt.name].ref for stmt in free]
             return [sums.total() for sums in lanes.values()], renamed(carry, turn.results)
 

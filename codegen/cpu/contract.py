@@ -6,17 +6,16 @@ likewise, and everything that depends on the sums where a finished tile is writt
 
 from __future__ import annotations
 
-from ...ir.index import ceil_div, product
 from ...ir.kernel import Contract, Kernel, Stmt
 from ..kernel.cost import is_composite
 from .dims import emit_dim
-from .gemm import Size, emit_task
+from .gemm import Size, emit_block
 from .gemm_plan import Access
 from .scalars import LlvmValue
+from .sizes import integer
 from .statements import Scope, StmtEmitter
-from .target import Target
 from .text import FunctionText
-from .tile import find_product, operand_access
+from .tile import operand_access
 from .types import LLVM_TYPES, vector_type
 
 
@@ -68,26 +67,37 @@ def _behind(kernel: Kernel, name: str, scope: Scope) -> list[Stmt]:
 
 
 def emit_contract(
-    f: FunctionText, kernel: Kernel, target: Target, emitter: StmtEmitter, scope: Scope, task: str
+    f: FunctionText, kernel: Kernel, emitter: StmtEmitter, scope: Scope, scratch: str
 ) -> None:
-    """Emit task number ``task`` of a tiled contraction kernel."""
-    found = find_product(kernel, target)
-    m, n, k = found.m, found.n, found.stmt.axis
-    assert m is not None and n is not None, "a product with one row or column is a reduction"
-    plan = found.plan
-    lhs, rhs = (_Operand(emitter, scope, name, free, k,
-                         operand_access(kernel, name, free, k))
-                for name, free in ((found.stmt.lhs, m), (found.stmt.rhs, n)))
-    epilogue = _Epilogue(emitter, scope, found.stmt, m, n)
+    """Emit a stage that is a contraction: the block of it that the axes of ``scope`` begin."""
+    stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
+    plan = stmt.tiling
+    assert plan is not None
+    lhs, rhs = (_Operand(emitter, scope, name, free, stmt.axis,
+                         operand_access(kernel, name, free, stmt.axis))
+                for name, free in ((stmt.lhs, plan.rows), (stmt.rhs, plan.columns)))
+    epilogue = _Epilogue(emitter, scope, stmt, plan.rows, plan.columns)
 
     def extent(name: str) -> Size:
         size = kernel.axis(name).extent
         return size if isinstance(size, int) else emit_dim(f, size, scope.axes)
 
-    scratch = f.alloca("i8", max(plan.scratch_bytes, 1))
-    extents = (extent(m), extent(n), extent(k))
-    emit_task(f, plan, _local_task(f, kernel, task, m, n, emitter), extents, lhs, rhs, epilogue,
-              scratch)
+    def span(name: str) -> tuple[Size, Size]:
+        """Where a task's part of an axis begins and ends."""
+        axis, size = kernel.axis(name), extent(name)
+        if axis.kind != "par":
+            return 0, size
+        if isinstance(size, int) and size <= axis.block:
+            return 0, size
+        start = scope.axes[name]
+        return start, integer(f, "smin", integer(f, "add", start, axis.block), size)
+
+    spans = [span(name) for name in (plan.rows, plan.columns)]
+    start, stop = ((one[at], other[at]) for at in (0, 1) for one, other in [spans])
+    extents = (extent(plan.rows), extent(plan.columns), extent(stmt.axis))
+    sizes = tuple(axis.block if axis.kind == "par" else 1 << 62
+                  for axis in map(kernel.axis, (plan.rows, plan.columns)))
+    emit_block(f, plan, start, stop, extents, lhs, rhs, epilogue, scratch, (sizes[0], sizes[1]))
 
 
 class _Epilogue:
@@ -112,8 +122,9 @@ class _Epilogue:
             return
         vector = vector_type(LLVM_TYPES[self.stmt.dtype.name], width)
         fixed = [axis.name for axis in self.emitter.kernel.axes if axis.name in self.scope.axes]
-        args = [("ptr", "%context"), *(("i64", self.scope.axes[name]) for name in fixed),
-                ("i64", row), ("i64", column), (vector, sums)]
+        args = [("ptr", "%context"), ("ptr", self.emitter.scratch),
+                *(("i64", self.scope.axes[name]) for name in fixed), ("i64", row),
+                ("i64", column), (vector, sums)]
         if mask is not None:
             args.append((vector_type("i1", width), mask))
         name = self._helper(f, fixed, [type_ for type_, _ in args], width, mask is not None)
@@ -133,30 +144,21 @@ class _Epilogue:
     def _helper(
         self, f: FunctionText, fixed: list[str], types: list[str], width: int, masked: bool
     ) -> str:
-        """Emit the epilogue as a function; ``fixed`` axes are arguments after the context."""
+        """Emit the epilogue as a function; ``fixed`` axes are arguments."""
         name = f"{f.name}_epilogue{len(f.helpers)}"
-        words = ["context", *(f"axis_{at}" for at in range(len(fixed))), "row", "column", "sums"]
+        words = ["context", "scratch", *(f"axis_{at}" for at in range(len(fixed))), "row",
+                 "column", "sums"]
         words += ["mask"] if masked else []
         helper = FunctionText("void", name, list(zip(types, words, strict=True)),
                               linkage="internal", attributes="noinline nounwind")
         emitter = StmtEmitter(helper, self.emitter.kernel, self.emitter.target)
+        emitter.use_scratch("%scratch")
         axes = emitter.dims | {axis: f"%axis_{at}" for at, axis in enumerate(fixed)}
         self._emit(emitter, Scope(axes), ("%row", "%column", "%sums", width,
                                           "%mask" if masked else None))
         helper.ret()
         f.helpers.append(helper)
         return name
-
-
-def _local_task(
-    f: FunctionText, kernel: Kernel, task: str, m: str, n: str, emitter: StmtEmitter
-) -> str:
-    """The block number within one product: batch axes come first in the task order."""
-    own = [axis for axis in kernel.axes if axis.name in (m, n)]
-    if len([axis for axis in kernel.axes if axis.kind == "par"]) == len(own):
-        return task
-    count = emit_dim(f, product(ceil_div(axis.extent, axis.block) for axis in own), emitter.dims)
-    return f(f"urem i64 {task}, {count}")
 
 
 def _after(kernel: Kernel, stmt: Contract, scope: Scope) -> list[Stmt]:

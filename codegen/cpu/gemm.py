@@ -21,11 +21,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .gemm_plan import ELEMENT_BITS, Access, GemmPlan
+from ...ir.tiling import Tiling
+from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 from .text import FunctionText
+from .types import LLVM_TYPES
 
-__all__ = ["Epilogue", "Operand", "Size", "emit_task", "emit_task_count"]
+__all__ = ["Epilogue", "Operand", "Size", "emit_block"]
 
 
 class Operand(Protocol):
@@ -51,32 +53,34 @@ class Operand(Protocol):
 Epilogue = Callable[[FunctionText, str, str, str, int, "str | None"], None]
 
 
-def emit_task(
+Place = tuple[Size, Size]
+
+
+def emit_block(
     f: FunctionText,
-    plan: GemmPlan,
-    task: str,
+    plan: Tiling,
+    start: Place,
+    stop: Place,
     extents: tuple[Size, Size, Size],
     lhs: Operand,
     rhs: Operand,
     epilogue: Epilogue,
     scratch: str,
+    block: tuple[int, int] | None = None,
 ) -> None:
-    """Emit one task of ``plan``: block (task // n_blocks, task % n_blocks) of the output.
+    """Emit the block of the output from row and column ``start`` to ``stop``.
 
-    ``extents`` are (M, N, K); ``scratch`` points to ``plan.scratch_bytes`` bytes, 64-byte aligned,
-    that no other task uses at the same time.
+    Blocks have ``block`` rows and columns (by default ``plan.block``, which is also the most), but
+    for the last ones. ``extents`` are (M, N, K); ``scratch`` points to ``plan.scratch_bytes``
+    bytes, 64-byte aligned, that no other task uses at the same time.
     """
     M, N, K = extents
     if plan.swap:
-        M, N, lhs, rhs = N, M, rhs, lhs
-    _Task(f, plan, M, N, K, lhs, rhs, epilogue, scratch).emit(task)
-
-
-def emit_task_count(f: FunctionText, plan: GemmPlan, M: Size, N: Size) -> Size:
-    """The number of tasks: an int when M and N are, else an i64 value emitted into ``f``."""
-    if plan.swap:
-        M, N = N, M
-    return integer(f, "mul", ceil_div(f, M, plan.mb), ceil_div(f, N, plan.nb))
+        M, N, lhs, rhs, start, stop = N, M, rhs, lhs, start[::-1], stop[::-1]
+    even = [isinstance(extent, int) and extent % tile == 0 and (extent <= size or size % tile == 0)
+            for extent, size, tile in zip((M, N), (block or plan.block)[::-1 if plan.swap else 1],
+                                          (plan.mr, plan.nr), strict=True)]
+    _Block(f, plan, M, N, K, lhs, rhs, epilogue, scratch, *even).emit(start, stop)
 
 
 @dataclass(frozen=True)
@@ -90,19 +94,21 @@ class _Side:
     mask: str | None = None  # lanes of its last vector that exist
 
 
-class _Task:
-    """The code of one task; in its methods m, n are tile axes (after ``plan.swap``)."""
+class _Block:
+    """The code of one block; in its methods m, n are tile axes (after ``plan.swap``)."""
 
     def __init__(
-        self, f: FunctionText, plan: GemmPlan, M: Size, N: Size, K: Size,
-        lhs: Operand, rhs: Operand, epilogue: Epilogue, scratch: str,
+        self, f: FunctionText, plan: Tiling, M: Size, N: Size, K: Size,
+        lhs: Operand, rhs: Operand, epilogue: Epilogue, scratch: str, even_rows: bool,
+        even_columns: bool,
     ) -> None:
+        self.even_rows, self.even_columns = even_rows, even_columns
         self.f, self.plan, self.M, self.N, self.K = f, plan, M, N, K
         self.lhs, self.rhs, self.epilogue = lhs, rhs, epilogue
-        self.type = plan.element
-        self.vector = f"<{plan.lanes} x {plan.element}>"
-        self.group = min(plan.lanes, 128 // ELEMENT_BITS[plan.element])
-        self.lhs_base = lhs.pointer(f) if plan.lhs == "in place" else ""
+        self.type = LLVM_TYPES[plan.dtype.name]
+        self.vector = f"<{plan.lanes} x {self.type}>"
+        self.group = min(plan.lanes, 128 // plan.dtype.bits)
+        self.lhs_base = lhs.pointer(f) if plan.lhs == "in_place" else ""
         self.rhs_base = rhs.pointer(f) if plan.rhs != "panels" else ""
         areas, offset = plan.areas(), 0
         self.areas = []
@@ -120,7 +126,7 @@ class _Task:
         return pointer
 
     def load(self, pointer: str, mask: str | None = None) -> str:
-        size = ELEMENT_BITS[self.type] // 8
+        size = self.plan.dtype.itemsize
         if mask is None:
             return self.f(f"load {self.vector}, ptr {pointer}, align {size}")
         width, kind = self.plan.lanes, "f" if self.type in ("float", "double") else "i"
@@ -130,13 +136,13 @@ class _Task:
         )
 
     def store(self, value: str, pointer: str) -> None:
-        size = ELEMENT_BITS[self.type] // 8
+        size = self.plan.dtype.itemsize
         self.f.do(f"store {self.vector} {value}, ptr {pointer}, align {size}")
 
     def multiply_add(self, a: str, b: str, c: str) -> str:
         width, vector = self.plan.lanes, self.vector
         if self.type in ("float", "double"):
-            name = f"llvm.fma.v{width}f{ELEMENT_BITS[self.type]}"
+            name = f"llvm.fma.v{width}f{self.plan.dtype.bits}"
             return self.f.call(vector, name, (vector, a), (vector, b), (vector, c))
         return self.f(f"add {vector} {c}, {self.f(f'mul {vector} {a}, {b}')}")
 
@@ -154,16 +160,10 @@ class _Task:
 
     # -- the loops over blocks and tiles
 
-    def emit(self, task: str) -> None:
+    def emit(self, start: Place, stop: Place) -> None:
         f, plan = self.f, self.plan
-        # Tasks are numbered row by row of the output, even where its transpose is computed.
-        inner = ceil_div(f, self.M, plan.mb) if plan.swap else ceil_div(f, self.N, plan.nb)
-        m_block, n_block = integer(f, "sdiv", task, inner), integer(f, "srem", task, inner)
-        if plan.swap:
-            m_block, n_block = n_block, m_block
-        self.m0, self.n0 = self.mul(m_block, plan.mb), self.mul(n_block, plan.nb)
-        self.rows = self.least(plan.mb, self.sub(self.M, self.m0))
-        self.columns = self.least(plan.nb, self.sub(self.N, self.n0))
+        (self.m0, self.n0), (m_stop, n_stop) = start, stop
+        self.rows, self.columns = self.sub(m_stop, self.m0), self.sub(n_stop, self.n0)
         self.m_tiles = ceil_div(f, self.rows, plan.mr)
         self.n_tiles = ceil_div(f, self.columns, plan.nr)
         k_blocks = integer(f, "smax", ceil_div(f, self.K, plan.kb), 1) if plan.cut else 1
@@ -180,7 +180,7 @@ class _Task:
         f, plan = self.f, self.plan
         if plan.lhs == "panels":
             self.pack_panels(self.lhs, self.areas[0], self.m0, self.m_tiles, self.M, plan.mr,
-                             plan.pr, plan.tile_elements)
+                             plan.pr, plan.tile_elements, self.even_rows)
         elif plan.lhs == "rows":
             tile_rows = self.mul(self.m_tiles, plan.mr)
             self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.lhs_line)
@@ -196,7 +196,8 @@ class _Task:
         """The panel of nr columns from ``n``: packed just before use, it is still in L1."""
         plan = self.plan
         if plan.rhs == "panels" and self.rhs.access.lanes == "free":
-            self.pack_panels(self.rhs, self.areas[1], n, 1, self.N, plan.nr, plan.nr, 0)
+            self.pack_panels(self.rhs, self.areas[1], n, 1, self.N, plan.nr, plan.nr, 0,
+                             self.even_columns)
         elif plan.rhs == "panels":
             self.pack_transposed(n)
         elif plan.rhs_line:
@@ -205,10 +206,11 @@ class _Task:
 
     def lhs_side(self, i: Size, m: Size) -> _Side:
         plan = self.plan
-        if plan.lhs != "in place":
+        if plan.lhs != "in_place":
             free, k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
             return _Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
-        origin, stride = self.inside(m, self.M, plan.mr), self.lhs.access.stride or 0
+        stride = self.lhs.access.stride or 0
+        origin = self.inside(m, self.M, plan.mr, self.even_rows)
         free, k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
         pointer = self.at(self.lhs_base, self.mul(origin, free), self.mul(self.k0, k))
         if plan.lhs_line:
@@ -224,17 +226,17 @@ class _Task:
         if isinstance(self.N, int) and plan.nr > self.N:
             mask = prefix_mask(self.f, plan.lanes, self.N - plan.nr + plan.lanes)
         else:
-            origin = self.inside(n, self.N, plan.nr)
-        free, k = (1, stride) if plan.rhs == "in place" else (stride, 1)
+            origin = self.inside(n, self.N, plan.nr, self.even_columns)
+        free, k = (1, stride) if plan.rhs == "in_place" else (stride, 1)
         pointer = self.at(self.rhs_base, self.mul(origin, free), self.mul(self.k0, k))
         if plan.rhs_line:
             short = self.short(self.N, plan.nr)
             pointer = self.f(f"select i1 {short}, ptr {self.areas[1]}, ptr {pointer}")
         return _Side(origin, pointer, free, k, mask)
 
-    def inside(self, start: Size, extent: Size, width: int) -> Size:
+    def inside(self, start: Size, extent: Size, width: int, even: bool) -> Size:
         """Where a tile at ``start`` is read in place: moved back if it would leave the array."""
-        if isinstance(extent, int) and extent % width == 0:
+        if even:
             return start
         return integer(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
 
@@ -250,16 +252,16 @@ class _Task:
             first = f(f"icmp eq i64 {k_block}, 0")
             last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}")
         self.multiply(a, b, sums, first)
-        rows = self.part(self.M, plan.mr, m, self.add(self.m0, self.rows))
-        columns = self.part(self.N, plan.nr, n, self.add(self.n0, self.columns))
+        rows = self.part(self.even_rows, plan.mr, m, self.add(self.m0, self.rows))
+        columns = self.part(self.even_columns, plan.nr, n, self.add(self.n0, self.columns))
         with maybe(f, last):
             moved = self.mul(self.sub(m, a.origin), plan.nr), self.sub(n, b.origin)
             finish = self.finish_swapped if plan.swap else self.finish
             finish(self.at(sums, *moved), m, rows, n, columns)
 
-    def part(self, extent: Size, tile: int, start: Size, stop: Size) -> Size:
+    def part(self, even: bool, tile: int, start: Size, stop: Size) -> Size:
         """How much of a tile at ``start`` belongs to a block that ends at ``stop``."""
-        if isinstance(extent, int) and extent % tile == 0:
+        if even:
             return tile
         return self.least(tile, self.sub(stop, start))
 
@@ -337,14 +339,14 @@ class _Task:
 
     def pack_panels(
         self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
-        width: int, size: int,
+        width: int, size: int, even: bool,
     ) -> None:
         """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
         f, lanes = self.f, self.plan.lanes
         room = self.sub(self.sub(extent, first), width)
         whole = integer(f, "smax", integer(f, "sdiv", self.add(room, step), step), 0)
         whole = self.least(panels, whole)
-        if isinstance(extent, int) and extent % step == 0 and step == width:
+        if even and step == width:
             whole = panels
         with span(f, self.depth) as k:
             row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
@@ -386,7 +388,7 @@ class _Task:
         for r in range(group):
             pieces = [
                 self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
-                       f"align {ELEMENT_BITS[self.type] // 8}")
+                       f"align {self.plan.dtype.itemsize}")
                 if r + q < height else "zeroinitializer"
                 for q in range(0, lanes, group)
             ]

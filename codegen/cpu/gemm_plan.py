@@ -20,7 +20,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-ELEMENT_BITS = {"float": 32, "double": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+from ...ir.tiling import Tiling, round_up
+from ...ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
@@ -54,87 +55,29 @@ class Access:
     stride: int | None = None  # a plain array: elements between neighbours on the other axis
 
 
-@dataclass(frozen=True)
-class GemmPlan:
-    """The blocking of one contraction. With ``swap``, m and lhs change places with n and rhs."""
-
-    element: str
-    lanes: int  # elements in a vector register
-    mr: int  # rows of a register tile
-    nv: int  # vectors in each of them
-    mb: int  # rows, columns and depth of a block: multiples of mr, nr and lanes
-    nb: int
-    kb: int
-    cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
-    lhs: Literal["in place", "rows", "panels"]
-    rhs: Literal["in place", "panels", "turned"]  # turned: in place, transposed in registers
-    lhs_line: int  # elements between packed rows; in place: > 0 if M may be less than a tile
-    rhs_line: int = 0  # turned: elements between rows, > 0 if N may be less than a tile
-    swap: bool = False  # the transposed product is computed
-    cost: float = 0.0  # estimated cycles of one core for the whole product
-
-    @property
-    def nr(self) -> int:
-        """Columns of a register tile."""
-        return self.nv * self.lanes
-
-    @property
-    def pr(self) -> int:
-        """Width of an lhs panel: mr rounded up to whole vectors."""
-        return _round_up(self.mr, self.lanes)
-
-    @property
-    def tile_elements(self) -> int:
-        """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, so
-        that panels do not all begin in the same cache set."""
-        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.lhs_line
-
-    def areas(self) -> tuple[int, int, int, int]:
-        """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
-        m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
-        lhs = self.tile_elements * m_tiles
-        if self.lhs == "in place":  # the last vector stored may reach past the last row
-            lhs = self.tile_elements + self.lanes if self.lhs_line else 0
-        rhs = self.nr * self.kb
-        if self.rhs != "panels":
-            rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
-        sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
-        spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
-        line = 64 * 8 // ELEMENT_BITS[self.element]
-        return _round_up(lhs, line), _round_up(rhs, line), _round_up(sums, line), spare
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Bytes of scratch, 64-byte aligned, that each thread brings to ``emit_task``."""
-        return sum(self.areas()) * ELEMENT_BITS[self.element] // 8
-
-    def grid(self, M: int, N: int) -> tuple[int, int]:
-        """Blocks along m and n for known extents; their product is the number of tasks."""
-        mb, nb = (self.nb, self.mb) if self.swap else (self.mb, self.nb)
-        return -(-M // mb), -(-N // nb)
-
-
 def plan_gemm(
     M: int | None,
     N: int | None,
     K: int | None,
-    element: str,
+    dtype: DType,
     target: GemmTarget,
     lhs: Access,
     rhs: Access,
-) -> GemmPlan:
-    """Choose tiles and blocks for extents (None: known at run time only) and access patterns."""
-    plans = [_plan(M, N, K, element, target, lhs, rhs, False)]
+    whole: bool = False,
+) -> Tiling:
+    """Choose tiles and blocks for extents (None: known at run time only) and access patterns;
+    ``whole``: one block for all of a known extent."""
+    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
-        plans.append(_plan(N, M, K, element, target, rhs, lhs, True))
+        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole))
     return min(plans, key=lambda plan: plan.cost * (1.05 if plan.swap else 1.0))
 
 
 def _plan(
-    M: int | None, N: int | None, K: int | None, element: str, target: GemmTarget,
-    lhs: Access, rhs: Access, swap: bool,
-) -> GemmPlan:
-    size = ELEMENT_BITS[element] // 8
+    M: int | None, N: int | None, K: int | None, dtype: DType, target: GemmTarget,
+    lhs: Access, rhs: Access, swap: bool, whole: bool,
+) -> Tiling:
+    size = dtype.itemsize
     lanes = target.vector_bits // 8 // size
     depth = max(1, _NOMINAL if K is None else K)
     # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
@@ -150,17 +93,17 @@ def _plan(
     most_depth = max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
     kb = most_depth
     if K is not None:  # blocks of equal depth
-        kb = _round_up(-(-depth // -(-depth // most_depth)), lanes)
+        kb = round_up(-(-depth // -(-depth // most_depth)), lanes)
     packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
-    plan = GemmPlan(element, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
+    plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes, swap=swap)
     if _in_place(lhs, size, plan.pr, N, 8 * nr) and (M is not None or _copies(lhs, K)):
-        plan = replace(plan, lhs="in place", lhs_line=0 if M is not None else lhs.stride or 0)
+        plan = replace(plan, lhs="in_place", lhs_line=0 if M is not None else lhs.stride or 0)
     if rhs.lanes == "free" and N is not None and _in_place(rhs, size, nr, M, 8 * mr):
-        plan = replace(plan, rhs="in place")
+        plan = replace(plan, rhs="in_place")
     if turned is not None:
         plan = replace(plan, rhs="turned", rhs_line=0 if N is not None else rhs.stride or 0)
-    return _blocks(plan, M, N, depth, compute, target, lhs, rhs)
+    return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
 
 
 def _in_place(access: Access, size: int, width: int, uses: int | None, few: int) -> bool:
@@ -218,19 +161,19 @@ def _register_tile(
 
 
 def _blocks(
-    plan: GemmPlan, M: int | None, N: int | None, depth: int, compute: float, target: GemmTarget,
-    lhs: Access, rhs: Access,
-) -> GemmPlan:
+    plan: Tiling, M: int | None, N: int | None, depth: int, compute: float, target: GemmTarget,
+    lhs: Access, rhs: Access, whole: bool,
+) -> Tiling:
     """Cut the output into tasks so that packing twice and uneven shares cost least."""
-    size = ELEMENT_BITS[plan.element] // 8
+    size = plan.dtype.itemsize
     m, n = max(1, _NOMINAL if M is None else M), max(1, _NOMINAL if N is None else N)
     lhs_cost = rhs_cost = 0.0
-    if plan.lhs != "in place":
+    if plan.lhs != "in_place":
         lhs_cost = m * depth * (3.0 if lhs.lanes is None else 0.065 * size)
     if plan.rhs == "panels":
         rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
-    room = target.l2 if plan.lhs == "in place" else target.l2 // 2  # packed, it is to stay there
+    room = target.l2 if plan.lhs == "in_place" else target.l2 // 2  # packed, it is to stay there
     most_m = max(1, room // (size * plan.kb * plan.mr))
     most_n = n_tiles
     if plan.cut:  # waiting sums are read and written for each block of k
@@ -238,6 +181,8 @@ def _blocks(
     wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
+    if whole:
+        m_cuts = n_cuts = range(1, 2)
     choices = []
     for m_blocks, n_blocks in itertools.product(m_cuts, n_cuts):
         tasks = m_blocks * n_blocks
@@ -253,7 +198,3 @@ def _cuts(tiles: int, most: int) -> range:
     """Numbers of blocks worth trying, each of at most ``most`` tiles."""
     fewest = -(-tiles // most)
     return range(fewest, min(tiles, fewest + _MOST_TASKS) + 1)
-
-
-def _round_up(value: int, step: int) -> int:
-    return -(-value // step) * step

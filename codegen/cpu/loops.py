@@ -15,11 +15,13 @@ what the machine likes; what a sum adds to what is its own order, whatever the w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from ...ir.index import ceil_div
 from ...ir.kernel import (
     Apply,
+    Carry,
     Check,
     Contract,
     Kernel,
@@ -27,10 +29,13 @@ from ...ir.kernel import (
     Reduce,
     Stmt,
     identity,
+    stages_of,
+    summed_axes,
 )
 from ...ir.types import DType
 from ..kernel.cost import is_heavy
 from ..kernel.nest import Loop, nest
+from ..kernel.stages import local_bytes
 from .columns import ColumnLoops, Ends, Take, by_order
 from .contract import emit_contract
 from .dims import emit_dim
@@ -39,7 +44,6 @@ from .statements import Scope, StmtEmitter
 from .sums import Values, in_chunks, renamed
 from .target import Target
 from .text import FunctionText
-from .tile import has_product
 from .types import LLVM_TYPES, vector_type
 
 SPILL_BYTES = 32 << 10  # of one value's row: it has to stay in the first-level cache
@@ -48,7 +52,67 @@ SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold co
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``."""
-    return _KernelEmitter(kernel, target).emit()
+    # Inlined into the plan, kernels would make one huge function, slow to compile.
+    f = FunctionText("void", kernel.name, [("ptr", "context"), ("i64", "begin"), ("i64", "end")],
+                     linkage="internal", attributes="noinline nounwind")
+    scratch = f.alloca("i8", max(scratch_bytes(kernel), 1))
+    stmts = StmtEmitter(f, kernel, target)
+    stmts.use_scratch(scratch)
+    with f.loop("%begin", "%end") as task:
+        scope = stmts.task_scope(task)
+        for body in stages_of(kernel):
+            stage = stmts.of(replace(kernel, body=body))
+            if any(isinstance(stmt, Contract) and stmt.tiling for stmt in body):
+                place = f(f"getelementptr i8, ptr {scratch}, i64 {local_bytes(kernel)}")
+                emit_contract(f, stage.kernel, stage, scope.child(), place)
+            else:
+                _rows(f, stage.kernel, target, stage, scope)
+    f.ret()
+    return f
+
+
+def scratch_bytes(kernel: Kernel) -> int:
+    """Bytes that each worker brings to a kernel: its locals, and what contractions pack."""
+    return local_bytes(kernel) + max(
+        (stmt.tiling.scratch_bytes for stmt in kernel.body
+         if isinstance(stmt, Contract) and stmt.tiling is not None), default=0)
+
+
+def _rows(
+    f: FunctionText, stage: Kernel, target: Target, stmts: StmtEmitter, scope: Scope
+) -> None:
+    """A stage of loops; once for each row of the task's block, if that is one of rows."""
+    blocks = [axis for axis in stage.axes if axis.kind == "par" and axis.block != 1]
+    if not stage.locals and len(blocks) < 2:
+        _KernelEmitter(stage, target, stmts).task(scope)
+        return
+    used = frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(), *(
+        summed_axes(stmt) for stmt in stage.body))
+    summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
+    plain = [axis for axis in stage.axes if axis.kind != "par" and axis.name in used - summed]
+    # A map is walked in vectors along the last axis that a task has all of, or its first block.
+    vector = plain[-1:] if not summed else []
+    kept = blocks[:1] if not stage.locals else []
+    axes, inner = [], scope.child()
+    with ExitStack() as loops:
+        for axis in stage.axes:
+            if axis in vector:
+                assert isinstance(axis.extent, int)
+                axes.append(replace(axis, kind="par", block=axis.extent))
+                inner.axes[axis.name] = "0"
+            elif axis in kept or (axis.kind == "par" and axis.block == 1):
+                axes.append(axis)
+            elif axis.kind == "par" or axis in plain:
+                start, stop = "0", emit_dim(f, axis.extent, scope.axes)
+                if axis.kind == "par":
+                    start = scope.axes[axis.name]
+                    stop = f.call("i64", "llvm.smin.i64", ("i64", f(
+                        f"add i64 {start}, {axis.block}")), ("i64", stop))
+                inner.axes[axis.name] = loops.enter_context(f.loop(start, stop))
+                axes.append(replace(axis, kind="par", block=1))
+            elif axis.name in used:
+                axes.append(axis)
+        _KernelEmitter(replace(stage, axes=tuple(axes)), target, stmts).task(inner)
 
 
 def lanes_of(kernel: Kernel, target: Target) -> int:
@@ -79,34 +143,21 @@ def lanes_of(kernel: Kernel, target: Target) -> int:
 
 
 class _KernelEmitter:
-    """Writes one kernel; methods go from the outside in."""
+    """Writes one task of a stage of loops; methods go from the outside in."""
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
+    def __init__(self, kernel: Kernel, target: Target, stmts: StmtEmitter) -> None:
         self.kernel, self.target = kernel, target
-        # Inlined into the plan, kernels would make one huge function, slow to compile.
-        self.f = FunctionText("void", kernel.name, [("ptr", "context"), ("i64", "begin"),
-                                                    ("i64", "end")],
-                              linkage="internal", attributes="noinline nounwind")
+        self.f, self.stmts = stmts.f, stmts
         self.loops = [axis.name for axis in kernel.loop_axes]
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
         self.width = lanes_of(kernel, target) if self.vector else 1
         self.values = kernel.value_axes
-        self.stmts = StmtEmitter(self.f, kernel, target)
         self.columns = ColumnLoops(self.stmts, self._run)
         self.done: set[int] = set()       # statements of the task itself
         self.spill: dict[str, str] = {}   # rows of values that later loops load back
 
-    def emit(self) -> FunctionText:
-        with self.f.loop("%begin", "%end") as task:
-            scope = self.stmts.task_scope(task)
-            if has_product(self.kernel):
-                emit_contract(self.f, self.kernel, self.target, self.stmts, scope, task)
-            else:
-                self._task(scope)
-        self.f.ret()
-        return self.f
-
-    def _task(self, scope: Scope) -> None:
+    def task(self, scope: Scope) -> None:
+        """Emit all that the task does of the stage."""
         uniform = self._uniform({name for name in (self.vector, *self.loops) if name})
         for stmt in uniform:
             self.stmts.emit(scope, stmt)
@@ -161,7 +212,7 @@ class _KernelEmitter:
             if isinstance(item, Loop):
                 walk = self._row_loop if item.axis == self.vector else self.columns.emit
                 walk(scope, item)
-            elif take is not None and isinstance(item, (Reduce, Contract)):
+            elif take is not None and isinstance(item, (Reduce, Contract, Carry)):
                 take(scope, item)
             elif id(item) not in self.done:
                 self.stmts.emit(scope, item)

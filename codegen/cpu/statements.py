@@ -7,6 +7,7 @@ not depend on the lanes is a scalar load, any other is a gather; stores likewise
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
@@ -83,6 +84,7 @@ class StmtEmitter:
         self.f, self.kernel, self.target, self.s = f, kernel, target, LlvmScalars(f)
         self.pointers: dict[str, str] = {}
         self.dims: dict[str, str] = {}
+        self.scratch = "null"
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
         for at, (type_, name) in enumerate([*slots, ("ptr", "")]):
             place = f(f"getelementptr i64, ptr %context, i64 {at}")
@@ -93,6 +95,19 @@ class StmtEmitter:
                 self.pointers[name] = loaded
             else:
                 self.dims[name] = loaded
+
+    def of(self, stage: Kernel) -> StmtEmitter:
+        """The emitter of one stage of the kernel."""
+        other = copy(self)
+        other.kernel = stage
+        return other
+
+    def use_scratch(self, scratch: str) -> None:
+        """Find the locals of the kernel from ``scratch`` on."""
+        self.scratch = scratch
+        for local in self.kernel.locals:
+            place = self.f(f"getelementptr i8, ptr {scratch}, i64 {local.offset}")
+            self.pointers[local.name] = place
 
     def task_scope(self, task: str) -> Scope:
         """The scope of one task: its number taken apart into the starts of the par blocks."""

@@ -9,12 +9,13 @@ the one along which most memory is contiguous.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from ...ir.index import Dim, coefficient, row_major, substitute, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
+    Carry,
     Contract,
     Index,
     Kernel,
@@ -24,14 +25,19 @@ from ...ir.kernel import (
     Store,
     index_exprs,
 )
-from ..kernel.axes import without_unit_axes
-from .gemm_plan import Access, GemmPlan, GemmTarget, plan_gemm
+from ..kernel.axes import with_joined_sums, without_unit_axes
+from ..kernel.stages import local_bytes, needs_stages, with_stages
+from ..kernel.unroll import with_short_axes_unrolled
+from .gemm_plan import Access, GemmTarget, plan_gemm
 from .target import Target
-from .types import LLVM_TYPES, check_dtypes
+from .types import check_dtypes
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
 ACROSS_BLOCK = 64      # lines that stay in the first-level cache while neighbours are visited
 COLUMN_BLOCK = 256     # columns of one task that walks down all rows: several share a tall array
+ROWS = (64, 32, 16, 8)    # of a product that one task has with all that follows; fewer if long
+COLUMNS = 512
+GPU_ROWS = 16          # the same for a Triton program: the least that tl.dot takes
 GPU_BLOCK = 1024
 GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
@@ -45,19 +51,14 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         check_dtypes(kernel)
     if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
         return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
-    kernel = _collapse(without_unit_axes(kernel))
-    return _tile_contract(kernel, target) if has_product(kernel) else _tile_loops(kernel, target)
-
-
-def has_product(kernel: Kernel) -> bool:
-    """True for a contraction of two matrices. Where an operand does not depend on an axis of its
-    own, or none on the summed one (it was broadcast), there are no panels: that is a plain loop."""
-    stmt = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
-    if stmt is None:
-        return False
-    left, right = (kernel.value_axes[name] for name in stmt.operands)
-    return bool(left - right - {stmt.axis} and right - left - {stmt.axis}
-                and stmt.axis in left | right)
+    kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
+    kernel = _collapse(kernel)
+    if needs_stages(kernel):
+        return _tile_stages(kernel, target)
+    product = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
+    if product is not None and _sides(kernel, product) is not None:
+        return _tile_contract(kernel, target)
+    return _tile_loops(kernel, target)
 
 
 def offsets(kernel: Kernel) -> list[Dim]:
@@ -140,8 +141,8 @@ def unit_strides(kernel: Kernel, name: str) -> int:
 def vector_axis(kernel: Kernel) -> str | None:
     """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
     loops = {axis.name for axis in kernel.loop_axes}
-    accumulates = any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
-                      for stmt in kernel.body)
+    accumulates = any(isinstance(stmt, (Contract, Carry))
+                      or (isinstance(stmt, Store) and stmt.accumulate) for stmt in kernel.body)
     effects = kernel.effect_axes
     best: tuple[int, int] | None = None
     name = None
@@ -175,6 +176,9 @@ def _tile_loops(kernel: Kernel, target: Target) -> Kernel:
     # The vector axis goes last, so that neighbouring tasks touch neighbouring memory; where it
     # jumps (a transpose) it goes first in short blocks, so that the next task uses the same lines.
     crosses = not kernel.loop_axes and vector is not None and walks_across(kernel, vector)
+    if crosses and target.kind == "cpu":  # whole lines of what jumps, too
+        axes = [replace(axis, block=ACROSS_BLOCK) if axis.kind == "par" and axis.name != vector
+                and walks_along(kernel, axis.name) else axis for axis in axes]
     axes.sort(key=lambda axis: axis.kind == "par" and (axis.name == vector) != crosses)
     return replace(kernel, axes=tuple(axes))
 
@@ -196,6 +200,14 @@ def walks_across(kernel: Kernel, name: str) -> bool:
     return False
 
 
+def walks_along(kernel: Kernel, name: str) -> bool:
+    """True if some access is contiguous along an axis."""
+    accesses = [stmt for stmt in kernel.body if isinstance(stmt, (Load, Store))]
+    slopes = [coefficient(row_major(stmt.indices, kernel.param(stmt.param).type.shape), name)
+              for stmt in accesses]
+    return any(slope is not None and slope[0] == 1 for slope in slopes)
+
+
 def _gpu_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
     extent = axis.extent if isinstance(axis.extent, int) else GPU_ROW + 1
     block = min(GPU_BLOCK, _power_of_two(extent))
@@ -206,7 +218,8 @@ def _gpu_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
     if axis.name == vector:
         # Down columns, a tile has as many rows as the sums have lanes.
         return replace(axis, block=min(block, max(1, GPU_BLOCK // _lanes(kernel, vector))))
-    alone = len(kernel.loop_axes) == 1 and axis in kernel.loop_axes
+    alone = len(kernel.loop_axes) == 1 and axis in kernel.loop_axes and not any(
+        isinstance(stmt, Carry) for stmt in kernel.body)
     return replace(axis, block=_lanes(kernel, vector) if alone else 1)
 
 
@@ -220,36 +233,38 @@ def _power_of_two(extent: int) -> int:
     return 1 << max(0, extent - 1).bit_length()
 
 
-@dataclass(frozen=True)
-class Product:
-    """The parts of a contraction kernel: its axes, operands and, on a CPU, its blocking."""
+def _sides(kernel: Kernel, stmt: Contract, rows: str = "") -> tuple[str, str] | None:
+    """The axes of a product's rows and columns, the largest of each side or ``rows``; None where
+    an operand is the same for all rows or columns: that is a loop."""
+    left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
+    m, n = (rows if rows in side else _largest(kernel, side) for side in (left - right,
+                                                                         right - left))
+    either = kernel.value_axes[stmt.lhs] | kernel.value_axes[stmt.rhs]
+    return (m, n) if m is not None and n is not None and stmt.axis in either else None
 
-    stmt: Contract
-    m: str | None
-    n: str | None
-    plan: GemmPlan
 
+def _tiled(kernel: Kernel, stmt: Contract, target: Target, rows: str, whole: bool) -> Contract:
+    """A contraction with its blocking: m and n are the largest axes of each side, or ``rows``.
 
-def find_product(kernel: Kernel, target: Target) -> Product:
-    """Choose the m and n axes of a contraction (the largest of each side) and its blocking."""
-    stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
-    values = kernel.value_axes
-    left, right = (values[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
-    m = _largest(kernel, left - right)
-    n = _largest(kernel, right - left)
-    k = kernel.axis(stmt.axis).extent
+    ``whole``: a task has all of it but for the axis ``rows``, of which it has a block.
+    """
+    sides = _sides(kernel, stmt, rows)
+    if sides is None:
+        return stmt
+    m, n = sides
+    if n == rows:  # a vector of the result lies along what the task has all of
+        m, n, stmt = n, m, replace(stmt, lhs=stmt.rhs, rhs=stmt.lhs)
 
-    def extent(name: str | None) -> int | None:
-        size: Dim = 1 if name is None else kernel.axis(name).extent
+    def extent(name: str) -> int | None:
+        axis = kernel.axis(name)
+        size = axis.block if whole and axis.kind == "par" else axis.extent
         return size if isinstance(size, int) else None
 
     gemm_target = GemmTarget(target.vector_bits, target.registers, target.l1, target.l2)
-    dtype = stmt.dtype
-    plan = plan_gemm(extent(m), extent(n), k if isinstance(k, int) else None,
-                     LLVM_TYPES[dtype.name], gemm_target,
+    plan = plan_gemm(extent(m), extent(n), extent(stmt.axis), stmt.dtype, gemm_target,
                      operand_access(kernel, stmt.lhs, m, stmt.axis),
-                     operand_access(kernel, stmt.rhs, n, stmt.axis))
-    return Product(stmt, m, n, plan)
+                     operand_access(kernel, stmt.rhs, n, stmt.axis), whole)
+    return replace(stmt, tiling=replace(plan, rows=m, columns=n))
 
 
 def _largest(kernel: Kernel, names: frozenset[str]) -> str | None:
@@ -298,20 +313,67 @@ def _plain_stride(
 
 
 def _tile_contract(kernel: Kernel, target: Target) -> Kernel:
-    found = find_product(kernel, target)
-    plan = found.plan
-    mb, nb = (plan.nb, plan.mb) if plan.swap else (plan.mb, plan.nb)
-    kb = plan.kb
+    stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
+    stmt = _tiled(kernel, stmt, target, "", False)
+    plan = stmt.tiling
+    assert plan is not None
+    (mb, nb), kb, order = plan.block, plan.kb, {plan.rows: 1, plan.columns: 2}
     if target.kind == "gpu":
-        mb, nb, kb = (min(block, max(16, _power_of_two(_known(kernel, name))))
-                      for name, block in ((found.m, 64), (found.n, 64), (found.stmt.axis, 32)))
-    order = {found.m: 1, found.n: 2}
-    if plan.swap and target.kind == "cpu":
-        order = {found.n: 1, found.m: 2}
-    blocks = {found.m: mb, found.n: nb, found.stmt.axis: kb}
+        mb, nb, kb = (min(block, max(16, _power_of_two(_known(kernel, name)))) for name, block in (
+            (plan.rows, 64), (plan.columns, 64), (stmt.axis, 32)))
+    elif plan.swap:
+        order = {plan.columns: 1, plan.rows: 2}
+    blocks = {plan.rows: mb, plan.columns: nb, stmt.axis: kb}
     axes = sorted((replace(axis, block=blocks.get(axis.name, 1)) for axis in kernel.axes),
-                  key=lambda axis: (axis.name == found.stmt.axis, order.get(axis.name, 0)))
-    return replace(kernel, axes=tuple(axes))
+                  key=lambda axis: (axis.name == stmt.axis, order.get(axis.name, 0)))
+    body = tuple(stmt if old.name == stmt.name and target.kind == "cpu" else old
+                 for old in kernel.body)
+    return replace(kernel, axes=tuple(axes), body=body)
+
+
+def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
+    """Blocks of rows: a task does all that happens to them, one stage after the other."""
+    products = [stmt for stmt in kernel.body if isinstance(stmt, Contract)]
+    # What has an axis only after the sums would let each of its tasks compute them all again.
+    par = {axis.name for axis in kernel.axes if axis.kind == "par"}.intersection(
+        *(kernel.value_axes[stmt.name] for stmt in kernel.body
+          if isinstance(stmt, (Reduce, Contract))))
+    sides = [kernel.value_axes[name] & par for name in (products[0].lhs, products[0].rhs)]
+    rows = _largest(kernel, sides[0] ^ sides[1])
+    assert rows is not None, "the rows of a product that is reduced are separate tasks"
+    sums = {stmt.axis for stmt in products}
+    # The columns of a product may be separate tasks too, if nothing runs along them.
+    columns = par.intersection(*(side for stmt in products for side in (
+        kernel.value_axes[stmt.lhs] ^ kernel.value_axes[stmt.rhs],))) - {rows}
+    axes = [replace(axis, block=COLUMNS) if axis.name in columns
+            else axis if axis.name in par or (axis.name in sums and not _is_reduced(kernel, axis))
+            else replace(axis, kind="lane", block=0) for axis in kernel.axes]
+    if target.kind == "gpu":
+        return replace(kernel, axes=tuple(
+            replace(axis, block=GPU_ROWS) if axis.name in (rows, *columns)
+            else replace(axis, kind="lane", block=0) if axis.kind == "seq" else axis
+            for axis in axes))
+    for block in ROWS:
+        staged = with_stages(replace(kernel, axes=tuple(
+            replace(axis, block=block) if axis.name == rows else axis for axis in axes)))
+        if local_bytes(staged) <= target.l2 // 4:
+            break
+    kernel = staged
+    body = [_tiled(kernel, stmt, target, rows, True) if isinstance(stmt, Contract) else stmt
+            for stmt in kernel.body]
+    depths = {stmt.axis: stmt.tiling.kb for stmt in body
+              if isinstance(stmt, Contract) and stmt.tiling is not None}
+    return replace(kernel, body=tuple(body), axes=tuple(
+        replace(axis, block=depths[axis.name]) if axis.kind == "seq" else axis
+        for axis in kernel.axes))
+
+
+def _is_reduced(kernel: Kernel, axis: Axis) -> bool:
+    """True if an axis is more than what one contraction sums over."""
+    return any(axis.name in axes for axes in kernel.effect_axes.values()) or any(
+        (isinstance(stmt, Reduce) and stmt.axis == axis.name)
+        or (isinstance(stmt, Contract) and axis.name in kernel.value_axes[stmt.name])
+        for stmt in kernel.body)
 
 
 def _known(kernel: Kernel, name: str | None) -> int:

@@ -18,6 +18,7 @@ from math import prod
 from ...ir.index import Dim, fold, row_major
 from ...ir.kernel import (
     Axis,
+    Carry,
     Check,
     Contract,
     Kernel,
@@ -27,6 +28,7 @@ from ...ir.kernel import (
     Stmt,
     Store,
     index_exprs,
+    summed_axes,
 )
 from ...ir.types import F32
 from ..kernel.axes import without_unit_axes
@@ -133,7 +135,11 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
         step = max(1, STEP_ELEMENTS // prod(sizes))
         if step < max((order.lanes for order in _orders(kernel, stmt.axis)), default=1):
             step = 1  # sums beside the contraction want all of their lanes, or one term
-    other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes)
+    other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes) or any(
+        stmt.axis in axes for axes in kernel.effect_axes.values()) or any(
+        isinstance(other, (Reduce, Contract)) and other is not stmt and (
+            stmt.axis in kernel.value_axes[other.name] or stmt.axis in summed_axes(other))
+        for other in kernel.body)
 
     def stepped(axis: Axis) -> Axis:
         if axis.name != stmt.axis or tile_size(axis) <= step or other_loop:
@@ -146,7 +152,7 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
 def _live(kernel: Kernel) -> Kernel:
     """Only what stores need. Checks go: a GPU kernel has no way yet to fail a step, and the loads
     that a check stands for are guarded by their own guard."""
-    needed: set[str] = set()
+    needed = {stmt.next for stmt in kernel.body if isinstance(stmt, Carry)}
     body: list[Stmt] = []
     for stmt in reversed(kernel.body):
         if (stmt.name in needed) if stmt.name else not isinstance(stmt, Check):

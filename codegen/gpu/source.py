@@ -25,6 +25,7 @@ from ...ir.index import Dim, ceil_div, symbols_of
 from ...ir.kernel import (
     Apply,
     Axis,
+    Carry,
     Const,
     Contract,
     Index,
@@ -252,7 +253,7 @@ class _Emitter(TileSums):
             self.hint = f"v{stmt.name[1:]}"
             self.values[stmt.name] = self.as_tile(stmt, text)
         for other in loop.ends:
-            if other not in sums:
+            if other not in sums and not isinstance(other, Carry):
                 total = totals[id(other)]
                 self.hint = f"v{other.name[1:]}"
                 if axis.name in total.axes:
@@ -291,12 +292,19 @@ class _Emitter(TileSums):
             else:
                 self.line(f"{name} = tl.cast({start}, tl.int{64 if self.layout.wide else 32})")
             for item in loop.body:
-                if isinstance(item, Loop) or not _ends(item, axis):
+                if isinstance(item, Carry):
+                    self.values[item.name] = totals[id(item)]
+                elif isinstance(item, Loop) or not _ends(item, axis):
                     self.statements((item,))
                 elif id(item) in lanes:
                     self.to_lanes(item, lanes[id(item)])
                 else:
                     self.accumulate(item, totals[id(item)])
+            for stmt in loop.stmts:
+                if isinstance(stmt, Carry):
+                    total = totals[id(stmt)]
+                    following = self.broadcast(self.values[stmt.next], total.axes)
+                    self.line(f"{total.text} = {self.typed(following)}")
             for param in sorted({stmt.param for stmt in loop.stmts if _meets_stores(stmt)}):
                 self.barrier(param)
         return lanes
@@ -307,8 +315,13 @@ class _Emitter(TileSums):
         add = self.onto_lanes if stmt.axis in self.order else self.onto_one_lane
         self.line(f"{total} = {add(stmt, total, self.term(stmt), stmt.order)}")
 
-    def accumulator(self, stmt: Reduce | Contract) -> Tile:
-        """A variable for the running total of a reduction or contraction."""
+    def accumulator(self, stmt: Reduce | Contract | Carry) -> Tile:
+        """A variable for the running total of a reduction or contraction, or what is carried."""
+        if isinstance(stmt, Carry):
+            axes = self.layout.tile_axes(self.depends[stmt.name])
+            name = self.fresh(f"v{stmt.name[1:]}_carried")
+            self.line(f"{name} = {self.typed(self.broadcast(self.values[stmt.init], axes))}")
+            return Tile(name, stmt.dtype.name, axes)
         dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
         operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
         axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))

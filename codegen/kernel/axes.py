@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.index import Dim, substitute
-from ...ir.kernel import Axis, Index, Kernel, Load, Stmt, Store
+from ...ir.index import Dim, product, substitute, symbol
+from ...ir.kernel import Axis, Contract, Index, Kernel, Load, Stmt, Store
+from ...ir.ops.view import unravel
 
 
 def rewrite_indices(kernel: Kernel, values: Mapping[str, Dim], axes: Sequence[Axis]) -> Kernel:
@@ -19,6 +20,27 @@ def rewrite_indices(kernel: Kernel, values: Mapping[str, Dim], axes: Sequence[Ax
         return stmt
 
     return replace(kernel, axes=tuple(axes), body=tuple(map(moved, kernel.body)))
+
+
+def with_joined_sums(kernel: Kernel) -> Kernel:
+    """The kernel with one axis for the axes that a contraction sums over, in row-major order."""
+    for stmt in kernel.body:
+        if isinstance(stmt, Contract) and len(stmt.axes) > 1:
+            return with_joined_sums(_joined(kernel, stmt.axes))
+    return kernel
+
+
+def _joined(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
+    axes = [kernel.axis(name) for name in names]
+    name = "_".join(names)
+    one = replace(axes[0], name=name, extent=product(axis.extent for axis in axes))
+    places = unravel(symbol(name, one.extent), tuple(axis.extent for axis in axes))
+    kernel = rewrite_indices(kernel, dict(zip(names, places, strict=True)), [
+        one if axis.name == names[0] else axis for axis in kernel.axes
+        if axis.name not in names[1:]])
+    return replace(kernel, body=tuple(
+        replace(stmt, axes=(name,)) if isinstance(stmt, Contract) and stmt.axes == names else stmt
+        for stmt in kernel.body))
 
 
 def without_unit_axes(kernel: Kernel) -> Kernel:

@@ -1,10 +1,11 @@
 """From a fused region to a kernel: the value of every result at an index, as statements.
 
 Evaluation is driven by demand: ``value(v, index)`` asks for one graph value at one index. A MAP
-asks for its operands at the same index, a VIEW at mapped ones, a REDUCE at the index with the loop
-axis put in, a GATHER at indices that are themselves values. Equal demands meet in the builder, so
-softmax's two uses of ``x`` are one load. Schedules (``lower_*``) name the axes and the results.
+asks for its operands at the same index, a VIEW at mapped ones, a REDUCE at the index with the axes
+put in that the region's space gives it, a GATHER at indices that are themselves values. Equal
+demands meet in the builder, so softmax's two uses of ``x`` are one load.
 
+An axis is ``par`` if all stores run over it and nothing is summed over it, else ``seq``.
 Evaluators are generators that yield demands, run by one explicit stack: regions of any depth.
 """
 
@@ -13,13 +14,39 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...ir.diagnose import error
 from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
-from ...ir.kernel import Axis, AxisKind, Kernel, KernelBuilder, Param, Scalar, is_ordered
+from ...ir.kernel import (
+    Axis,
+    AxisKind,
+    Kernel,
+    KernelBuilder,
+    Param,
+    Scalar,
+    Store,
+    identity,
+    is_ordered,
+    summed_axes,
+)
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters, is_matrix_product
+from ...ir.ops.reduce import contract_letters
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
+from ...ir.space import (
+    UNPLACED,
+    Index,
+    contract_order,
+    is_chain,
+    known_indices,
+    operand_index,
+    operand_place,
+    own_dims,
+    placed_nodes,
+    result_index,
+    searched_axis,
+    summed_runs,
+)
 from ...ir.types import I64
 from .order import order_of
 
@@ -29,17 +56,16 @@ Evaluator = Generator[Demand, Scalar, Scalar]
 
 @dataclass
 class Lowering:
-    """One region being lowered: its body, the statements so far, and the loop axis if any."""
+    """One region being lowered: its body, where its nodes are computed, the statements so far."""
 
     body: Graph
+    space: str | None = None
     checks: list[CheckSite] = field(default_factory=list)
     builder: KernelBuilder = field(default_factory=KernelBuilder)
-    axes: list[Axis] = field(default_factory=list)
-    loop: Expr | None = None                 # the symbol of the axis a product runs over
-    loop_dims: tuple[Dim, ...] = ()          # the dims it was collapsed from
-    runs: list[str] = field(default_factory=list)  # the axes that reductions run over
-    inner: dict[int, Dim] = field(default_factory=dict)  # the index at each reduced axis
-    _known: dict[tuple[int, tuple[Dim, ...], str], Scalar] = field(default_factory=dict)
+    axes: dict[str, Axis] = field(default_factory=dict)
+    _places: dict[int, Index] = field(default_factory=dict)  # own index of each placed node
+    _runs: dict[Index, str] = field(default_factory=dict)    # the axis of a run of own dims
+    _known: dict[tuple[int, Index, str], Scalar] = field(default_factory=dict)
     _params: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -49,6 +75,10 @@ class Lowering:
             while name in taken:
                 name += "_"
             self._params[id(param)] = name
+        if self.space is not None:
+            nodes = placed_nodes(self.body)
+            words = self.space.split(",") if nodes else []
+            self._settle(dict(zip(nodes, words, strict=True)))
 
     @property
     def dims(self) -> frozenset[str]:
@@ -58,40 +88,63 @@ class Lowering:
 
     def axis(self, stem: str, extent: Dim, kind: AxisKind = "par") -> Expr:
         """Add an axis and return its symbol."""
-        taken = self.dims | {axis.name for axis in self.axes}
-        while stem in taken:
+        while stem in self.dims or stem in self.axes:
             stem += "_"
-        self.axes.append(Axis(stem, extent, kind))
+        self.axes[stem] = Axis(stem, extent, kind)
         return symbol(stem, extent)
 
-    def loop_axis(self, stem: str, dims: tuple[Dim, ...]) -> None:
-        """Add the axis that reductions run over, for dims collapsed into one."""
-        self.loop, self.loop_dims = self.axis(stem, product(dims), "seq"), dims
+    def _settle(self, words: Mapping[Node, str]) -> None:
+        """Give each letter of the space its index: an axis, or its part in the axis of a run."""
+        extents: dict[str, Dim] = {"1": 1}
+        runs: dict[str, None] = {}
+        for node, word in words.items():
+            if word != UNPLACED:
+                extents.update(zip(word, own_dims(node), strict=False))
+                if not (node.op.kind is Kind.CONTRACT and is_chain(node)):
+                    runs.update(dict.fromkeys("".join(word[at] for at in run)
+                                              for run in summed_runs(node)))
+        places: dict[str, Dim] = {"1": 0}
+        for run in runs:
+            dims = tuple(extents[letter] for letter in run)
+            where = unravel(self.axis(run, product(dims)), dims)
+            if not places.keys().isdisjoint(run):
+                raise error("W601", f"sums over '{run}' and over a part of it in one region")
+            places.update(zip(run, where, strict=True))
+            self._runs[where] = next(reversed(self.axes))
+        for letter, extent in extents.items():
+            if letter not in places:
+                places[letter] = self.axis(letter, extent)
+                self._runs[(places[letter],)] = next(reversed(self.axes))
+        self._places = {id(node): tuple(places[letter] for letter in word)
+                        for node, word in words.items() if word != UNPLACED}
 
-    def reduced_axes(self, shape: tuple[Dim, ...], axes: tuple[int, ...]) -> None:
-        """Add a loop axis for each run of neighbours among the reduced axes of an operand.
+    def place(self, node: Node) -> Index:
+        """The own index of a node that the region computes at one place."""
+        return self._places[id(node)]
 
-        Which axes are one follows from the shape alone, so it fixes the order of a sum.
-        """
-        runs: list[list[int]] = []
-        for axis in sorted(axes):
-            if runs and runs[-1][-1] == axis - 1:
-                runs[-1].append(axis)
-            else:
-                runs.append([axis])
-        for at, run in enumerate(runs):
-            dims = tuple(shape[axis] for axis in run)
-            loop = self.axis("r" if len(runs) == 1 else f"r{at}", product(dims), "seq")
-            self.runs.append(str(loop))
-            self.inner.update(zip(run, unravel(loop, dims), strict=True))
+    def reduce(self, combine: str, value: Scalar, axis: str) -> Scalar:
+        """A value reduced over an axis, in the order that its extent and dtype give it."""
+        ordered = is_ordered(combine, value.dtype)
+        order = order_of(self.axes[axis].extent, value.dtype) if ordered else None
+        return self.builder.reduce(combine, value, axis, order)
 
-    def reduce(self, combine: str, value: Scalar, loop: str) -> Scalar:
-        """A value reduced over a loop axis, in the order that its extent and dtype give it."""
-        order = None
-        if is_ordered(combine, value.dtype):
-            extent = next(axis.extent for axis in self.axes if axis.name == loop)
-            order = order_of(extent, value.dtype)
-        return self.builder.reduce(combine, value, loop, order)
+    def searched(self, node: Node) -> Dim | None:
+        """The axis along which a gather looks for an element of a value of the region."""
+        own = self._places.get(id(node), ())
+        return own[-1] if len(own) > len(node.results[0].shape) else None
+
+    def run_of(self, place: Dim) -> str:
+        """The name of an axis that stands for one dim."""
+        return self._runs[place,]
+
+    def runs(self, node: Node) -> list[str]:
+        """The axes that a node sums over, in order."""
+        own = self.place(node)
+        runs = [tuple(own[at] for at in run) for run in summed_runs(node)]
+        if all(run in self._runs for run in runs):
+            return [self._runs[run] for run in runs]
+        # The axes of a chain stay apart where no run makes them one.
+        return [self._runs[place,] for run in runs for place in run]
 
     def value(self, wanted: Value, index: tuple[Dim, ...]) -> Scalar:
         """The value of ``wanted`` at ``index``: the hook through which schedules load."""
@@ -181,24 +234,43 @@ class Lowering:
 
     def axes_under(self, value: Scalar) -> frozenset[str]:
         """The axes that a value depends on."""
-        return Kernel("", (), tuple(self.axes), tuple(self.builder.body)).value_axes[value.name]
+        kernel = Kernel("", (), tuple(self.axes.values()), tuple(self.builder.body))
+        return kernel.value_axes[value.name]
 
-    def finish(self, name: str, results: Sequence[tuple[Value, tuple[Dim, ...]]]) -> Kernel:
-        """Store each result at its index and give the kernel, without unused parameters."""
+    def where(self, value: Value) -> Index:
+        """Where a result is computed and stored."""
+        node = value.node
+        if node is None or id(node) not in self._places:
+            raise error("W601", f"the space does not say where {value.name} is")
+        return result_index(node, self.place(node))
+
+    def finish(self, name: str) -> Kernel:
+        """Store each result where it is computed, and give the kernel."""
         outputs = []
-        for at, (value, index) in enumerate(results):
+        places = [self.where(value) for value in self.body.results]
+        for at, (value, index) in enumerate(zip(self.body.results, places, strict=True)):
             scalar = self.value(value, index)
             out = Param(f"y{at}", value.type, mutable=True)
             outputs.append(out)
             self.builder.store(out.name, index, scalar)
-        return self.kernel(name, outputs)
+        kernel = self.kernel(name, outputs)
+        stores = [axes for at, axes in kernel.effect_axes.items()
+                  if isinstance(kernel.body[at], Store)]
+        used = frozenset[str]().union(*kernel.value_axes.values(), *stores)
+        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)}
+        par = frozenset.intersection(*stores) - summed if stores else frozenset[str]()
+        wide = [name for index in places for dim in index for name in sorted(symbols_of(dim))]
+        order = sorted(dict.fromkeys((*wide, *self.axes)), key=lambda axis: axis not in par)
+        return replace(kernel, axes=tuple(
+            replace(self.axes[axis], kind="par" if axis in par else "seq")
+            for axis in order if axis in used | summed))
 
     def kernel(self, name: str, outputs: Sequence[Param]) -> Kernel:
         """The kernel of the statements written so far."""
         inputs = [Param(self._params[id(param)], param.type) for param in self.body.params]
         locs = dict.fromkeys(loc for node in self.body.nodes for loc in node.locs)
-        return Kernel(name, (*inputs, *outputs), tuple(self.axes), tuple(self.builder.body),
-                      tuple(locs))
+        return Kernel(name, (*inputs, *outputs), tuple(self.axes.values()),
+                      tuple(self.builder.body), tuple(locs))
 
 
 def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
@@ -229,7 +301,7 @@ def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | Non
         if holds is None:
             break
     result = (low.builder.const(node.attrs["value"], out.dtype)
-              if "value" in node.attrs else choices[-1][1])
+              if "value" in node.attrs and choices[-1][0] is not None else choices[-1][1])
     for holds, choice in reversed(choices):
         result = choice if holds is None or choice is result else (
             low.builder.select(holds, choice, result))
@@ -237,87 +309,61 @@ def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | Non
 
 
 def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    operand, kept = node.inputs[0], iter(index)
-    full = tuple(low.inner[axis] if axis in low.inner else next(kept)
-                 for axis in range(len(operand.shape)))
-    value: Scalar = yield operand, full, guard
-    for loop in reversed(low.runs):  # none for an empty tuple of axes
-        value = low.reduce(node.op.combine, value, loop)
+    own, kept, axes = low.place(node), iter(index), node.attrs["axes"]
+    full = tuple(place if at in axes else next(kept) for at, place in enumerate(own))
+    value = yield node.inputs[0], full, guard
+    for axis in reversed(low.runs(node)):
+        value = low.reduce(node.op.combine, value, axis)
     return value
 
 
 def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    lhs, rhs, out = contract_letters(node.attrs["dims"])
-    at: dict[str, Dim] = dict(zip(out, index, strict=True))
-    summed = [c for c in lhs if c not in at]
-    places = unravel(low.loop, low.loop_dims) if low.loop is not None else (0,) * len(summed)
-    at.update(zip(summed, places, strict=True))
-    left = yield node.inputs[0], tuple(at[c] for c in lhs), guard
-    right = yield node.inputs[1], tuple(at[c] for c in rhs), guard
-    if low.loop is None:
-        return low.builder.mul(left, right)
-    if is_matrix_product(node.attrs["dims"], node.inputs[0].shape, node.inputs[1].shape):
-        return low.builder.contract(left, right, str(low.loop))
-    return low.reduce("add", low.builder.mul(left, right), str(low.loop))
+    order, (_, _, out) = contract_order(node.attrs["dims"]), contract_letters(node.attrs["dims"])
+    places = dict(zip(order, low.place(node), strict=True)) | dict(zip(out, index, strict=True))
+    own = tuple(places[letter] for letter in order)
+    left = yield node.inputs[0], operand_index(node, 0, own), guard
+    right = yield node.inputs[1], operand_index(node, 1, own), guard
+    axes = low.runs(node)
+    if is_chain(node):
+        return low.builder.contract(left, right, tuple(axes))
+    value = low.builder.mul(left, right)
+    for axis in reversed(axes):
+        value = low.reduce("add", value, axis)
+    return value
 
 
 def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     x, *indices = node.inputs
     axes, rank = node.attrs["axes"], len(indices[0].shape)
     at: dict[int, Dim] = {}
-    for axis, operand in zip(axes, indices, strict=True):
+    for axis, operand, known in zip(axes, indices, known_indices(node, index), strict=True):
+        if known is not None:
+            at[axis] = known
+            continue
         wanted = yield operand, index[:rank], guard
         at[axis], guard = low.checked_index(node, wanted, x.shape[axis], guard, index[:rank])
+    along = low.searched(node)
+    if along is not None:
+        return (yield from _searched(low, node, (*index, along), at))
     rest = iter(index[rank:])
     full = tuple(at[axis] if axis in at else next(rest) for axis in range(len(x.shape)))
     return (yield x, full, guard)
+
+
+def _searched(low: Lowering, node: Node, own: Index, at: Mapping[int, Dim]) -> Evaluator:
+    """An element of a value of the region: the only one that is not masked, along its axis."""
+    s, place, axis = low.builder, operand_place(node, own), searched_axis(node)
+    assert place is not None and axis is not None
+    value: Scalar = yield node.inputs[0], place, None
+    hit = s.eq(s.index(own[-1]), s.index(at[axis]))
+    none = s.const(identity("max", value.dtype), value.dtype)
+    return low.reduce("max", s.select(hit, value, none), low.run_of(own[-1]))
 
 
 _EVALUATORS: Mapping[Kind, Callable[..., Evaluator]] = {
     Kind.MAP: _map, Kind.VIEW: _view, Kind.REDUCE: _reduce, Kind.CONTRACT: _contract,
     Kind.GATHER: _gather,
 }
-
-
-def lower_map(low: Lowering, name: str) -> Kernel:
-    """One par axis for each dim of the results, which have one shape."""
-    shape = low.body.results[0].shape
-    index = tuple(low.axis(f"i{at}", dim) for at, dim in enumerate(shape))
-    return low.finish(name, [(value, index) for value in low.body.results])
-
-
-def lower_reduce(low: Lowering, name: str) -> Kernel:
-    """Kept dims are par axes; the reduced ones are loop axes, shared by all reductions.
-
-    Results have the shape of the reduced operand or of the reduction (dims of size 1 aside).
-    """
-    anchor = next(node for node in low.body.nodes if node.op.kind is Kind.REDUCE)
-    full, axes = anchor.inputs[0].shape, anchor.attrs["axes"]
-    kept = tuple(low.axis(f"i{at}", dim) for at, dim in enumerate(full) if at not in axes)
-    low.reduced_axes(full, axes)
-    rest = iter(kept)
-    whole = tuple(low.inner[at] if at in low.inner else next(rest) for at in range(len(full)))
-    results = []
-    for value in low.body.results:
-        source, dims = (whole, full) if value.shape == full else (
-            kept, tuple(dim for at, dim in enumerate(full) if at not in axes))
-        wide = iter(index for index, dim in zip(source, dims, strict=True) if dim != 1)
-        results.append((value, tuple(0 if dim == 1 else next(wide) for dim in value.shape)))
-    return low.finish(name, results)
-
-
-def lower_contract(low: Lowering, name: str) -> Kernel:
-    """A par axis for each letter of the result, one loop axis for the summed letters."""
-    anchor = next(node for node in low.body.nodes if node.op.kind is Kind.CONTRACT)
-    lhs, rhs, out = contract_letters(anchor.attrs["dims"])
-    operands = (*anchor.inputs[0].shape, *anchor.inputs[1].shape)
-    sizes = dict(zip(lhs + rhs, operands, strict=True))
-    at = {letter: low.axis(letter, sizes[letter]) for letter in out}
-    summed = tuple(sizes[letter] for letter in lhs if letter not in at)
-    if product(summed) != 1:
-        low.loop_axis("k", summed)
-    index = tuple(at[letter] for letter in out)
-    return low.finish(name, [(value, index) for value in low.body.results])
 
 
 def lower_scatter(low: Lowering, name: str) -> Kernel:
@@ -327,9 +373,8 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     axes = anchor.attrs["axes"]
     rest = [low.axis(f"i{at}", dim) for at, dim in enumerate(base.shape) if at not in axes]
     shape = indices[0].shape
-    low.loop_axis("u", shape)
-    assert low.loop is not None
-    row = unravel(low.loop, shape)
+    loop = low.axis("u", product(shape), "seq")
+    row = unravel(loop, shape)
     at: dict[int, Dim] = {}
     guard: Scalar | None = None
     for axis, operand in zip(axes, indices, strict=True):
@@ -337,10 +382,10 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
             anchor, low.value(operand, row), base.shape[axis], guard, row)
     value = low.value(updates, (*row, *rest))
     assert guard is not None
-    if str(low.loop) not in low.axes_under(guard) | low.axes_under(value):
+    if str(loop) not in low.axes_under(guard) | low.axes_under(value):
         # The same number to the same place each time: a store runs over the axes it depends on.
         s = low.builder
-        guard = s.and_(guard, s.ge(s.index(low.loop), s.const(0, I64)))
+        guard = s.and_(guard, s.ge(s.index(loop), s.const(0, I64)))
     others = iter(rest)
     target = tuple(at[axis] if axis in at else next(others) for axis in range(len(base.shape)))
     out = Param("y0", base.type, mutable=True)
@@ -348,21 +393,17 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out])
 
 
-SCHEDULES: Mapping[str, Callable[[Lowering, str], Kernel]] = {
-    "map": lower_map, "reduce": lower_reduce, "contract": lower_contract, "scatter": lower_scatter,
-}
-
-
 def lower(node: Node, name: str) -> KernelCall:
     """Lower a fused node to one kernel call."""
     body: Graph = node.attrs["body"]
-    low = Lowering(body)
-    kernel = SCHEDULES[node.attrs["anchor"]](low, name)
+    scatters = body.nodes[-1].op.kind is Kind.SCATTER
+    low = Lowering(body, None if scatters else node.attrs["space"])
+    kernel = lower_scatter(low, name) if scatters else low.finish(name)
     values = [*(v.name for v in node.inputs), *(v.name for v in node.results)]
     used = {getattr(stmt, "param", "") for stmt in kernel.body}
     kept = [at for at, param in enumerate(kernel.params) if param.name in used or param.mutable]
     updates: tuple[tuple[str, str], ...] = ()
-    if node.attrs["anchor"] == "scatter":
+    if scatters:
         base = body.params.index(body.nodes[-1].inputs[0])
         updates = ((node.results[0].name, node.inputs[base].name),)
     kernel = replace(kernel, params=tuple(kernel.params[at] for at in kept))

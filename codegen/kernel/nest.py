@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ir.kernel import Contract, Kernel, Reduce, Stmt
+from ...ir.kernel import Carry, Contract, Kernel, Reduce, Stmt, summed_axes
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Loop:
     body: tuple[Stmt | Loop, ...]
 
     @property
-    def ends(self) -> tuple[Reduce | Contract, ...]:
-        """The reductions and contractions over the axis itself."""
+    def ends(self) -> tuple[Reduce | Contract | Carry, ...]:
+        """The reductions and contractions over the axis itself, and what is carried along it."""
         return tuple(stmt for stmt in self.body
-                     if isinstance(stmt, (Reduce, Contract)) and stmt.axis == self.axis)
+                     if isinstance(stmt, (Reduce, Contract, Carry)) and stmt.axis == self.axis)
 
     @property
     def stmts(self) -> tuple[Stmt, ...]:
@@ -73,7 +73,7 @@ class _Nest:
         for at in wanted:
             stmt = self.body[at]
             level = max((after.get(operand, 0) for operand in stmt.operands), default=0)
-            ends = isinstance(stmt, (Reduce, Contract)) and stmt.axis == axis
+            ends = axis in summed_axes(stmt)
             if stmt.name:
                 after[stmt.name] = level + ends
             if ends or (axis in self.axes[at] and not stmt.name):
@@ -111,6 +111,9 @@ class _Nest:
             if at in needed:
                 continue
             needed.add(at)
+            stmt = self.body[at]
+            if isinstance(stmt, Carry):
+                pending.append(self.at[stmt.next])
             pending += [self.at[operand] for operand in self.body[at].operands
                         if self.axes[self.at[operand]] & moving
                         and not (operand in self.spill and after.get(operand, 0) < level)]

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...ir.graph import Node
 from ...ir.kernel import Kernel
+from ...ir.ops.op import Kind
 from ...ir.plan import KernelCall
 from ...ir.text.printer import print_kernel
 
@@ -16,9 +18,12 @@ def symbol_name(name: str) -> str:
     return re.sub(r"\W+", "_", name) or "graph"
 
 
-def kernel_name(anchor: str, name: str) -> str:
+def kernel_name(node: Node) -> str:
     """The name of the kernel of a fused node, by what it is built around."""
-    return symbol_name(f"{anchor}_{name.rpartition('/')[2]}")
+    kinds = {inner.op.kind for inner in node.attrs["body"].nodes}
+    anchor = next((kind for kind in (Kind.SCATTER, Kind.CONTRACT, Kind.REDUCE) if kind in kinds),
+                  Kind.MAP)
+    return symbol_name(f"{anchor.value}_{node.name.rpartition('/')[2]}")
 
 
 def share(calls: Sequence[KernelCall]) -> list[KernelCall]:

@@ -112,7 +112,7 @@ class Stages:
         """One kernel call for each fused node, before tiling; equal kernels are one."""
         graph = self.fused
         with self._timed("lower"):
-            calls = [lower(node, kernel_name(node.attrs["anchor"], node.name))
+            calls = [lower(node, kernel_name(node))
                      for node in graph.nodes]
         with self._timed("share"):
             return share(calls)

@@ -254,6 +254,35 @@ def flip(m: Any, axis: Any = None) -> Tracer:
         for at, dim in enumerate(x.type.shape)])
 
 
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Tracer:
+    """Windows of ``x`` along some axes; their elements are new last axes."""
+    if writeable:
+        raise error("W113", "sliding_window_view(writeable=True) is not supported: its elements "
+                            "overlap", hint="leave writeable out and write to x itself")
+    a = strong(x)
+    sizes = tuple(as_int(size, "a window size") for size in (
+        window_shape if isinstance(window_shape, (tuple, list)) else (window_shape,)))
+    axes = tuple(range(a.ndim)) if axis is None else tuple(
+        axis_of(at, a.ndim) for at in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(sizes) != len(axes):
+        raise error("W102", f"{len(sizes)} window sizes for {len(axes)} axes", types=[a.type],
+                    hint="give one size for each axis")
+    for size, at in zip(sizes, axes, strict=True):
+        shape = a.type.shape
+        left = shape[at] - size + 1
+        if size < 0 or (isinstance(left, int) and left < 1):
+            raise error("W102", f"a window of {size} in an axis of {shape[at]}", types=[a.type],
+                        hint="a window is at most as long as its axis")
+        if not isinstance(left, int):
+            a = required(a, shape, least=(left - 1,), code="W102",
+                         message=f"a window of {size} in an axis of {shape[at]}")
+        a = current().emit("broadcast", a, shape=(*shape, size), axes=tuple(range(len(shape))))
+        a = current().emit("skew", a, axis=at, along=len(shape), step=1, size=left, value=0.0)
+    return a
+
+
 def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     if axis is None:
@@ -462,6 +491,7 @@ TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
     np.broadcast_arrays: broadcast_arrays, np.atleast_1d: atleast(1), np.atleast_2d: atleast(2),
     np.atleast_3d: atleast(3), np.concatenate: concatenate, np.stack: stack, np.hstack: hstack,
     np.vstack: vstack, np.split: split, np.array_split: array_split, np.flip: flip,
+    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
     np.fliplr: lambda m: flip(m, 1), np.flipud: lambda m: flip(m, 0), np.roll: roll,
     np.tile: tile, np.repeat: repeat, np.pad: pad, np.take: take,
     np.take_along_axis: take_along_axis, np.zeros_like: _like(0), np.ones_like: _like(1),

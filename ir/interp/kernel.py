@@ -7,7 +7,7 @@ tasks do not show, so every schedule of a kernel means the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..diagnose import OutOfRangeError, error
 from ..index import Dim, Symbol, evaluate, fold
 from ..kernel import (
     Apply,
+    Carry,
     Check,
     Const,
     Contract,
@@ -61,7 +62,10 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, 
     last = {name: at for at, stmt in enumerate(kernel.body) for name in stmt.operands}
     with np.errstate(all="ignore"):
         for at, stmt in enumerate(kernel.body):
-            run.step(stmt)
+            if isinstance(stmt, Carry):
+                last.update(dict.fromkeys(run.carry(at, stmt), len(kernel.body)))
+            elif stmt.name not in run.values:
+                run.step(stmt)
             for name in stmt.operands:
                 if last[name] == at:
                     run.values.pop(name, None)
@@ -106,6 +110,13 @@ class _KernelRun:
             self.axes[axis.name] = np.arange(shape[at], dtype=np.int64).reshape(shape)
         self.memory = {param.name: self._memory(param.type, buffers[param.name], param.name)
                        for param in kernel.params}
+        # A local is private to its task: here all tasks have theirs side by side.
+        self.tasks = [self.axes[axis.name] // axis.block for axis in kernel.axes
+                      if axis.kind == "par"]
+        blocks = [int(task.max()) + 1 for task in self.tasks]
+        for local in kernel.locals:
+            shape = [*blocks, *(evaluate(dim, dims) for dim in local.type.shape)]
+            self.memory[local.name] = np.empty(shape or [1], local.type.dtype.numpy)
 
     def _memory(self, type_: TensorType, buffer: Array, name: str) -> Array:
         shape = tuple(evaluate(dim, self.dims) for dim in type_.shape)
@@ -117,6 +128,39 @@ class _KernelRun:
     def position(self, axis: str) -> int:
         """Which dimension of a value belongs to an axis."""
         return next(at for at, other in enumerate(self.kernel.axes) if other.name == axis)
+
+    def carry(self, at: int, first: Carry) -> set[str]:
+        """Evaluate what goes round from a carry to its next value, one index at a time; gives the
+        names of what has been computed."""
+        body = self.kernel.body
+        end = next(k for k, stmt in enumerate(body) if stmt.name == first.next)
+        moving = {first.name}
+        for stmt in body[at + 1:end + 1]:
+            if not moving.isdisjoint(stmt.operands) or isinstance(stmt, Carry):
+                moving.add(stmt.name)
+            elif stmt.name not in self.values:
+                self.step(stmt)
+        cycle = [stmt for stmt in body[at:end + 1] if stmt.name in moving]
+        place, rank = self.position(first.axis), self.rank
+        parts: dict[str, list[Array]] = {stmt.name: [] for stmt in cycle}
+        whole, axis = dict(self.values), self.axes[first.axis]
+        for k in range(axis.size):
+            self.axes[first.axis] = np.full((1,) * rank, k, np.int64)
+            self.values = {name: _slice(value, [place], [k]) for name, value in whole.items()}
+            for stmt in cycle:
+                if isinstance(stmt, Carry):
+                    self.values[stmt.name] = parts[stmt.next][-1] if k else self.values[stmt.init]
+                else:
+                    self.step(stmt)
+                parts[stmt.name].append(self.values[stmt.name])
+        self.axes[first.axis], self.values = axis, whole
+        for name, rows in parts.items():
+            shape = np.broadcast_shapes(*(row.shape for row in rows)) if rows else (1,) * rank
+            dtype = next(stmt.dtype for stmt in cycle if stmt.name == name).numpy
+            empty = np.empty([0 if at == place else n for at, n in enumerate(shape)], dtype)
+            self.values[name] = np.concatenate(
+                [np.broadcast_to(row, shape) for row in rows] or [empty], axis=place)
+        return set(parts)
 
     def step(self, stmt: Stmt) -> None:
         """Evaluate one statement."""
@@ -161,7 +205,10 @@ class _KernelRun:
     ) -> tuple[tuple[int, ...], Any, tuple[Array, ...]]:
         """Shape of all sites, a mask of those that the guard lets through, their indices there."""
         memory = self.memory[stmt.param]
-        indices = [self._index(dim) for dim in stmt.indices or (0,)]
+        indices = [self._index(dim) for dim in stmt.indices]
+        if self.kernel.is_local(stmt.param):
+            indices = [*self.tasks, *indices]
+        indices = indices or [self._index(0)]
         guards = [self.values[stmt.guard]] if stmt.guard else []
         shape = np.broadcast_shapes(*(part.shape for part in (*guards, *indices, *others)))
         mask = np.broadcast_to(guards[0], shape) if guards else ...
@@ -211,12 +258,24 @@ class _KernelRun:
                                          initial=start))
 
     def _contract(self, stmt: Contract) -> Array:
-        lhs, rhs, at = self.values[stmt.lhs], self.values[stmt.rhs], self.position(stmt.axis)
-        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape, self.axes[stmt.axis].shape))
-        count, shape[at] = shape[at], 1
+        lhs, rhs = self.values[stmt.lhs], self.values[stmt.rhs]
+        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape,
+                                         *(self.axes[axis].shape for axis in stmt.axes)))
+        at = [self.position(axis) for axis in stmt.axes]
+        for place in at:
+            shape[place] = 1
         total = np.zeros(shape, stmt.dtype.numpy)
-        for k in range(count):
-            left, right = (part.take([k if part.shape[at] > 1 else 0], at) for part in (lhs, rhs))
+        for where in np.ndindex(*(self.axes[axis].size for axis in stmt.axes)):
+            left, right = (_slice(part, at, where) for part in (lhs, rhs))
             total = (PRIMITIVES["fma"].numpy(left, right, total) if stmt.dtype.is_float
                      else left * right + total)
         return total
+
+
+def _slice(part: Array, at: Sequence[int], where: Sequence[int]) -> Array:
+    """The elements of a value at one index of some of its dimensions, kept as 1."""
+    index: list[Any] = [slice(None)] * part.ndim
+    for place, k in zip(at, where, strict=True):
+        k = k if part.shape[place] > 1 else 0
+        index[place] = slice(k, k + 1)
+    return part[tuple(index)]

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..diagnose import error
 from ..dims import differ
-from ..index import Dim, Expr, divide, positive, product, row_major
+from ..index import Dim, Expr, bounds, divide, positive, product, row_major
 from ..types import TensorType
 from .op import Kind, OpDef, Sample
 
@@ -315,6 +315,44 @@ def _pad_grad(
     return (b.slice(g, start=low, step=tuple(gap + 1 for gap in interior), shape=x.shape),)
 
 
+def _skew_infer(
+    x: TensorType, *, axis: int, along: int, step: int, size: Dim, value: float
+) -> tuple[TensorType, ...]:
+    if not (0 <= axis < x.rank and 0 <= along < x.rank and axis != along):
+        raise error("W121", f"axes {axis} and {along} are no two axes of rank {x.rank}")
+    return (x.with_shape(tuple(size if at == axis else dim for at, dim in enumerate(x.shape))),)
+
+
+def _skew_view(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *, axis: int,
+    along: int, step: int, size: Dim, value: float,
+) -> list[Piece]:
+    moved, extent = index[axis] + index[along] * step, types[0].shape[axis]
+    low, high = bounds(moved)
+    inside = (low is not None and low >= 0 and high is not None and isinstance(extent, int)
+              and high < extent)
+    at = tuple(moved if dim == axis else i for dim, i in enumerate(index))
+    return [Piece(0, at, () if inside else ((moved, 0, extent),))]
+
+
+def _skew_ref(x: Any, *, axis: int, along: int, step: int, size: int, value: float) -> Any:
+    x = np.asarray(x)
+    shape = tuple(size if at == axis else dim for at, dim in enumerate(x.shape))
+    where = list(np.indices(shape, sparse=True))
+    where[axis] = where[axis] + where[along] * step
+    inside = (where[axis] >= 0) & (where[axis] < x.shape[axis])
+    if 0 in x.shape:
+        return np.full(shape, value, x.dtype)
+    where[axis] = np.clip(where[axis], 0, x.shape[axis] - 1)
+    return np.where(inside, x[tuple(where)], np.asarray(value, x.dtype))
+
+
+def _skew_grad(
+    b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, step: int, size: Dim, value: float
+) -> Any:
+    return (b.skew(g, axis=axis, along=along, step=-step, size=x.shape[axis], value=0.0),)
+
+
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
           alias: str = "") -> OpDef:
@@ -376,4 +414,13 @@ ROWS: tuple[OpDef, ...] = (
                     ((5,), (2,), (3,), (0,), 0), ((3, 4), (0, 1), (2, 0), (0, 0), 7),
                     ((4,), (1,), (1,), (2,), 1), ((0,), (2,), (2,), (0,), 3),
                     ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0)))),
+    _view("skew", _skew_infer, _skew_view, _skew_ref, _skew_grad,
+          "x[i + step*k, k], of size elements i, for axes i and along k; value beyond x: windows",
+          {"axis": int, "along": int, "step": int, "size": object, "value": float},
+          tuple(Sample((a,), {"axis": axis, "along": along, "step": step, "size": size,
+                              "value": value})
+                for a, axis, along, step, size, value in (
+                    ((7, 3), 0, 1, 1, 5, 0), ((3, 9), 1, 0, 2, 5, 0), ((5, 3), 0, 1, -1, 7, 0),
+                    ((5, 3), 0, 1, 1, 6, 2), ((2, 6, 4), 1, 2, 1, 3, 0), ((0, 3), 0, 1, 1, 2, 1),
+                    ((40, 35), 0, 1, 1, 6, 0))), alias="repeated"),
 )

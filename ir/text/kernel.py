@@ -1,10 +1,12 @@
 """The items of ``parser`` below the graph: kernels and plans.
 
-    kernel  = "kernel" @name "(" {name: ["mut"] type} ")" "{" [{axis} "{"] {stmt} ["}"] "}"
+    kernel  = "kernel" @name "(" {name: ["mut"] type} ")" ["local" "(" {name: type "at" number} ")"]
+              "{" [{axis} "{"] {stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
-            | "reduce" combiner %id "over" axis [order] | "contract" %id "," %id "over" axis
+            | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
+            | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] "}"
     plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim "{" {step} "}"
@@ -19,18 +21,21 @@ The first line of a kernel and a check may end in ``// from model.py:12 in dense
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..index import Dim, with_sizes
 from ..kernel import (
     Apply,
     Axis,
+    Carry,
     Check,
     Const,
     Contract,
     Index,
     Kernel,
     Load,
+    Local,
     Order,
     Param,
     Reduce,
@@ -38,6 +43,7 @@ from ..kernel import (
     Store,
 )
 from ..plan import Alloc, CheckSite, Copy, Launch, Plan, Require, Slot, Step
+from ..tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
 from .scanner import STRING, WORD, Scanner
 
@@ -46,6 +52,7 @@ _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+_PART = re.compile(r"[^,{}]+")
 _CODE = re.compile(r"W\d+")
 
 
@@ -65,6 +72,7 @@ class _KernelReader:
         scanner.expect("@")
         name = scanner.name("a kernel name")
         params = self._params()
+        locals_ = self._locals() if scanner.accept("local") else ()
         scanner.expect("{")
         locs = scanner.origin()
         axes = self._axes()
@@ -73,7 +81,21 @@ class _KernelReader:
             body.append(self._stmt())
         if axes:
             scanner.expect("}")
-        return Kernel(name, params, axes, tuple(body), locs)
+        return Kernel(name, params, axes, tuple(body), locs, locals_)
+
+    def _locals(self) -> tuple[Local, ...]:
+        scanner = self.scanner
+        scanner.expect("(")
+        found: list[Local] = []
+        while not scanner.accept(")"):
+            if found:
+                scanner.expect(",")
+            name = scanner.name("a local")
+            scanner.expect(":")
+            type_ = scanner.type()
+            scanner.expect("at")
+            found.append(Local(name, type_, offset=scanner.number()))
+        return tuple(found)
 
     def _params(self) -> tuple[Param, ...]:
         scanner = self.scanner
@@ -164,14 +186,44 @@ class _KernelReader:
             combine = scanner.take(_IDENTIFIER, "a combiner")
             value = self._value()
             return Reduce(name, dtype, combine, value, self._over(), self._order())
+        if word == "carry":
+            init = self._value()
+            if not scanner.accept("next"):
+                raise scanner.problem("a carry needs its next value: carry %0 next %3 over j")
+            return Carry(name, dtype, init, self._value(), self._over())
         args = [self._value()]
         while scanner.accept(","):
             args.append(self._value())
         if word == "contract":
             if len(args) != 2:
                 raise scanner.problem("expected two operands")
-            return Contract(name, dtype, args[0], args[1], self._over())
+            return Contract(name, dtype, args[0], args[1], self._over_all(), self._tiling(dtype))
         return Apply(name, dtype, word, tuple(args))
+
+    def _tiling(self, dtype: DType) -> Tiling | None:
+        scanner = self.scanner
+        if not scanner.accept("{"):
+            return None
+        parts: dict[str, list[str]] = {}
+        while not scanner.accept("}"):
+            if parts:
+                scanner.expect(",")
+            key, *rest = scanner.take(_PART, "a part of a tiling such as 'lanes 16'").split()
+            parts[key] = rest
+        try:
+            return _tiling(dtype, parts)
+        except (KeyError, ValueError, IndexError):
+            raise scanner.problem(f"'{', '.join(parts)}' is no complete tiling") from None
+
+    def _over_all(self) -> tuple[str, ...]:
+        self.scanner.expect("over")
+        if not self.scanner.accept("("):
+            return (self.scanner.take(_IDENTIFIER, "an axis"),)
+        axes = [self.scanner.take(_IDENTIFIER, "an axis")]
+        while not self.scanner.accept(")"):
+            self.scanner.expect(",")
+            axes.append(self.scanner.take(_IDENTIFIER, "an axis"))
+        return tuple(axes)
 
     def _order(self) -> Order | None:
         scanner = self.scanner
@@ -188,6 +240,24 @@ class _KernelReader:
     def _over(self) -> str:
         self.scanner.expect("over")
         return self.scanner.take(_IDENTIFIER, "an axis")
+
+
+def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
+    mr, nv = map(int, parts["tile"][0].split("x"))
+    mb, nb, kb = map(int, parts["block"][0].split("x"))
+    lhs, lhs_line = (*parts["lhs"], "0")[:2]
+    rhs, rhs_line = (*parts["rhs"], "0")[:2]
+    return Tiling(dtype, int(parts["lanes"][0]), mr, nv, mb, nb, kb, "cut" in parts,
+                  _one_of(lhs, ("in_place", "rows", "panels")),
+                  _one_of(rhs, ("in_place", "panels", "turned")),
+                  int(lhs_line), int(rhs_line), "swap" in parts, parts["rows"][0],
+                  parts["columns"][0])
+
+
+def _one_of(text: str, words: tuple[Any, ...]) -> Any:
+    if text not in words:
+        raise ValueError(text)
+    return text
 
 
 def _number(text: str) -> bool | int | float:

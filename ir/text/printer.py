@@ -22,6 +22,7 @@ from ..graph import Graph, Node, Value
 from ..index import Dim, Expr
 from ..kernel import (
     Apply,
+    Carry,
     Check,
     Const,
     Contract,
@@ -167,7 +168,9 @@ def print_kernel(kernel: Kernel) -> str:
     """The text of a kernel, without a newline at the end."""
     params = ", ".join(f"{word(p.name)}: {'mut ' if p.mutable else ''}{p.type}"
                        for p in kernel.params)
-    lines = [f"kernel @{word(kernel.name)}({params}) {{{_from(kernel.locs)}"]
+    own = ", ".join(f"{word(p.name)}: {p.type} at {p.offset}" for p in kernel.locals)
+    private = f" local ({own})" if own else ""
+    lines = [f"kernel @{word(kernel.name)}({params}){private} {{{_from(kernel.locs)}"]
     inner = "  "
     if kernel.axes:
         lines.append(f"  {', '.join(map(str, kernel.axes))} {{")
@@ -201,8 +204,12 @@ def _meaning(stmt: Stmt) -> str:
         case Reduce():
             order = f" {stmt.order}" if stmt.order else ""
             return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{order}"
+        case Carry():
+            return f"carry {stmt.init} next {stmt.next} over {stmt.axis}"
         case Contract():
-            return f"contract {stmt.lhs}, {stmt.rhs} over {stmt.axis}"
+            over = stmt.axes[0] if len(stmt.axes) == 1 else f"({', '.join(stmt.axes)})"
+            how = f" {{{stmt.tiling}}}" if stmt.tiling is not None else ""
+            return f"contract {stmt.lhs}, {stmt.rhs} over {over}{how}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
 
 

@@ -13,6 +13,7 @@ from ..index import symbols_of
 from ..kernel import (
     COMBINERS,
     Apply,
+    Carry,
     Check,
     Const,
     Contract,
@@ -24,6 +25,8 @@ from ..kernel import (
     Store,
     index_exprs,
     is_ordered,
+    stages_of,
+    summed_axes,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, DType
@@ -53,8 +56,8 @@ def check_axes(kernel: Kernel) -> Problems:
 
 def check_params(kernel: Kernel) -> Problems:
     """Accesses name a parameter, with an index for each of its dims; stores a mutable one."""
-    params = {param.name: param for param in kernel.params}
-    if len(params) != len(kernel.params):
+    params = {param.name: param for param in (*kernel.params, *kernel.locals)}
+    if len(params) != len(kernel.params) + len(kernel.locals):
         yield None, "two parameters have one name"
     for stmt in kernel.body:
         if isinstance(stmt, (Load, Store)):
@@ -122,6 +125,8 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             expected = dtypes[stmt.lhs]
             if dtypes[stmt.rhs] != expected or expected == BOOL:
                 return "contract needs two numeric operands of one dtype"
+        case Carry():
+            expected = dtypes[stmt.init]
         case Store():
             expected = kernel.param(stmt.param).type.dtype
             if dtypes[stmt.value] != expected or (stmt.accumulate and expected == BOOL):
@@ -147,6 +152,36 @@ def check_indices(kernel: Kernel) -> Problems:
                 yield stmt, f"'{name}' is neither an axis nor a dim"
 
 
+def check_locals(kernel: Kernel) -> Problems:
+    """Locals have sizes, lie apart while both are in use, and are stored to before they are read;
+    each stage computes what it needs."""
+    if not kernel.locals:
+        return
+    uses: dict[str, list[int]] = {local.name: [] for local in kernel.locals}
+    stages = stages_of(kernel)
+    for at, stage in enumerate(stages):
+        known: set[str] = set()
+        for stmt in stage:
+            if any(operand not in known for operand in stmt.operands):
+                yield stmt, "a value of an earlier stage is used: only locals are kept"
+            known.add(stmt.name)
+            if isinstance(stmt, (Load, Store)) and stmt.param in uses:
+                if isinstance(stmt, Load) and at <= min(uses[stmt.param], default=at):
+                    yield stmt, f"local '{stmt.param}' is read before a stage has stored it"
+                uses[stmt.param].append(at)
+    sized = [local for local in kernel.locals if isinstance(local.type.nbytes, int)]
+    for local in kernel.locals:
+        if local not in sized or local.offset < 0 or local.offset % 64:
+            yield None, f"local '{local.name}' has no size or does not begin at a multiple of 64"
+    for at, one in enumerate(sized):
+        for other in sized[at + 1:]:
+            apart = (one.offset + int(one.type.nbytes) <= other.offset
+                     or other.offset + int(other.type.nbytes) <= one.offset)
+            first, second = uses[one.name] or [-1], uses[other.name] or [-2]
+            if not apart and min(first) <= max(second) and min(second) <= max(first):
+                yield None, f"locals '{one.name}' and '{other.name}' overlap while both are in use"
+
+
 def _has_no_tasks(kernel: Kernel) -> bool:
     """True for kernels over no elements: their indices need not depend on anything."""
     return any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes)
@@ -156,11 +191,33 @@ def check_reductions(kernel: Kernel) -> Problems:
     """Reductions and products run over an axis that one task runs through."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
     for stmt in kernel.body:
-        if isinstance(stmt, (Reduce, Contract)):
-            if stmt.axis not in kinds:
-                yield stmt, f"there is no axis '{stmt.axis}'"
-            elif kinds[stmt.axis] == "par":
-                yield stmt, f"'{stmt.axis}' is a par axis: its blocks are separate tasks"
+        if len(set(summed_axes(stmt))) != len(summed_axes(stmt)):
+            yield stmt, "an axis is summed over twice"
+        for axis in summed_axes(stmt):
+            if axis not in kinds:
+                yield stmt, f"there is no axis '{axis}'"
+            elif kinds[axis] == "par":
+                yield stmt, f"'{axis}' is a par axis: its blocks are separate tasks"
+
+
+def check_carries(kernel: Kernel) -> Problems:
+    """A carry runs over a seq axis, one index at a time; its next value is of its dtype and stands
+    below."""
+    axes = {axis.name: axis for axis in kernel.axes}
+    for at, stmt in enumerate(kernel.body):
+        if not isinstance(stmt, Carry):
+            continue
+        following = next((other for other in kernel.body[at + 1:] if other.name == stmt.next), None)
+        if following is None:
+            yield stmt, f"{stmt.next}, the next value, is not defined below"
+        elif following.dtype != stmt.dtype:
+            yield stmt, f"the next value is {following.dtype}, the carry {stmt.dtype}"
+        if stmt.axis not in axes:
+            yield stmt, f"there is no axis '{stmt.axis}'"
+        elif axes[stmt.axis].kind != "seq" or axes[stmt.axis].block != 1:
+            yield stmt, f"'{stmt.axis}' is no seq axis by 1: nothing is carried along it"
+        elif stmt.axis in kernel.value_axes[stmt.init]:
+            yield stmt, f"the first value depends on '{stmt.axis}'"
 
 
 def check_nesting(kernel: Kernel) -> Problems:
@@ -168,7 +225,7 @@ def check_nesting(kernel: Kernel) -> Problems:
     loops = [axis.name for axis in kernel.loop_axes]
     axes = kernel.value_axes
     for stmt in kernel.body:
-        if isinstance(stmt, (Reduce, Contract)) and stmt.axis in loops:
+        if isinstance(stmt, Reduce) and stmt.axis in loops:
             inside = axes[stmt.name].intersection(loops[loops.index(stmt.axis):])
             if inside:
                 yield stmt, (f"the sum over '{stmt.axis}' depends on '{min(inside)}', which is "
@@ -206,7 +263,7 @@ def check_stores(kernel: Kernel) -> Problems:
     par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
     axes = kernel.value_axes
     for stmt in kernel.body:
-        if not isinstance(stmt, Store):
+        if not isinstance(stmt, Store) or kernel.is_local(stmt.param):
             continue
         names = frozenset[str]().union(*map(symbols_of, stmt.indices))
         if stmt.accumulate:
@@ -221,5 +278,5 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_nesting, check_orders, check_stores,
+    check_carries, check_nesting, check_orders, check_stores, check_locals,
 )

@@ -1,13 +1,13 @@
 """Fusion: a partition of the graph into regions, each of which becomes one kernel.
 
-Regions grow around anchors (CONTRACT, REDUCE, SCATTER; a region without one is a map) in one
-forward walk. A node joins the region of an operand when it reads that operand at the very index at
-which the region computes it; views in between are index maps and belong to no region, they are
-repeated in each. Regions over one iteration space merge, so softmax and layer norm are one region:
+Regions grow in one forward walk. A node joins the region of an operand when it reads that operand
+at the very index at which the region computes it, and the rule of its kind admits it there; views
+in between are index maps and belong to no region, they are repeated in each. So softmax and layer
+norm are one region, and so is attention:
 
-    max = reduce x     region r: reduce over (64,1024) axes (1,)
-    d   = x - max      joins r: reads max at (i,), where r has it
-    s   = sum exp(d)   joins r: same space, same axes;   y = exp(d) / s   joins r
+    max = reduce x     a region of axes (i, j); max is at (i)
+    d   = x - max      joins: reads max at (i,), where the region has it
+    s   = sum exp(d)   joins: the same axes;   y = exp(d) / s   joins
 
 A join must keep the regions acyclic (see ``regions``). Afterwards producers with one consumer
 region are absorbed through their views (prologues) when recomputing them costs little.
@@ -16,18 +16,19 @@ region are absorbed through their views (prologues) when recomputing them costs 
 from __future__ import annotations
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import product
+from ...ir.index import Dim, product
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.space import Index, is_transparent, natural, own_dims, placed_nodes, space_text
+from .again import with_copies
 from .regions import (
-    Index,
     Partition,
     Region,
     Use,
-    is_transparent,
-    natural,
+    admits,
     operand_uses,
     pieces,
+    rename,
     sources,
 )
 
@@ -39,73 +40,66 @@ CHEAP = 1   # cost of what may be computed again for each element of a packed pa
 def _grow(partition: Partition, node: Node) -> None:
     """Put one node into the region of an operand, or into a new one, then join the others."""
     partition.uses[id(node)] = operand_uses(node, partition.opaque)
-    kind = node.op.kind
-    reduces = kind is Kind.REDUCE
-    shape = node.inputs[0].shape if reduces else node.results[0].shape
-    candidates = partition.producers(node) if kind in (Kind.MAP, Kind.REDUCE) else []
+    candidates = partition.producers(node)
     home: Region | None = None
     for region in candidates:
-        space = _space_for(node, region)
+        own = _place_in(partition, node, region)
         others = [other for other in candidates if other is not region]
-        if (space is not None and len(region.nodes) < partition.limit
-                and partition.reads_in_place(node, space, region, natural(region.shape))
+        if (own is not None and len(region.nodes) < partition.limit
                 and partition.acyclic(region, others)):
             home = region
             break
-    if home is None:
-        anchor = kind.value if kind in (Kind.REDUCE, Kind.CONTRACT, Kind.SCATTER) else "map"
-        home = partition.new_region(anchor, shape)
-    if reduces:
-        home.anchor, home.axes = "reduce", node.attrs["axes"]
-    place = natural(shape) if reduces and not home.axes else home.place(node.results[0].shape)
-    assert place is not None
-    partition.add(node, home, place)
+    else:
+        home, own = partition.new_region(), [
+            0 if dim == 1 else None for dim in own_dims(node)]
+    assert own is not None
+    partition.add(node, home, home.settle(node, own))
     for region in candidates:
         if region is not home and region.id in partition.regions:
             partition.merge(home, region)
 
 
-def _space_for(node: Node, region: Region) -> Index | None:
-    """The index at which ``node`` would read in the space of ``region``; None if it cannot join."""
-    if node.op.kind is Kind.REDUCE:
-        fits = region.shape == node.inputs[0].shape and (
-            region.anchor == "map"
-            or (region.anchor == "reduce" and region.axes == node.attrs["axes"]))
-        return natural(region.shape) if fits else None
-    return None if region.anchor == "scatter" else region.place(node.results[0].shape)
+def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | None] | None:
+    """The own index of a node in a region that it may join; None if it may not."""
+    if Kind.SCATTER in region.kinds or not partition.together(node, region):
+        return None
+    bound = partition.unified(node, region)
+    if bound is None:
+        return None
+    own = partition.place(node, region, bound)
+    return own if admits(region, node, own) else None
 
 
 def _merge_siblings(partition: Partition) -> None:
     """Join independent regions over one space that read the same value: it is loaded once."""
-    first: dict[tuple[int, str, Index, tuple[int, ...]], Region] = {}
+    first: dict[tuple[object, ...], tuple[Region, Index]] = {}
     for region in list(partition.regions.values()):
         if region.anchor not in ("map", "reduce"):
             continue
-        for value in _read_in_full(partition, region):
-            key = (value, region.anchor, region.shape, region.axes)
-            other = first.get(key)
-            if other is None or other.id not in partition.regions or (
+        for value, index in _read_in_full(partition, region):
+            names = [str(axis) for axis in index if axis != 0]
+            reduced = tuple(tuple(map(names.index, run)) for run in region.reduced)
+            key = (value, region.anchor, tuple(region.axes[name] for name in names), reduced)
+            other, there = first.get(key, (region, index))
+            if other is region or other.id not in partition.regions or (
                     len(other.nodes) + len(region.nodes) > partition.limit // 2):
-                first[key] = region
+                first[key] = region, index
             elif not (other.ancestors & region.bits or region.ancestors & other.bits):
-                other.index.update(region.index)
-                partition.take(other, region)
+                rename(region, dict(zip(names, (axis for axis in there if axis != 0),
+                                        strict=True)))
+                partition.unite(other, region)
                 break
 
 
-def _read_in_full(partition: Partition, region: Region) -> list[int]:
-    """Values from outside that a region reads element by element, by identity."""
-    found: dict[int, None] = {}
-    whole = natural(region.shape)
-    for node in region.nodes:
-        if node.op.kind is not Kind.REDUCE and region.index[id(node.results[0])] != whole:
-            continue
-        for use in partition.uses[id(node)]:
-            maker = use.value.node
-            outside = maker is None or partition.home[id(maker)] is not region
-            if outside and use.exact and use.index == whole:
-                found[id(use.value)] = None
-    return list(found)
+def _read_in_full(partition: Partition, region: Region) -> list[tuple[int, Index]]:
+    """Values from outside that a region reads element by element in the order of its axes, by
+    identity, and where."""
+    found = []
+    for value, index in region.reads.items():
+        own = value in region.index
+        if not own and [str(axis) for axis in index if axis != 0] == list(region.axes):
+            found.append((value, index))
+    return found
 
 
 def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
@@ -122,7 +116,7 @@ def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
                         reads[at].add(producer)
     copies = _Copies(partition)
     for region in sorted(partition.regions.values(), key=lambda r: -r.id):
-        if len(readers[region.id]) != 1 or region.anchor != "map":
+        if len(readers[region.id]) != 1 or not region.plain:
             continue
         target = partition.regions[min(readers[region.id])]
         times = copies.of(region, target)
@@ -171,31 +165,41 @@ def _absorbable(
 ) -> bool:
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
-    if target.anchor == "scatter" or any(node.op.kind is Kind.GATHER for node in target.nodes):
+    if Kind.SCATTER in target.kinds or any(node.op.kind is Kind.GATHER for node in target.nodes):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
-    if target.anchor == "contract":
+    if Kind.CONTRACT in target.kinds:
         return cheap
-    grows = product(region.shape) != product(target.shape)
+    grows = product(region.extents) != product(target.extents)
     return cheap or (times == 1 and not grows)
 
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
     """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
-    return _rebuild(graph, grow(graph, limit))
+    partition = grow(graph, limit)
+    again = with_copies(graph, partition)
+    if again is not None:
+        graph, apart = again
+        partition = grow(graph, limit, apart)
+    return _rebuild(graph, partition)
 
 
-def grow(graph: Graph, limit: int = LIMIT) -> Partition:
-    """The regions of a graph: each node that computes is in exactly one of them."""
-    partition = joined(graph, limit)
+def grow(
+    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset()
+) -> Partition:
+    """The regions of a graph: each node that computes is in exactly one of them. Nodes that are
+    ``apart`` share none with others."""
+    partition = joined(graph, limit, apart)
     _absorb_prologues(partition, {id(value) for value in graph.results} | partition.opaque)
     return partition
 
 
-def joined(graph: Graph, limit: int = LIMIT) -> Partition:
+def joined(
+    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset()
+) -> Partition:
     """Regions that have grown and merged, before any is absorbed."""
-    partition = Partition(graph, limit)
+    partition = Partition(graph, limit, apart)
     roots = {id(value) for value in graph.results} | partition.opaque
     for node in graph.nodes:
         if not is_transparent(node):
@@ -212,7 +216,9 @@ def _grow_root(partition: Partition, node: Node) -> None:
     partition.uses[id(node)] = [
         use for piece in pieces(node, Use(value, natural(shape), True))
         for use in sources(piece.value, piece.index, partition.opaque)]
-    partition.add(node, partition.new_region("map", shape), natural(shape))
+    region = partition.new_region()
+    own = region.settle(node, [0 if dim == 1 else None for dim in shape])
+    partition.add(node, region, own)
 
 
 def _rebuild(graph: Graph, partition: Partition) -> Graph:
@@ -229,13 +235,13 @@ def _rebuild(graph: Graph, partition: Partition) -> Graph:
         outputs = [value for node in region.nodes for value in node.results if id(value) in needed]
         if not outputs:
             continue
-        body, inputs = _body(region, outputs, partition.opaque)
+        body, inputs, space = _body(region, outputs, partition.opaque)
         last = outputs[-1].node
         assert last is not None
         locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
         builder.device = last.device
         fused = builder.emit(OPS["fused"], [moved[id(value)] for value in inputs],
-                             {"body": body, "anchor": region.anchor}, name=last.name, locs=locs)
+                             {"body": body, "space": space}, name=last.name, locs=locs)
         moved.update(zip(map(id, outputs), fused.results, strict=True))
     result.results = [moved[id(value)] for value in graph.results]
     result.variables = dict(graph.variables)
@@ -290,13 +296,15 @@ def _ordered(partition: Partition, position: dict[int, int]) -> list[Region]:
 
 def _body(
     region: Region, outputs: list[Value], opaque: set[int]
-) -> tuple[Graph, list[Value]]:
-    """The region as a graph: its nodes, the views and constants it sees through, its inputs."""
+) -> tuple[Graph, list[Value], str]:
+    """The region as a graph: its nodes, the views and constants it sees through; its inputs and
+    its space."""
     own = {id(node) for node in region.nodes}
     body = Graph("body")
     builder = Builder(body, OPS, share=True, fold=False)
     inputs: list[Value] = []
     moved: dict[int, Value] = {}
+    places: dict[int, Index | None] = {}
     for node in region.nodes:
         pending = [(node, False)]
         while pending:
@@ -323,5 +331,7 @@ def _body(
                 made = builder.emit(current.op, [moved[id(v)] for v in current.inputs],
                                     current.attrs, name=current.name)
             moved.update(zip(map(id, current.results), made.results, strict=True))
+            if places.get(id(made)) is None:
+                places[id(made)] = region.own.get(id(current))
     body.results = [moved[id(value)] for value in outputs]
-    return body, inputs
+    return body, inputs, space_text([places[id(node)] for node in placed_nodes(body)])

@@ -23,12 +23,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.codegen.cpu.gemm import emit_task, emit_task_count
-from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmPlan, GemmTarget, plan_gemm
+from weft.codegen.cpu.gemm import emit_block
+from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.cpu.sizes import Size, ceil_div, integer
 from weft.codegen.cpu.text import FunctionText, module_text
+from weft.ir.tiling import Tiling
+from weft.ir.types import as_dtype
 
 Array = NDArray[Any]
-Edit = Callable[[GemmPlan], GemmPlan]
+Edit = Callable[[Tiling], Tiling]
 
 DTYPES = {"float": np.float32, "double": np.float64, "i32": np.int32, "i64": np.int64}
 LAYOUTS = ("nn", "nt", "tn", "tt")
@@ -164,6 +167,15 @@ class Case:
     edit: Edit | None = field(default=None, compare=False)
 
 
+def block_of(f: FunctionText, plan: Tiling, task: str, M: Size, N: Size) -> Any:
+    """The first and the last row and column of a task; tasks are numbered row by row."""
+    (rows, columns), across = plan.block, ceil_div(f, N, plan.block[1])
+    m = integer(f, "mul", integer(f, "sdiv", task, across), rows)
+    n = integer(f, "mul", integer(f, "srem", task, across), columns)
+    return (m, n), (integer(f, "smin", integer(f, "add", m, rows), M),
+                    integer(f, "smin", integer(f, "add", n, columns), N))
+
+
 class Compiled:
     """The function of a case: ``run(lhs, rhs)`` on arrays of shape (M, K) and (K, N)."""
 
@@ -187,7 +199,7 @@ class Compiled:
                 operand.access = Access(lanes, int(stride) if plain else None)
         known = [size if isinstance(size, int) else None for size in (M, N, K)]
         target = MACHINES[case.machine].plan
-        self.plan = plan_gemm(*known, element, target, lhs.access, rhs.access)
+        self.plan = plan_gemm(*known, as_dtype(DTYPES[element]), target, lhs.access, rhs.access)
         if case.edit:
             self.plan = case.edit(self.plan)
         pointers = [(f"ptr {'' if p == 'scratch' else 'noalias'}", p)
@@ -195,11 +207,14 @@ class Compiled:
         sizes = [("i64", name) for name in ("begin", "end", "M", "N", "K")]
         f = FunctionText("void", "gemm", pointers + sizes, attributes="nounwind")
         with f.loop("%begin", "%end") as task:
-            emit_task(f, self.plan, task, (M, N, K), lhs, rhs,
-                      accumulate(element, N, case.bias), "%scratch")
+            start, stop = block_of(f, self.plan, task, M, N)
+            emit_block(f, self.plan, start, stop, (M, N, K), lhs, rhs,
+                       accumulate(element, N, case.bias), "%scratch")
         f.ret()
         count = FunctionText("i64", "tasks", sizes[2:])
-        count.ret(f"i64 {emit_task_count(count, self.plan, M, N)}")
+        rows, columns = self.plan.block
+        tasks = integer(count, "mul", ceil_div(count, M, rows), ceil_div(count, N, columns))
+        count.ret(f"i64 {tasks}")
         self.functions = _link(module_text([f, count]), MACHINES[case.machine])
 
     @property
@@ -321,10 +336,10 @@ def test_every_way_of_reading_operands_is_chosen_somewhere() -> None:
     cases = [*spread(WIDEST),
              *(Case(8, 8, 8, layout=layout, access="fused") for layout in LAYOUTS)]
     plans = [compiled(case).plan for case in cases]
-    assert {plan.lhs for plan in plans} == {"in place", "rows", "panels"}
-    assert {plan.rhs for plan in plans} == {"in place", "panels", "turned"}
+    assert {plan.lhs for plan in plans} == {"in_place", "rows", "panels"}
+    assert {plan.rhs for plan in plans} == {"in_place", "panels", "turned"}
     assert {plan.swap for plan in plans} == {plan.cut for plan in plans} == {False, True}
-    assert any(plan.lhs == "in place" and plan.lhs_line for plan in plans)
+    assert any(plan.lhs == "in_place" and plan.lhs_line for plan in plans)
     assert any(plan.rhs_line for plan in plans)
 
 
@@ -407,7 +422,7 @@ def test_bits_do_not_depend_on_the_machine(element: str) -> None:
 
 def reblocked(**changes: Any) -> Edit:
     """Blocks and tiles other than the chosen ones; operands packed, so that any of them goes."""
-    def edit(plan: GemmPlan) -> GemmPlan:
+    def edit(plan: Tiling) -> Tiling:
         plan = replace(replace(plan, lhs="rows", rhs="panels", rhs_line=0), **changes)
         return replace(plan, lhs_line=plan.kb + 3)
     return edit
@@ -455,7 +470,7 @@ def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
     extents = [None, 1, 10, 300, 1024, 100_000]
     for target, element in itertools.product((AVX512, AVX2, NEON), DTYPES):
         for M, N, K, (lhs, rhs) in itertools.product(extents, extents, extents, layouts):
-            plan = plan_gemm(M, N, K, element, target, lhs, rhs)
+            plan = plan_gemm(M, N, K, as_dtype(DTYPES[element]), target, lhs, rhs)
             assert plan.mb % plan.mr == plan.nb % plan.nr == plan.kb % plan.lanes == 0
             assert plan.scratch_bytes <= 2 << 20
             if M and N and K and min(M, N) >= 64 and 2 * M * N * K > 32e6:

@@ -18,6 +18,7 @@ import weft
 from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
 from weft.codegen.cpu.tile import GPU_ROW, unit_strides, vector_axis
 from weft.ir.text.parser import parse_kernel
+from weft.ir.types import F32, F64
 
 Golden = Callable[[str, str], None]
 
@@ -139,12 +140,12 @@ EXTENTS = [(64, 10, 784), (None, 100, 784), (1024, 1024, 1024), (None, None, Non
 def test_matrix_plans(name: str, target: GemmTarget, golden: Golden) -> None:
     """The tile, the blocks and the packing of products of many shapes and ways to lie in memory."""
     lines = []
-    for element, (M, N, K) in itertools.product(("float", "double"), EXTENTS):
+    for dtype, (M, N, K) in itertools.product((F32, F64), EXTENTS):
         by_row, by_column = (Access("k", K), Access("free", M)), (Access("free", N), Access("k", K))
         for lhs, rhs in (*itertools.product(by_row, by_column), (Access("k"), Access())):
-            plan = plan_gemm(M, N, K, element, target, lhs, rhs)
+            plan = plan_gemm(M, N, K, dtype, target, lhs, rhs)
             lies = " ".join(f"{side.lanes}/{side.stride}" for side in (lhs, rhs))
-            lines.append(f"{element} {M}x{N}x{K} {lies}: {'swap ' if plan.swap else ''}"
+            lines.append(f"{dtype} {M}x{N}x{K} {lies}: {'swap ' if plan.swap else ''}"
                          f"tile {plan.mr}x{plan.nv} blocks {plan.mb}x{plan.nb}x{plan.kb}"
                          f"{' cut' if plan.cut else ''} lhs {plan.lhs} {plan.lhs_line} "
                          f"rhs {plan.rhs} {plan.rhs_line} areas {plan.areas()}")

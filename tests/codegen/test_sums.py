@@ -5,7 +5,6 @@ The reference is the order written down term by term (``summed``), which knows n
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Callable
 from functools import partial
@@ -14,19 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 from accuracy import KINDS, errors
+from native_kernel import run_native
 from test_bits import targets
 
 import weft
-from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
-from weft.codegen.cpu.loops import emit_kernel
-from weft.codegen.cpu.statements import NOWHERE
-from weft.codegen.cpu.text import module_text
+from weft.codegen.cpu.jit import cpu_target
 from weft.codegen.cpu.tile import tile
 from weft.codegen.kernel.order import CHUNK, order_of
-from weft.ir.index import evaluate
 from weft.ir.interp.kernel import reduce_in_order, run_kernel
 from weft.ir.kernel import Kernel, Order
-from weft.ir.plan import tasks_of
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import as_dtype
 from weft.ir.verify.verifier import verify_kernel
@@ -257,19 +252,7 @@ def test_errors_are_as_small_as_those_of_numpy(count: int, seeds: int, kind: str
 
 def run_on_cpu(kernel: Kernel, buffers: dict[str, Array], dims: dict[str, int]) -> None:
     """Tile, compile and run a kernel for this machine, all of its tasks in one call."""
-    target = cpu_target(None)
-    kernel = tile(kernel, target)
-    text = module_text([emit_kernel(kernel, target)], [NOWHERE],
-                       prelude=f'target triple = "{target.triple}"')
-    text = text.replace("define internal void @k(", "define void @k(")
-    library = jit_for(target).link(compile_object(text, target, 1).object, ("k",))
-    status = np.zeros(1, np.int32)
-    slots = [buffers[param.name].ctypes.data for param in kernel.params]
-    slots += [*(dims[name] for name in kernel.dims), status.ctypes.data]
-    context = np.array(slots, np.int64)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(library.addresses["k"])
-    call(context.ctypes.data, 0, evaluate(tasks_of(kernel), dims))
-    library.unload()
+    run_native(tile(kernel, cpu_target(None)), buffers, dims)
 
 
 SUMS = """

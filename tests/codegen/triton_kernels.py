@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from one_kernel import PROGRAMS
 
 import weft
 from weft.codegen.cpu.target import GPU
@@ -15,7 +16,9 @@ from weft.codegen.kernel.order import order_of
 from weft.ir.index import Dim, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar, is_ordered
 from weft.ir.ops.map import threefry_body
+from weft.ir.plan import Launch
 from weft.ir.scalar.primitives import PRIMITIVES
+from weft.ir.text.parser import parse_kernel
 from weft.ir.types import (
     BOOL,
     COMPUTED,
@@ -496,6 +499,51 @@ def roll(size: int) -> Case:
     X = sample(F32, size)
     return Case(kernel, {"x": X, "y": zeros(F32, size), "q": zeros(I64, size)},
                 expected={"y": np.roll(X, 5), "q": (np.arange(size) - 5) // 3})
+
+
+CUMULATIVE = """
+kernel @cumulative(x: f32[n,30], y: mut f32[n,30], z: mut f32[30]) {
+  seq i in n by 1, par j in 30 by 16 {
+    %0: f32 = const 0.0
+    %1: f32 = carry %0 next %3 over i
+    %2: f32 = x[i, j]
+    %3: f32 = add %1, %2
+    %4: f32 = const -inf
+    %5: f32 = carry %4 next %6 over i
+    %6: f32 = max %5, %3
+    y[i, j] = %3
+    %7: f32 = reduce max %6 over i
+    z[j] = %7
+  }
+}
+"""
+
+
+@case((0,), (70,))
+def cumulative(rows: int) -> Case:
+    """Sums down columns, each with those above it."""
+    X = sample(F32, rows, 30)
+    return Case(parse_kernel(CUMULATIVE), {"x": X, "y": zeros(F32, rows, 30), "z": zeros(F32, 30)},
+                {"n": rows}, expected={"y": np.cumsum(X, axis=0, dtype="f4")})
+
+
+@case(*((name,) for name in PROGRAMS))
+def one_kernel(name: str) -> Case:
+    """What fusion makes one kernel of, as a Triton program has it; NumPy's interpreter has other
+    functions than the kernels, so results are as close as those are."""
+    function, arguments, _ = PROGRAMS[name]
+    plan = weft.compile(function).lower(*arguments).stages.plan_for(GPU)
+    (kernel,) = plan.kernels.values()
+    (launch,) = (step for step in plan.steps if isinstance(step, Launch))
+    held: dict[str, Any] = {slot.name: value for slot, value in zip(
+        plan.params, arguments, strict=True)}
+    want = np.asarray(weft.compile(function)(*arguments))
+    buffers = {param.name: np.zeros(param.type.shape, param.type.dtype.numpy) if param.mutable
+               else held[arg].reshape(param.type.shape)
+               for param, arg in zip(kernel.params, launch.args, strict=True)}
+    (out,) = (param for param in kernel.params if param.mutable)
+    return Case(kernel, buffers, error=1e-6, expected={
+        out.name: want.reshape(np.shape(buffers[out.name]))})
 
 
 @case()

@@ -18,6 +18,7 @@ from weft.ir.graph import Builder, Graph, Node
 from weft.ir.index import evaluate
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
+from weft.ir.space import separate_space
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.types import F32, Loc, TensorType, parse_type
@@ -133,7 +134,7 @@ def test_fused_nodes_run_their_body() -> None:
     plain.results = [softmax(b, plain.add_param(parse_type("f32[b,5]"), "x"))]
     fused, b = writer()
     x = fused.add_param(parse_type("f32[b,5]"), "x")
-    node = b.emit(OPS["fused"], (x,), {"body": plain, "anchor": "reduce"})
+    node = b.emit(OPS["fused"], (x,), {"body": plain, "space": separate_space(plain)})
     fused.results = [b.neg(node.results[0])]
     xs = normal(3, 5)
     names: list[str] = []

@@ -21,6 +21,7 @@ from weft.ir.index import Expr, Symbol
 from weft.ir.kernel import Kernel, Load
 from weft.ir.ops.table import OPS
 from weft.ir.plan import Alloc, Plan
+from weft.ir.space import separate_space
 from weft.ir.text.parser import parse, parse_graph, parse_kernel, parse_plan
 from weft.ir.text.printer import print_graph, print_kernel, print_plan
 from weft.ir.text.same import same_graph, same_kernel, same_plan
@@ -107,7 +108,8 @@ def mlp() -> Graph:
     inner = Builder(body, OPS, share=False, fold=False)
     total = inner.sum(inner.exp(p), axes=(1,))
     body.results = [total, inner.log(total)]
-    fused = b.emit(OPS["fused"], (padded,), {"anchor": "reduce", "body": body}, name="fused_0")
+    fused = b.emit(OPS["fused"], (padded,), {"space": separate_space(body), "body": body},
+                   name="fused_0")
     graph.results = [*fused.results, size, x]
     return graph
 

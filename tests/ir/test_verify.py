@@ -14,6 +14,7 @@ from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.index import symbol
 from weft.ir.kernel import Axis, Const, Kernel, Store
 from weft.ir.ops.table import OPS
+from weft.ir.space import separate_space
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import F32, F64, Loc, parse_type
 from weft.ir.verify.verifier import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel
@@ -38,7 +39,7 @@ def sound_graph() -> Graph:
     body = Graph("body")
     inner = Builder(body, OPS, share=False, fold=False)
     body.results = [inner.exp(body.add_param(y.type, "p0"))]
-    fused = b.emit(OPS["fused"], (half,), {"body": body, "anchor": "map"}).results[0]
+    fused = b.emit(OPS["fused"], (half,), {"body": body, "space": separate_space(body)}).results[0]
     graph.results = [fused, x]
     return graph
 
@@ -165,7 +166,7 @@ BROKEN_GRAPHS: list[tuple[str, Callable[[Graph], None], str]] = [
     ("check_attrs", _attr("sum", "axes", (None,)), "is no tuple"),
     ("check_attrs", _attr("full", "dtype", "f32"), "is no DType"),
     ("check_attrs", _attr("full", "value", "1"), "is no float"),
-    ("check_attrs", _attr("fused", "anchor", 1), "is no str"),
+    ("check_attrs", _attr("fused", "space", 1), "is no str"),
     ("check_attrs", _attr("fused", "body", 1), "is no object"),
     ("check_types", _type("tanh", "f32[b,5]"), r"stored types are \[f32\[b,5\]\], inferred"),
     ("check_types", _attr("sum", "axes", (7,)), "out of range"),

@@ -20,6 +20,7 @@ from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
 from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
 from weft.ir.scalar.primitives import PRIMITIVES
+from weft.ir.space import separate_space
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
 from weft.passes.clone import Clone
 
@@ -203,7 +204,7 @@ class GraphWriter:
             body.add_param(value.type, self.draw(names))
         writer = GraphWriter(self.draw, body, nested=True)
         writer.write(3)
-        self.emit("fused", inputs, {"body": body, "anchor": self.draw(names)})
+        self.emit("fused", inputs, {"body": body, "space": separate_space(body)})
 
     def write(self, most: int) -> None:
         """Up to ``most`` steps, then results."""

@@ -1,0 +1,99 @@
+"""How a contraction is cut into blocks and register tiles: the part of its schedule in the text.
+
+    contract %0, %1 over k {rows i, columns j, lanes 16, tile 14x2, block 70x64x240, lhs rows 256,
+                            rhs panels}
+
+A task computes a block of ``rows x columns``, in register tiles of so many rows and vectors, and
+walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
+sums wait in memory. ``swap``: rows and lhs change places with columns and rhs. How an operand is
+read: ``in_place``, as packed ``rows`` or ``panels``, or ``turned`` in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .types import DType
+
+
+def round_up(value: int, step: int) -> int:
+    """The next multiple of ``step``."""
+    return -(-value // step) * step
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The blocking of one contraction. With ``swap``, m and lhs change places with n and rhs."""
+
+    dtype: DType
+    lanes: int  # elements in a vector register
+    mr: int  # rows of a register tile
+    nv: int  # vectors in each of them
+    mb: int  # rows, columns and depth of a block: multiples of mr, nr and lanes
+    nb: int
+    kb: int
+    cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
+    lhs: Literal["in_place", "rows", "panels"]
+    rhs: Literal["in_place", "panels", "turned"]  # turned: in place, transposed in registers
+    lhs_line: int  # elements between packed rows; in place: > 0 if M may be less than a tile
+    rhs_line: int = 0  # turned: elements between rows, > 0 if N may be less than a tile
+    swap: bool = False  # the transposed product is computed
+    rows: str = ""  # axes of the kernel
+    columns: str = ""
+    cost: float = field(default=0.0, compare=False)  # estimated cycles of one core in all
+
+    @property
+    def nr(self) -> int:
+        """Columns of a register tile."""
+        return self.nv * self.lanes
+
+    @property
+    def pr(self) -> int:
+        """Width of an lhs panel: mr rounded up to whole vectors."""
+        return round_up(self.mr, self.lanes)
+
+    @property
+    def tile_elements(self) -> int:
+        """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, so
+        that panels do not all begin in the same cache set."""
+        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.lhs_line
+
+    def areas(self) -> tuple[int, int, int, int]:
+        """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
+        m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
+        lhs = self.tile_elements * m_tiles
+        if self.lhs == "in_place":  # the last vector stored may reach past the last row
+            lhs = self.tile_elements + self.lanes if self.lhs_line else 0
+        rhs = self.nr * self.kb
+        if self.rhs != "panels":
+            rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
+        sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
+        spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
+        line = 64 * 8 // self.dtype.bits
+        return round_up(lhs, line), round_up(rhs, line), round_up(sums, line), spare
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch, 64-byte aligned, that each thread brings to a task."""
+        return sum(self.areas()) * self.dtype.itemsize
+
+    def grid(self, M: int, N: int) -> tuple[int, int]:
+        """Blocks along m and n for known extents; their product is the number of tasks."""
+        mb, nb = self.block
+        return -(-M // mb), -(-N // nb)
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of the result that a task computes."""
+        return (self.nb, self.mb) if self.swap else (self.mb, self.nb)
+
+    def __str__(self) -> str:
+        def line(size: int) -> str:
+            return f" {size}" if size else ""
+
+        parts = [f"rows {self.rows}", f"columns {self.columns}", f"lanes {self.lanes}",
+                 f"tile {self.mr}x{self.nv}", f"block {self.mb}x{self.nb}x{self.kb}",
+                 *["cut"] * self.cut, f"lhs {self.lhs}{line(self.lhs_line)}",
+                 f"rhs {self.rhs}{line(self.rhs_line)}", *["swap"] * self.swap]
+        return ", ".join(parts)

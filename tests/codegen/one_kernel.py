@@ -1,0 +1,120 @@
+"""Programs that fusion makes one kernel of, or as few as they can have, with arguments for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+import weft
+
+Array = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int, seed: int = 0) -> Array:
+    return np.asarray(np.random.default_rng((seed, *shape)).normal(size=shape)).astype("f4")
+
+
+def softmax(x: Any) -> Any:
+    return weft.nn.softmax(x)
+
+
+def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
+    return weft.nn.layer_norm(x, gain, bias)
+
+
+def layer_norm_gradient(x: Any, gain: Any, bias: Any, g: Any) -> Any:
+    return weft.grad(lambda x: np.sum(layer_norm(x, gain, bias) * g))(x)
+
+
+def dense_gelu(x: Any, w: Any, b: Any) -> Any:
+    return weft.nn.gelu(x @ w + b)
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return weft.nn.scaled_dot_product_attention(q, k, v, causal=True)
+
+
+def attention_gradient(q: Any, k: Any, v: Any, g: Any) -> Any:
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return np.sum(attention(q, k, v) * g)
+
+    return weft.grad(loss, argnums=(0, 1, 2))(q, k, v)
+
+
+def convolution(x: Any, w: Any, b: Any) -> Any:
+    """3 x 3, bias and relu: x is NCHW, w is OIHW."""
+    windows = sliding_window_view(x, (3, 3), axis=(2, 3))
+    return np.maximum(np.einsum("nchwij,ocij->nohw", windows, w) + b[:, None, None], 0)
+
+
+def convolution_stride_2(x: Any, w: Any, b: Any) -> Any:
+    windows = sliding_window_view(x, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+    return np.maximum(np.einsum("nchwij,ocij->nohw", windows, w) + b[:, None, None], 0)
+
+
+def convolution_groups(x: Any, w: Any, b: Any) -> Any:
+    """Each of two groups of output channels sees one of input channels; w is GOIHW."""
+    n, c, height, width = x.shape
+    windows = sliding_window_view(x.reshape(n, 2, c // 2, height, width), (3, 3), axis=(3, 4))
+    return np.maximum(np.einsum("ngchwij,gocij->ngohw", windows, w) + b[:, :, None, None], 0)
+
+
+def convolution_weight_gradient(x: Any, w: Any, g: Any) -> Any:
+    def loss(w: Any) -> Any:
+        windows = sliding_window_view(x, (3, 3), axis=(2, 3))
+        return np.sum(np.einsum("nchwij,ocij->nohw", windows, w) * g)
+
+    return weft.grad(loss)(w)
+
+
+def nearest_centre(x: Any, centres: Any, norms: Any) -> Any:
+    """The assignment of k-means; ``norms`` are the squared lengths of the centres."""
+    return np.argmin(norms - 2 * (x @ centres.T), axis=1)
+
+
+def cross_entropy(x: Any, w: Any, labels: Any) -> Any:
+    return weft.nn.cross_entropy(x @ w.T, labels, reduction="none")
+
+
+def forces(x: Any, mass: Any) -> Any:
+    """Pairwise attraction of bodies in three dimensions."""
+    away = x[None, :, :] - x[:, None, :]
+    square = np.sum(away * away, axis=2) + np.float32(0.01)
+    return np.sum(away * (mass[None, :] / (square * np.sqrt(square)))[:, :, None], axis=1)
+
+
+def transpose(x: Any) -> Any:
+    return x.T * 2
+
+
+def total(x: Any) -> Any:
+    return np.sum(x)
+
+
+_CONV = (numbers(2, 6, 13, 15), numbers(8, 6, 3, 3, seed=1), numbers(8))
+# name -> function, arguments, how many launches it has
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
+    "softmax": (softmax, (numbers(20, 100),), 1),
+    "layer_norm": (layer_norm, (numbers(20, 100), numbers(100), numbers(100, seed=1)), 1),
+    "layer_norm_gradient": (layer_norm_gradient, (
+        numbers(20, 100), numbers(100), numbers(100, seed=1), numbers(20, 100, seed=1)), 1),
+    "dense_gelu": (dense_gelu, (numbers(40, 30), numbers(30, 50), numbers(50)), 1),
+    "attention": (attention, tuple(numbers(2, 150, 16, seed=at) for at in range(3)), 1),
+    "convolution": (convolution, _CONV, 1),
+    "convolution_stride_2": (convolution_stride_2, _CONV, 1),
+    "convolution_groups": (convolution_groups, (
+        numbers(2, 6, 13, 15), numbers(2, 4, 3, 3, 3), numbers(2, 4)), 1),
+    "convolution_weight_gradient": (convolution_weight_gradient, (
+        *_CONV[:2], numbers(2, 8, 11, 13)), 1),
+    "nearest_centre": (nearest_centre, (numbers(300, 8), numbers(20, 8), numbers(20) ** 2), 1),
+    "cross_entropy": (cross_entropy, (
+        numbers(150, 24), numbers(33, 24), np.arange(150) % 33), 1),
+    "forces": (forces, (numbers(150, 3), numbers(150) ** 2), 1),
+    "transpose": (transpose, (numbers(100, 130),), 1),
+    "total": (total, (numbers(30, 70),), 1),
+}
+# Too large to be interpreted: two kernels, and nothing of 2048 x 2048 between them.
+LARGE = (attention_gradient, ("f32[2048,32]",) * 4)

@@ -1,0 +1,75 @@
+"""What is carried from one index of an axis to the next: cumulative sums and their kin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from native_kernel import run_native
+from triton_kernels import CUMULATIVE
+
+from weft.codegen.cpu.jit import cpu_target
+from weft.codegen.cpu.tile import tile
+from weft.ir.diagnose import Error
+from weft.ir.interp.kernel import run_kernel
+from weft.ir.text.parser import parse_kernel
+from weft.ir.text.printer import print_kernel
+from weft.ir.text.same import same_kernel
+from weft.ir.verify.verifier import verify_kernel
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 70])
+@pytest.mark.parametrize("tiled", [False, True])
+def test_cumulative_sums_down_columns(rows: int, tiled: bool) -> None:
+    """Beside a running maximum of them, and the largest of those."""
+    kernel = parse_kernel(CUMULATIVE)
+    verify_kernel(kernel)
+    assert same_kernel(parse_kernel(print_kernel(kernel)), kernel)
+    x = np.random.default_rng(0).normal(size=(rows, 30)).astype("f4")
+    want = np.cumsum(x, axis=0, dtype="f4")
+    most = want.max(axis=0) if rows else np.full(30, -np.inf, "f4")
+    native = tile(kernel, cpu_target(None)) if tiled else kernel
+    for run, which in ((run_kernel, kernel), (run_native, native)):
+        y, z = np.zeros((rows, 30), "f4"), np.zeros(30, "f4")
+        run(which, {"x": x, "y": y, "z": z}, {"n": rows})
+        np.testing.assert_array_equal(y, want)
+        np.testing.assert_array_equal(z, most)
+
+
+def test_along_a_row() -> None:
+    """The axis that is contiguous, one index after the other; integers, and a product."""
+    kernel = parse_kernel("""
+kernel @k(x: i32[40], y: mut i32[3,40]) {
+  par i in 3 by 1, seq j in 40 by 1 {
+    %0: i64 = index i
+    %1: i32 = cast %0
+    %2: i32 = carry %1 next %4 over j
+    %3: i32 = x[j]
+    %4: i32 = add %2, %3
+    y[i, j] = %2
+  }
+}
+""")
+    verify_kernel(kernel)
+    x = np.arange(40, dtype="i4")[::-1].copy()
+    want = np.arange(3)[:, None] + np.concatenate([[0], np.cumsum(x)[:-1]])
+    for run in (run_kernel, run_native):
+        y = np.zeros((3, 40), "i4")
+        run(kernel, {"x": x, "y": y}, {})
+        np.testing.assert_array_equal(y, want)
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("seq i in n by 1", "par i in n by 1", "par axis"),
+    ("seq i in n by 1", "seq i in n by 4", "no seq axis by 1"),
+    ("next %3", "next %9", "%9, the next value, is not defined below"),
+    ("%0: f32 = const 0.0", "%0: f32 = x[i, j]", "the first value depends on 'i'"),
+    ("%0: f32 = const 0.0", "%0: f64 = const 0.0", "the dtype is f32, should be f64"),
+    ("carry %0 next %3 over i", "carry %0 over i", "a carry needs its next value"),
+])
+def test_what_is_wrong_is_named(old: str, new: str, message: str) -> None:
+    text = CUMULATIVE.replace(old, new)
+    assert text != CUMULATIVE
+    with pytest.raises(Error, match=message) as problem:
+        verify_kernel(parse_kernel(text))
+    assert problem.value.code in ("W501", "W601")
+

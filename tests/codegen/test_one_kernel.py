@@ -1,0 +1,80 @@
+"""What becomes one kernel: its text, and that text, the CPU and the interpreter mean the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from one_kernel import LARGE, PROGRAMS, attention_gradient, numbers
+
+import weft
+from weft.ir.interp.graph import run_plan
+from weft.ir.plan import Alloc
+from weft.ir.text.parser import parse_kernel
+from weft.ir.text.printer import print_kernel
+from weft.ir.text.same import same_kernel
+from weft.ir.verify.verifier import verify_kernel
+
+Golden = Callable[[str, str], None]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_text(name: str, golden: Golden) -> None:
+    function, arguments, launches = PROGRAMS[name]
+    stages = weft.compile(target="x86-64-v3")(function).lower(*arguments).stages
+    assert stages.plan.launches == launches
+    for kernel in stages.plan.kernels.values():
+        again = parse_kernel(print_kernel(kernel))
+        verify_kernel(again)
+        assert same_kernel(again, kernel)
+    text = "\n".join(map(print_kernel, [call.kernel for call in stages.lowered]))
+    text += "\n\n" + "\n".join(map(print_kernel, stages.plan.kernels.values()))
+    golden(re.sub(r"/\S*/(\w+\.py):\d+", r"\1", text), f"kernels/{name}.txt")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits(name: str) -> None:
+    """Every level of optimisation has the same bits; the interpreter differs where its functions
+    are NumPy's."""
+    function, arguments, _ = PROGRAMS[name]
+    want = weft.compile(function)(*arguments)
+    plan = weft.compile(function).lower(*arguments).stages.plan
+    np.testing.assert_allclose(run_plan(plan, arguments)[0], want, rtol=1e-4, atol=2e-6)
+    for opt in (0, 1):
+        np.testing.assert_array_equal(weft.compile(opt=opt)(function)(*arguments), want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name: str) -> None:
+    """Against float64, by the reference of each op."""
+    function, arguments, _ = PROGRAMS[name]
+    wide = [x.astype("f8") if x.dtype.kind == "f" else x for x in arguments]
+    want = np.asarray(weft.compile(opt=0)(function)(*wide))
+    got = np.asarray(weft.compile(function)(*arguments))
+    if got.dtype.kind == "i":
+        np.testing.assert_array_equal(got, want)
+    else:
+        scale = np.abs(want).max()
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_the_gradient_of_attention_stores_no_product(golden: Golden) -> None:
+    function, arguments = LARGE
+    stages = weft.compile(target="x86-64-v3")(function).lower(*arguments).stages
+    assert stages.plan.launches == 2
+    assert all(step.type.size < 2048 * 2048 for step in stages.plan.steps
+               if isinstance(step, Alloc))
+    text = "\n".join(map(print_kernel, stages.plan.kernels.values()))
+    golden(re.sub(r"/\S*/(\w+\.py):\d+", r"\1", text), "kernels/attention_gradient.txt")
+
+
+def test_what_is_computed_again_has_the_same_bits() -> None:
+    arguments = [numbers(2048, 8, seed=at) for at in range(4)]
+    want: Any = weft.compile(opt=0)(attention_gradient)(*arguments)
+    for threads in (1, 2):
+        got: Any = weft.compile(threads=threads)(attention_gradient)(*arguments)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -1,0 +1,35 @@
+"""One kernel, compiled for this CPU and run on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu.loops import emit_kernel
+from weft.codegen.cpu.statements import NOWHERE
+from weft.codegen.cpu.text import module_text
+from weft.ir.index import evaluate
+from weft.ir.kernel import Kernel
+from weft.ir.plan import tasks_of
+
+
+def run_native(kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, int]) -> int:
+    """Run a tiled kernel on contiguous arrays by parameter; gives the check that failed, or 0."""
+    target = cpu_target(None)
+    text = module_text([emit_kernel(replace(kernel, name="k"), target)], [NOWHERE],
+                       prelude=f'target triple = "{target.triple}"')
+    text = text.replace("define internal void @k(", "define void @k(")
+    library = jit_for(target).link(compile_object(text, target, 1).object, ("k",))
+    status = np.zeros(1, np.int32)
+    slots = [buffers[param.name].ctypes.data for param in kernel.params]
+    slots += [*(dims[name] for name in kernel.dims), status.ctypes.data]
+    context = np.array(slots, np.int64)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(library.addresses["k"])
+    call(context.ctypes.data, 0, evaluate(tasks_of(kernel), dims))
+    library.unload()
+    return int(status[0])
