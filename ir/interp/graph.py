@@ -72,6 +72,15 @@ class _Run:
         self.written: set[str] = set()
         self._shapes: dict[TensorType, tuple[int, ...]] = {}
 
+    def __call__(self, graph: Graph, operands: Sequence[Array], **dims: int) -> list[Array]:
+        """The results of a nested graph, with values of its own symbols."""
+        before = self.dims
+        self.dims = {**before, **dims}
+        try:
+            return self.body(graph, operands)
+        finally:
+            self.dims = before
+
     def body(self, graph: Graph, operands: Sequence[Array]) -> list[Array]:
         """The results of a graph; recursion is by nesting of regions only."""
         last = {id(value): at for at, node in enumerate(graph.nodes) for value in node.inputs}
@@ -99,7 +108,7 @@ class _Run:
         results = []
         for value, result in zip(node.results, raw, strict=True):
             array = np.asarray(result).astype(value.dtype.numpy, copy=False)
-            if array.shape != self._shape(value.type):
+            if array.shape != self.shape(value.type):
                 raise error("W601", f"{value.name} is {value.type}, the interpreter gave shape "
                                     f"{array.shape}", locs=node.locs)
             results.append(array)
@@ -110,13 +119,13 @@ class _Run:
     def _evaluate(self, node: Node, operands: list[Array]) -> Sequence[Any]:
         if node.op.effect is not None:
             return self._effect(node, operands)
-        if node.op.kind is Kind.REGION:
-            return self.body(node.attrs["body"], operands)
         attrs = node.attrs
         if self.dims:
             attrs = {name: self._bound(value) for name, value in attrs.items()}
         assert node.op.ref is not None
         try:
+            if node.op.kind is Kind.REGION:
+                return tuple(node.op.ref(self, *operands, **attrs))
             result = node.op.ref(*operands, **attrs)
         except IndexError as problem:
             raise error("W124", f"{node.name}: {problem}", locs=node.locs,
@@ -139,7 +148,8 @@ class _Run:
             raise error("W302", f"variable {var} has no value", locs=node.locs)
         return (np.asarray(self.held[var], type_.dtype.numpy),)
 
-    def _shape(self, type_: TensorType) -> tuple[int, ...]:
+    def shape(self, type_: TensorType) -> tuple[int, ...]:
+        """The shape of a type for the sizes of this run."""
         shape = self._shapes.get(type_)
         if shape is None:
             shape = tuple(evaluate(dim, self.dims) for dim in type_.shape)
@@ -153,5 +163,5 @@ class _Run:
         if isinstance(attr, tuple):
             return tuple(self._bound(item) for item in attr)
         if isinstance(attr, TensorType):
-            return attr.with_shape(self._shape(attr))
+            return attr.with_shape(self.shape(attr))
         return attr

@@ -30,6 +30,7 @@ from .regions import (
     pieces,
     sources,
 )
+from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
@@ -182,8 +183,10 @@ def _absorbable(
 
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
-    """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
-    return _rebuild(graph, grow(graph, limit))
+    """Rewrite a functional graph as ``fused`` nodes and control flow, whose bodies are fused too;
+    every value in between disappears."""
+    return fuse_around(graph, lambda body: fuse(body, limit),
+                       lambda part: _rebuild(part, grow(part, limit)))
 
 
 def grow(graph: Graph, limit: int = LIMIT) -> Partition:
