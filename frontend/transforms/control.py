@@ -91,7 +91,7 @@ def while_loop(
     if limit < ENDLESS or (limit == ENDLESS and max_iterations is not None):
         raise error("W112", f"max_iterations={max_iterations} is negative", locs=user_loc(),
                     hint="give 0 or more, or None for no limit")
-    return _while("while_loop", lambda x, _: cond(x), lambda x, _: body(x), init, limit,
+    return _while("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body, init, limit,
                   _context(init))
 
 
@@ -116,10 +116,10 @@ def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> A
         def row(x: Any, _: Any, index: Any) -> Any:
             return body(index + start, x), None
 
-        return _scan("fori_loop", row, init, None, count, False, ctx)[0]
+        return _scan("fori_loop", row, body, init, None, count, False, ctx)[0]
     first, stop = (ctx.apply(_bound, (x,)) for x in (lo, hi))
     return _while("fori_loop", lambda _, index: first + index < stop,
-                  lambda x, index: body(first + index, x), init, ENDLESS, ctx)
+                  lambda x, index: body(first + index, x), body, init, ENDLESS, ctx)
 
 
 @boundary
@@ -142,7 +142,7 @@ def scan(
         return run_eagerly(  # type: ignore[no-any-return]
             lambda init, xs: scan(f, init, xs, length, reverse), (init, xs))
     ctx = _context((init, xs, length))
-    return _scan("scan", lambda carry, x, _: f(carry, x), init, xs,
+    return _scan("scan", lambda carry, x, _: f(carry, x), f, init, xs,
                  None if length is None else as_dim(length), bool(reverse), ctx)
 
 
@@ -193,8 +193,8 @@ def _is_size(x: Any) -> bool:
 def _bound(x: Any) -> Tracer:
     tracer = to_tracer(x)
     if tracer.type.shape != () or not tracer.type.dtype.is_int:
-        raise error("W111", f"a bound of fori_loop is {tracer.type}", types=[tracer.type],
-                    hint="give an integer without dims")
+        raise error("W112", f"a bound of fori_loop is {tracer.type}", types=[tracer.type],
+                    hint="give an integer")
     return tracer
 
 
@@ -335,6 +335,8 @@ class _Carry:
         ctx, slot = current(), self.slots[at]
         tracer: Tracer = ctx.apply(to_tracer, (leaf,))
         if tracer.type == slot.type:
+            if slot.weak and not tracer.weak:
+                raise _PromotedError(at, slot.type.dtype, False)
             return tracer
         shape, wanted = tracer.type.shape, slot.type.shape
         if shape != wanted and len(shape) == len(wanted) and not any(
@@ -379,9 +381,10 @@ def _until_stable(
 
 
 def _scan(
-    what: str, f: Callable[[Any, Any, Any], Any], init: Any, xs: Any, length: Dim | None,
-    reverse: bool, ctx: TraceContext,
+    what: str, f: Callable[[Any, Any, Any], Any], function: Callable[..., Any], init: Any,
+    xs: Any, length: Dim | None, reverse: bool, ctx: TraceContext,
 ) -> tuple[Any, Any]:
+    """Rounds of ``f(carry, x, index)``, which calls the user's ``function``."""
     leaves, structure = _traced(ctx, init)
     rows, row_tree = _traced(ctx, xs)
     count = _count(rows, row_tree, length)
@@ -396,12 +399,13 @@ def _scan(
             out = f(state, x, _index(name) if what == "fori_loop" else None)
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise error("W102", f"{what}: the body returns {type(out).__name__}, not (carry, "
-                                    "y)", locs=definition(f), hint="return a pair; y may be None")
+                                    "y)", locs=definition(function),
+                            hint="return a pair; y may be None")
             return carry.fitted(out[0]), out[1]
 
-        return trace_region(body, [*carry.slots, *row_slots], args, what)
+        return trace_region(body, [*carry.slots, *row_slots], args, _name(function, what))
 
-    first = _Carry(what, f, tuple(_Slot.of(x) for x in leaves), structure)
+    first = _Carry(what, function, tuple(_Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
     closure = _with_closure([region], len(leaves) + len(rows))
 
@@ -442,9 +446,10 @@ def _count(rows: Sequence[Tracer], structure: tree.TreeDef, length: Dim | None) 
 
 
 def _while(
-    what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any], init: Any,
-    limit: int, ctx: TraceContext,
+    what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
+    function: Callable[..., Any], init: Any, limit: int, ctx: TraceContext,
 ) -> Any:
+    """Rounds of ``body(carry, index)``, which calls the user's ``function``."""
     leaves, structure = _traced(ctx, init)
     name = _index_name(ctx)
     args = tree.structure((tree.unflatten(structure, [0] * len(leaves)),))
@@ -454,14 +459,14 @@ def _while(
 
     def trace(carry: _Carry) -> Region:
         return trace_region(lambda state: carry.fitted(body(state, index())), carry.slots, args,
-                            _name(body, "body"))
+                            _name(function, "body"))
 
     def tested(state: Any) -> Tracer:
         found = cond(state, index())
         made: Tracer = current().apply(_condition, (found, what))
         return made
 
-    first = _Carry(what, body, tuple(_Slot.of(x) for x in leaves), structure)
+    first = _Carry(what, function, tuple(_Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
     test = trace_region(tested, carry.slots, args, "test")
     assigned = next((each for node in test.graph.nodes for each in effects_of(node)

@@ -7,6 +7,7 @@ arrays, as the program exchanges its pointers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -149,8 +150,11 @@ class _PlanRun:
         shape = self._shape(self.types[window.buffer])
         if not all(0 <= index < size for index, size in zip(at, shape, strict=False)):
             raise error("W601", f"%{window.buffer}{list(at)} is not inside of {shape}")
-        part: Array = buffer.reshape(shape)[at]
-        return part.reshape(-1)
+        start = 0
+        for index, size in zip(at, shape, strict=False):
+            start = start * size + index
+        size = math.prod(shape[len(at):])
+        return buffer[start * size:(start + 1) * size]
 
     def _holds(self, condition: Window) -> bool:
         return bool(self._window(condition)[0])

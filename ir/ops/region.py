@@ -183,7 +183,7 @@ ROWS: tuple[OpDef, ...] = (
           "a body for each row of what is scanned, first to last or the other way",
           {"carried": int, "scanned": int, "length": Expr, "reverse": bool, "index": str,
            "body": object},
-          ref=_scan_ref, grad=_no_gradient("scan", _LOOP_HINT),
+          ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
           control=lambda carried, scanned, length, reverse, index, body: Looping(
               body, None, carried, scanned, length, reverse, index)),
 )

@@ -2,7 +2,8 @@
 
 Steps are counted in the order of the text, whatever they are nested in. Where a loop is around a
 step but not around the ``alloc`` of its buffer, the buffer lives through the whole loop: another
-round may come. Buffers that a loop carries exchange their memory, so they live and die together.
+round may come. Buffers that a loop carries exchange their memory, so the memory of both is needed
+as long as one of them is.
 
     alloc %a                     %a   |---------|
     launch @f(%x, %a)     0           .         .
@@ -136,11 +137,10 @@ class Timeline:
                 for pair in step.carried:
                     together.join(pair.buffer, pair.next)
         for names in together.sets():
-            known = [spans[name] for name in names if name in spans]
+            last = max((spans[name][1] for name in names if name in spans), default=0)
             for name in names:
                 if name in spans:
-                    spans[name] = (min(first for first, _ in known),
-                                   max(last for _, last in known))
+                    spans[name] = spans[name][0], last
         return [Life(self._home[name][0], *span) for name, span in spans.items()]
 
 
