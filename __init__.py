@@ -26,6 +26,7 @@ from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.tracing.variable import Variable
+from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.gradients import grad, value_and_grad
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
@@ -55,9 +56,11 @@ __all__ = [
     "TracingWarning",
     "Variable",
     "compile",
+    "cond",
     "control_dependencies",
     "device",
     "export",
+    "fori_loop",
     "grad",
     "group",
     "load",
@@ -68,10 +71,12 @@ __all__ = [
     "random",
     "restore",
     "save",
+    "scan",
     "set_num_threads",
     "special",
     "stop_gradient",
     "tree",
     "value_and_grad",
     "vjp",
+    "while_loop",
 ]

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from .dims import argument_sizes, symbols_from
 from .index import Dim, plain_symbol, substitute, symbol, symbols_of
-from .plan import Plan
+from .plan import Loop, Plan, all_steps
 
 SCALARS: Mapping[str, tuple[type[float | int | bool], str]] = MappingProxyType({
     "float": (float, "f64"), "int": (int, "i64"), "bool": (bool, "bool"),
@@ -113,7 +113,8 @@ def entry_of(plan: Plan, kinds: Sequence[str] = (), single: bool = False) -> Ent
         Output(slot.type.dtype.name, tuple(substitute(dim, symbols) for dim in slot.type.shape))
         for slot in plan.results)
     elements = [slot.type.size for slot in (*plan.params, *plan.results)]
-    small = len(plan.steps) <= _SMALL_STEPS and all(
+    loops = any(isinstance(step, Loop) for step in all_steps(plan.steps))
+    small = not loops and len(plan.steps) <= _SMALL_STEPS and all(
         isinstance(size, int) and size <= _SMALL_SIZE for size in elements)
     return Entry(plan.name, inputs, outputs, tuple(sorted(sizes)), single and len(outputs) == 1,
                  plan.arena if isinstance(plan.arena, int) else None, release_gil=not small)

@@ -178,7 +178,7 @@ class Builder:
         attrs = dict(attrs or {})
         locs = self.locs if locs is None else locs
         types = self.infer(op, inputs, attrs)
-        pure = op.effect is None
+        pure = op.effect is None and op.control is None
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)
             if constant is not None:
@@ -271,6 +271,30 @@ def constant_of(value: Value) -> bool | int | float | None:
     return None
 
 
+def control_of(node: Node) -> Any:
+    """How the bodies of a control-flow node hang on it (``ops.region``); None for other nodes."""
+    return None if node.op.control is None else node.op.control(**node.attrs)
+
+
+def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> dict[str, Any]:
+    """The attributes of a node with other graphs."""
+    return {name: change(value) if isinstance(value, Graph) else value
+            for name, value in node.attrs.items()}
+
+
+def effects_of(node: Node) -> Iterator[Node]:
+    """The EFFECT nodes of a node: itself, or those in its bodies."""
+    pending = [node]
+    while pending:
+        here = pending.pop()
+        if here.op.effect is not None:
+            yield here
+        elif here.op.control is not None:
+            for attr in here.attrs.values():
+                if isinstance(attr, Graph):
+                    pending += reversed(attr.nodes)
+
+
 def writes(node: Node) -> bool:
     """True if the node changes a variable, so that it is never merged or dropped as dead."""
-    return node.op.effect is Effect.WRITES
+    return any(each.op.effect is Effect.WRITES for each in effects_of(node))

@@ -1,21 +1,39 @@
-"""The linear executable plan: what one native program does, step by step.
+"""The executable plan: what one native program does, as a tree of steps.
 
-A plan owns nothing: inputs and results are buffers of the caller, temporaries are windows of one
+A plan owns nothing: inputs and results are buffers of the caller, temporaries are parts of one
 arena whose offsets were decided by the memory pass. Variables appear as slots with a ``var``: a
 parameter that is read, a result that is written; the runtime commits results only after the
 program has succeeded, so a failed step leaves every variable as it was.
 
-    plan @mlp(%x: f32[b,784], %w: f32[784,10] var "w") -> (%y: f32[b,10]) arena = 40*b {
-      alloc %t: f32[b,10] at 0
-      launch @contract_0(%x, %w, %t) on cpu:0
-      copy %t to %y
+    plan @rnn(%xs: f32[9,4,8], %h0: f32[4,2]) -> (%ys: f32[9,4,2], %h1: f32[4,2]) arena = 128 {
+      alloc %h: f32[4,2] at 0
+      alloc %h.next: f32[4,2] at 64
+      copy %h0 to %h
+      loop t in 9 carry (%h = %h.next) {
+        launch @cell(%xs[t], %h, %h.next) on cpu:0
+        copy %h.next to %ys[t]
+      }
+      copy %h to %h1
     }
+
+A *window* is a buffer, or the contiguous part of it at leading indices (``%xs[8 - t]``),
+expressions over the dims of the plan and the indices of the loops around.
+
+A loop runs its body for each round, with its index from 0. The pairs that it *carries* exchange
+their memory at the end of each round: what was ``%h.next`` is ``%h`` in the next one and after the
+loop, whichever bytes that are, and nothing is copied. A round that may overwrite what it has read
+needs no pair: it writes to ``%h``. ``loop t while %more limit 9 { test { ... } ... }`` runs the
+steps of ``test`` before each round, the first one too, and ends where they leave ``%more`` false.
+
+The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
+another one writes. ``host``, ``send`` and ``recv`` are the doors to functions of the host and to
+the plans of other devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from .index import Dim, ceil_div, evaluate, product
@@ -48,28 +66,150 @@ class Alloc:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A buffer, or the part of it at leading indices."""
+
+    buffer: str
+    indices: tuple[Dim, ...] = ()
+
+    def at(self, *indices: Dim) -> Window:
+        """The part of this window at more indices."""
+        return Window(self.buffer, (*self.indices, *indices))
+
+
+@dataclass(frozen=True)
 class Launch:
-    """Run a kernel on buffers, in the order of its parameters.
+    """Run a kernel on windows, in the order of its parameters.
 
     A kernel numbers its checks from 1; ``first_check`` is the number that its first one has in
     this plan, so launches of one kernel stand for different lines of the user.
     """
 
     kernel: str
-    args: tuple[str, ...]
+    args: tuple[Window, ...]
     device: Device = CPU0
     first_check: int = 1
 
 
 @dataclass(frozen=True)
 class Copy:
-    """Copy a whole buffer."""
+    """Copy a whole window."""
 
-    source: str
-    target: str
+    source: Window
+    target: Window
 
 
-Step = Alloc | Launch | Copy
+@dataclass(frozen=True)
+class Group:
+    """Launches that do not depend on each other's order."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True)
+class Carry:
+    """Buffers that exchange their memory after each round: ``next`` is ``buffer`` from then on."""
+
+    buffer: str
+    next: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``body`` for each value of ``index`` below ``count`` (None: without end).
+
+    With a ``condition`` the steps of ``test`` come before each round, and the loop ends where they
+    leave it false.
+    """
+
+    index: str
+    count: Dim | None
+    body: tuple[Step, ...]
+    carried: tuple[Carry, ...] = ()
+    condition: Window | None = None
+    test: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """``then`` where the condition is true, else ``other``."""
+
+    condition: Window
+    then: tuple[Step, ...]
+    other: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Host:
+    """Call a function of the host that reads some windows and writes others."""
+
+    function: str
+    inputs: tuple[Window, ...]
+    outputs: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
+class Send:
+    """Give the contents of a window to another device, under a key."""
+
+    source: Window
+    device: Device
+    key: str
+
+
+@dataclass(frozen=True)
+class Recv:
+    """Wait for what another device sends under a key."""
+
+    target: Window
+    device: Device
+    key: str
+
+
+Step = Alloc | Launch | Copy | Group | Loop | Branch | Host | Send | Recv
+
+
+def bodies_of(step: Step) -> tuple[tuple[Step, ...], ...]:
+    """The lists of steps that a step holds, in the order in which they run."""
+    match step:
+        case Loop():
+            return step.test, step.body
+        case Branch():
+            return step.then, step.other
+        case Group():
+            return (step.launches,)
+    return ()
+
+
+def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """All steps of a tree, each before those that it holds."""
+    pending = list(steps)[::-1]
+    while pending:
+        step = pending.pop()
+        yield step
+        for body in reversed(bodies_of(step)):
+            pending += reversed(body)
+
+
+def map_launches(
+    steps: Iterable[Step], change: Callable[[Launch], Launch]
+) -> tuple[Step, ...]:
+    """The same tree with other launches."""
+    def moved(step: Step) -> Step:  # recursion is by nesting of steps only
+        match step:
+            case Launch():
+                return change(step)
+            case Group():
+                return Group(tuple(map(change, step.launches)))
+            case Loop():
+                return replace(step, body=tuple(map(moved, step.body)),
+                               test=tuple(map(moved, step.test)))
+            case Branch():
+                return replace(step, then=tuple(map(moved, step.then)),
+                               other=tuple(map(moved, step.other)))
+        return step
+
+    return tuple(map(moved, steps))
 
 
 @dataclass(frozen=True)
@@ -144,14 +284,21 @@ class Plan:
 
     @property
     def launches(self) -> int:
-        """How many kernels one step launches."""
-        return sum(isinstance(step, Launch) for step in self.steps)
+        """How many launches there are; those of a loop count once."""
+        return sum(isinstance(step, Launch) for step in all_steps(self.steps))
 
     def types(self) -> dict[str, TensorType]:
         """The type of every buffer by name."""
         table = {slot.name: slot.type for slot in (*self.params, *self.results)}
-        table.update({step.name: step.type for step in self.steps if isinstance(step, Alloc)})
+        table.update({step.name: step.type for step in all_steps(self.steps)
+                      if isinstance(step, Alloc)})
         return table
+
+
+def window_type(window: Window, types: Mapping[str, TensorType]) -> TensorType:
+    """The type of a window, whose buffer is in the table."""
+    whole = types[window.buffer]
+    return whole.with_shape(whole.shape[len(window.indices):])
 
 
 def sizes_of(plan: Plan) -> Iterator[Dim]:

@@ -1,22 +1,25 @@
-"""Regions back into the graph that holds them: the inverse of fusion, as far as results go.
+"""Fused regions back into the graph that holds them: the inverse of fusion, as far as results go.
 
     %0 = fused %x, %w {body = @body(%p0, %p1) -> relu(p0 @ p1)}     ->     contract, le, select
 """
 
 from __future__ import annotations
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, with_bodies
 from ..ir.ops.op import Kind
 from .clone import Clone
 
 
 def inline_regions(graph: Graph) -> Graph:
-    """A graph without regions: their bodies' nodes stand in their place."""
+    """A graph without fused regions: their bodies' nodes stand in their place."""
     clone = Clone(graph)
     for param in graph.params:
         clone.param(param)
     for node in graph.nodes:
         body = node.attrs.get("body")
+        if node.op.control is not None:  # recursion is by nesting of bodies only
+            clone.node(node).attrs = with_bodies(node, inline_regions)
+            continue
         if node.op.kind is not Kind.REGION or not isinstance(body, Graph):
             clone.node(node)
             continue

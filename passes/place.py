@@ -15,13 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from ..ir.diagnose import Error, error
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph, Node, with_bodies
 from ..ir.types import CPU0, Device
 from .clone import Clone
 
 
 def place(graph: Graph, devices: Sequence[Device] = (CPU0,)) -> Graph:
-    """The same graph with a full device on every node.
+    """The same graph with a full device on every node, those of bodies too.
 
     Raises Error W401 when no device of the list fits a node, or all nodes of a variable.
     """
@@ -46,7 +46,9 @@ def place(graph: Graph, devices: Sequence[Device] = (CPU0,)) -> Graph:
     for value in graph.params:
         clone.param(value)
     for node in graph.nodes:
-        clone.node(node, allowed[groups.find(node)][0])
+        copy = clone.node(node, allowed[groups.find(node)][0])
+        if node.op.control is not None:  # recursion is by nesting of bodies only
+            copy.attrs = with_bodies(node, lambda body: place(body, devices))
     return clone.finish()
 
 

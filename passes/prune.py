@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..ir.diagnose import error
-from ..ir.graph import Graph, Node, Value
+from ..ir.graph import Graph, Node, Value, effects_of
 from .clone import Clone
 
 
@@ -53,7 +53,7 @@ def prune(
     for node in graph.nodes:
         if node in wanted:
             clone.node(node)
-    used = {node.attrs["var"] for node in wanted if node.op.effect is not None}
+    used = {each.attrs["var"] for node in wanted for each in effects_of(node)}
     clone.graph.variables = {name: type_ for name, type_ in graph.variables.items() if name in used}
     clone.graph.results = [clone.values[f] for f in fetches if isinstance(f, Value)]
     return Pruned(clone.graph, clone.values, clone.nodes)

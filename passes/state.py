@@ -7,16 +7,27 @@ Each variable has a current value, which reads return and writes replace:
     assign_var %1 {var = "w"}                return ..., %1
                                            }      var_params w: %w, var_results w: the last one
 
+What bodies of control flow read becomes an operand of their node; what they assign becomes a result
+of it, and of a loop something that it carries.
+
 The runtime passes the value before the step, and stores the value after it when the step has
 succeeded: so a step is atomic, and variables need no rules of their own anywhere later.
 """
 
 from __future__ import annotations
 
-from ..ir.graph import Builder, Graph, Node, Value
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of
 from ..ir.ops.op import Effect
+from ..ir.ops.region import Looping
 from ..ir.ops.table import OPS
+from ..ir.types import TensorType
 from .clone import Clone
+
+Read = Callable[[str, TensorType], Value]
 
 
 def resolve_state(graph: Graph) -> Graph:
@@ -27,38 +38,127 @@ def resolve_state(graph: Graph) -> Graph:
     order of first write. ``var_params`` and ``var_results`` say which is which. A graph without
     EFFECT nodes is returned as it is.
     """
-    if all(node.op.effect is None for node in graph.nodes):
+    if all(next(effects_of(node), None) is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
     for value in graph.params:
         clone.param(value)
     clone.graph.variables = dict(graph.variables)
-    builder = Builder(clone.graph, OPS, share=False, fold=False)
-    current: dict[str, Value] = {}
-    written: dict[str, None] = {}  # a dict for its order
 
-    def read(node: Node) -> Value:
-        var = node.attrs["var"]
-        if var not in current:
-            current[var] = clone.graph.add_param(node.attrs["type"], var)
-            clone.graph.var_params[var] = current[var]
-        return current[var]
+    def first(var: str, type_: TensorType) -> Value:
+        clone.graph.var_params[var] = clone.graph.add_param(type_, var)
+        return clone.graph.var_params[var]
 
-    for node in graph.nodes:
-        if node.op.effect is None:
-            clone.node(node).after = ()
-        elif node.op.effect is Effect.READS:
-            clone.values[node.results[0]] = read(node)
-        else:
-            operand = clone.values[node.inputs[0]]
-            if node.op.update:
-                base, row = read(node), OPS[node.op.update]
-                with builder.like(node):
-                    operand = builder.emit(row, (base, operand), name=node.name).results[0]
-            current[node.attrs["var"]] = operand
-            written[node.attrs["var"]] = None
+    state = _State(clone, first)
+    state.walk(graph.nodes)
     clone.graph.results = [clone.values[value] for value in graph.results]
-    for var in written:
+    for var in state.written:
         clone.graph.var_results[var] = len(clone.graph.results)
-        clone.graph.results.append(current[var])
+        clone.graph.results.append(state.current[var])
+    return clone.graph
+
+
+@dataclass
+class _State:
+    """A graph being rebuilt, and the current values of variables; ``first`` gives one that no node
+    of the graph has read or written yet."""
+
+    clone: Clone
+    first: Read
+    current: dict[str, Value] = field(default_factory=dict)
+    written: dict[str, None] = field(default_factory=dict)  # a dict for its order
+
+    def __post_init__(self) -> None:
+        self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
+
+    def read(self, var: str, type_: TensorType) -> Value:
+        if var not in self.current:
+            self.current[var] = self.first(var, type_)
+        return self.current[var]
+
+    def walk(self, nodes: Sequence[Node]) -> None:
+        """Rebuild nodes in order; recursion is by nesting of bodies only."""
+        for node in nodes:
+            effect = node.op.effect
+            if effect is None and next(effects_of(node), None) is not None:
+                self._control(node)
+            elif effect is None:
+                self.clone.node(node).after = ()
+            elif effect is Effect.READS:
+                value = self.read(node.attrs["var"], node.attrs["type"])
+                self.clone.values[node.results[0]] = value
+            else:
+                self._write(node)
+
+    def _write(self, node: Node) -> None:
+        operand, var = self.clone.values[node.inputs[0]], node.attrs["var"]
+        if node.op.update:
+            base, row = self.read(var, node.attrs["type"]), OPS[node.op.update]
+            with self.builder.like(node):
+                operand = self.builder.emit(row, (base, operand), name=node.name).results[0]
+        self.current[var] = operand
+        self.written[var] = None
+
+    def _control(self, node: Node) -> None:
+        """A node whose bodies have effects, with operands and results for the variables."""
+        used: dict[str, TensorType] = {}
+        changed: dict[str, None] = {}
+        for each in effects_of(node):
+            used.setdefault(each.attrs["var"], each.attrs["type"])
+            if each.op.effect is Effect.WRITES:
+                changed[each.attrs["var"]] = None
+        kept = [var for var in used if var not in changed]
+        control = control_of(node)
+        inputs = [self.clone.values[value] for value in node.inputs]
+        attrs: dict[str, Any] = dict(node.attrs)
+        if isinstance(control, Looping):
+            place, at = control.carried, control.carried
+            attrs["carried"] = at + len(changed)
+        else:  # the condition is no operand of the bodies
+            place, at = len(node.inputs) - 1, len(node.results)
+        for name, value in node.attrs.items():
+            if isinstance(value, Graph):
+                assigns = value is not getattr(control, "test", None)
+                attrs[name] = _body(value, place, at if assigns else None, used, list(changed),
+                                    kept)
+        split = place if isinstance(control, Looping) else len(node.inputs)
+        inputs = [*inputs[:split], *(self.read(var, used[var]) for var in changed),
+                  *inputs[split:], *(self.read(var, used[var]) for var in kept)]
+        with self.builder.like(node):
+            made = self.builder.emit(node.op, inputs, attrs, name=node.name)
+        results = list(made.results)
+        for var, value in zip(changed, results[at:at + len(changed)], strict=True):
+            self.current[var] = value
+            self.written[var] = None
+        self.clone.values.update(zip(
+            node.results, results[:at] + results[at + len(changed):], strict=True))
+        self.clone.nodes[node] = made
+
+
+def _body(
+    body: Graph, place: int, at: int | None, used: dict[str, TensorType], changed: list[str],
+    kept: list[str],
+) -> Graph:
+    """A body with parameters for variables: those that are changed from ``place`` on, the others
+    at the end. The values of the changed ones are results from ``at`` on (None: of a test)."""
+    clone = Clone(body)
+    current: dict[str, Value] = {}
+    for value in body.params[:place]:
+        clone.param(value)
+    for var in changed:
+        current[var] = clone.graph.add_param(used[var], var)
+    for value in body.params[place:]:
+        clone.param(value)
+    for var in kept:
+        current[var] = clone.graph.add_param(used[var], var)
+
+    def first(var: str, type_: TensorType) -> Value:
+        raise AssertionError(f"variable {var} is not among the operands")
+
+    state = _State(clone, first, current)
+    state.walk(body.nodes)
+    results = [clone.values[value] for value in body.results]
+    if at is not None:
+        results[at:at] = [state.current[var] for var in changed]
+    clone.graph.results = results
     return clone.graph

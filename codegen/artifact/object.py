@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ...ir.plan import ALIGNMENT, MISFIT, NO_MEMORY, Launch, Plan
+from ...ir.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.types import TensorType
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
@@ -130,8 +130,7 @@ def _renamed(plan: Plan, name: str) -> Plan:
         return f"{name}.{kernel}"
 
     kernels = {local(key): replace(kernel, name=local(key)) for key, kernel in plan.kernels.items()}
-    steps = tuple(replace(step, kernel=local(step.kernel)) if isinstance(step, Launch) else step
-                  for step in plan.steps)
+    steps = map_launches(plan.steps, lambda step: replace(step, kernel=local(step.kernel)))
     return replace(plan, name=f"{name}.program", kernels=kernels, steps=steps)
 
 

@@ -1,167 +1,113 @@
-"""The steps of a plan as constants, and the loop that runs them.
+"""The loop that runs the rows of a plan; ``table`` says what they are.
 
 However many steps there are, there is little code: LLVM's passes take more than linear time in the
-length of a function. A step is a row, and its operands are words of another table:
+length of a function. Rows and words are constants:
 
-    [N x { ptr kernel, i64 first, i64 count, i64 tasks, i64 work, i64 check }] @f_steps
-    [M x i64] @f_slots       what the kernel's context is filled with; see ``_Slot``
+    [N x { ptr function, i64 kind, i64 first, i64 count, i64 tasks, i64 work, i64 check }] @f_steps
+    [M x i64] @f_slots       what the kernel's context is filled with
 
-``tasks`` and ``work`` are numbers, or negative: ``~n`` is the nth of ``sizes``, the expressions of
-symbolic dims that the program computes first. A row without a kernel is a copy, whose ``tasks`` are
-bytes. Each launch has ended before the context is filled for the next. The loop over few steps is
-unrolled, which saves 10 ns a call.
+Each launch has ended before the context is filled for the next. Few rows are written out, each with
+a label to jump to, which saves 10 ns a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from ...ir.index import Dim, symbol
-from ...ir.kernel import Kernel
-from ...ir.plan import Alloc, Copy, Launch, Plan, tasks_of
-from ..kernel.cost import kernel_work
 from .host.support import element
+from .table import PARALLEL_WORK, STATUS, Kind, Row, StepTable, Word
 from .text import FunctionText
 
-# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
-PARALLEL_WORK = 1 << 18
-UNROLLED = 8  # steps
-
-_ROW = "{ ptr, i64, i64, i64, i64, i64 }"
+UNROLLED = 8  # rows
 
 
-class _Slot(IntEnum):
-    """What the low bits of a slot's word say that the others count."""
-
-    ARGUMENT = 0   # a pointer of ``args``
-    OFFSET = 1     # bytes from the start of the arena
-    SIZED = 2      # one of ``sizes`` bytes from there
-    SIZE = 3       # one of ``sizes`` itself
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A step: words ``first`` and so on, ``count`` of them, tasks, work and the first check."""
-
-    kernel: str
-    numbers: tuple[int, int, int, int, int]
-
-    @property
-    def first(self) -> int:
-        return self.numbers[0]
-
-    @property
-    def count(self) -> int:
-        return self.numbers[1]
-
-    def __str__(self) -> str:
-        return f"{_ROW} {{ ptr {self.kernel}, {', '.join(f'i64 {n}' for n in self.numbers)} }}"
-
-
-@dataclass
-class StepTable:
-    """The rows and words of a plan's steps while they are written."""
-
-    plan: Plan
-    sizes: list[Dim] = field(default_factory=list)  # expressions that the program has to compute
-    parallel: bool = False                          # whether any step may go to the workers
-    rows: list[_Row] = field(default_factory=list)
-    words: list[int] = field(default_factory=list)
-    _numbers: dict[Dim, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        plan, types = self.plan, self.plan.types()
-        places: dict[str, int | Alloc] = {
-            slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
-        places.update({step.name: step for step in plan.steps if isinstance(step, Alloc)})
-        for step in plan.steps:
-            if isinstance(step, Launch):
-                kernel = plan.kernels[step.kernel]
-                slots = [self._place(places[name]) for name in step.args]
-                slots += [self._word(_Slot.SIZE, self._number(symbol(name)))
-                          for name in kernel.dims]
-                self._add(f"@{kernel.name}", slots, tasks_of(kernel), self._work(kernel),
-                          step.first_check)
-            elif isinstance(step, Copy):
-                slots = [self._place(places[name]) for name in (step.target, step.source)]
-                self._add("null", slots, types[step.source].nbytes, 0, 1)
-
-    @property
-    def slots(self) -> int:
-        """The length of the longest context, with the pointer to the status."""
-        kernels = self.plan.kernels.values()
-        return max([2, *(len(k.params) + len(k.dims) for k in kernels)]) + 1  # a copy has 2
-
-    def globals_(self) -> list[str]:
-        """The constants, where a loop reads them."""
-        if len(self.rows) <= UNROLLED:
-            return []
-        name = self.plan.name
-        words = ", ".join(f"i64 {word}" for word in self.words)
-        return [f"@{name}_steps = internal constant [{len(self.rows)} x {_ROW}] "
-                f"[{', '.join(map(str, self.rows))}]",
-                f"@{name}_slots = internal constant [{len(self.words)} x i64] [{words}]"]
-
-    def _add(self, kernel: str, slots: Sequence[int], tasks: Dim, work: Dim, check: int) -> None:
-        self.rows.append(_Row(kernel, (len(self.words), len(slots), self._operand(tasks),
-                                       self._operand(work), check)))
-        self.words += slots
-
-    def _work(self, kernel: Kernel) -> Dim:
-        """What decides if the workers are woken: 0 where one thread is always enough."""
-        work = kernel_work(kernel)
-        if isinstance(work, int) and (work < PARALLEL_WORK or tasks_of(kernel) == 1):
-            return 0
-        self.parallel = True
-        return work
-
-    def _operand(self, dim: Dim) -> int:
-        return dim if isinstance(dim, int) else ~self._number(dim)
-
-    def _place(self, place: int | Alloc) -> int:
-        if isinstance(place, int):
-            return self._word(_Slot.ARGUMENT, place)
-        if isinstance(place.offset, int):
-            return self._word(_Slot.OFFSET, place.offset)
-        return self._word(_Slot.SIZED, self._number(place.offset))
-
-    def _word(self, kind: _Slot, number: int) -> int:
-        return number << 2 | kind
-
-    def _number(self, dim: Dim) -> int:
-        if dim not in self._numbers:
-            self._numbers[dim] = len(self.sizes)
-            self.sizes.append(dim)
-        return self._numbers[dim]
+def step_globals(table: StepTable) -> list[str]:
+    """The constants, where a loop reads them."""
+    if len(table.rows) <= UNROLLED:
+        return []
+    name = table.plan.name
+    words = ", ".join(f"i64 {word}" for word in table.words)
+    return [f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
+            f"[{', '.join(map(str, table.rows))}]",
+            f"@{name}_slots = internal constant [{len(table.words)} x i64] [{words}]"]
 
 
 def run_steps(
-    f: FunctionText, table: StepTable, sizes: str, context: str, parallel_for: str
+    f: FunctionText, table: StepTable, registers: str, context: str, parallel_for: str
 ) -> None:
     """Run all steps and return 0, or the number of the check that failed, after which none runs."""
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
-    run = _Run(f, sizes, context, status, parallel_for if table.parallel else "")
+    f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
+    run = _Run(f, registers, context, status, parallel_for if table.parallel else "")
     if len(table.rows) <= UNROLLED:
-        for row in table.rows:
-            for place, word in enumerate(table.words[row.first:row.first + row.count]):
-                run.fill(str(place), str(word))
-            run.step(row.kernel, *(str(n) for n in row.numbers[1:]))
+        _written_out(f, table, run)
     else:
-        name = table.plan.name
-        with f.loop("0", str(len(table.rows))) as at:
-            address = f(f"getelementptr {_ROW}, ptr @{name}_steps, i64 {at}")
-            kernel = f(f"load ptr, ptr {address}, align 8")
-            first, *numbers = (
-                f(f"load i64, ptr {f(f'getelementptr {_ROW}, ptr {address}, i64 0, i32 {n}')}, "
-                  "align 8") for n in range(1, 6))
-            words = f(f"getelementptr i64, ptr @{name}_slots, i64 {first}")
-            with f.loop("0", numbers[0]) as slot:
-                run.fill(slot, f(f"load i64, ptr {element(f, 'i64', words, slot)}, align 8"))
-            run.step(kernel, *numbers)
+        _looped(f, table, run)
     f.ret("i32 0")
+
+
+def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
+    labels = [f.fresh("row") for _ in range(len(table.rows) + 1)]
+    f.jump(labels[0])
+    for at, row in enumerate(table.rows):
+        f.place(labels[at])
+        for place, word in enumerate(table.words[row.first:row.first + row.count]):
+            run.fill(str(place), run.value_of(word))
+        match row.kind:
+            case Kind.LAUNCH:
+                run.launch(row.function, str(row.tasks), str(row.work), str(row.check))
+                f.jump(labels[at + 1])
+            case Kind.COPY:
+                run.copy(str(row.tasks))
+                f.jump(labels[at + 1])
+            case Kind.CONTROL:
+                f.branch(run.goes_on(row.function), labels[at + 1], labels[row.tasks])
+            case Kind.JUMP:
+                f.jump(labels[row.tasks])
+    f.place(labels[-1])
+
+
+def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
+    name = table.plan.name
+    here = f.alloca("i64", align=8)
+    f.do(f"store i64 0, ptr {here}, align 8")
+    head, body, done = f.fresh("rows"), f.fresh("row"), f.fresh("ended")
+    f.jump(head)
+    f.place(head)
+    at = f(f"load i64, ptr {here}, align 8")
+    f.branch(f(f"icmp ult i64 {at}, {len(table.rows)}"), body, done)
+    f.place(body)
+    address = f(f"getelementptr {Row.TYPE}, ptr @{name}_steps, i64 {at}")
+    function = f(f"load ptr, ptr {address}, align 8")
+    kind, first, count, tasks, work, check = (
+        f(f"load i64, ptr {f(f'getelementptr {Row.TYPE}, ptr {address}, i64 0, i32 {n}')}, align 8")
+        for n in range(1, 7))
+    words = f(f"getelementptr i64, ptr @{name}_slots, i64 {first}")
+    with f.loop("0", count) as slot:
+        word = f(f"load i64, ptr {element(f, 'i64', words, slot)}, align 8")
+        run.fill(slot, run.value(word))
+    following = f(f"add i64 {at}, 1")
+    f.do(f"store i64 {following}, ptr {here}, align 8")
+    labels = {each: f.fresh(each.name.lower()) for each in Kind}
+    cases = " ".join(f"i64 {int(each)}, label %{label}" for each, label in labels.items())
+    f.do(f"switch i64 {kind}, label %{done} [ {cases} ]")
+
+    def case(each: Kind, write: Callable[[], None]) -> None:
+        f.place(labels[each])
+        write()
+        f.jump(head)
+
+    def control() -> None:
+        go = run.goes_on(function)
+        f.do(f"store i64 {f(f'select i1 {go}, i64 {following}, i64 {tasks}')}, ptr {here}, align 8")
+
+    case(Kind.LAUNCH, lambda: run.launch(function, tasks, work, check))
+    case(Kind.COPY, lambda: run.copy(tasks))
+    case(Kind.CONTROL, control)
+    case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
+    f.place(done)
 
 
 @dataclass(frozen=True)
@@ -169,32 +115,22 @@ class _Run:
     """Writes the code of one step; what it is told are constants or values that were loaded."""
 
     f: FunctionText
-    sizes: str
+    registers: str
     context: str
     status: str
     parallel_for: str
 
-    def fill(self, slot: str, word: str) -> None:
-        """Put what a word stands for into a slot of the context."""
+    def fill(self, slot: str, value: str) -> None:
+        """Put a value into a slot of the context."""
         place = element(self.f, "i64", self.context, slot)
-        self.f.do(f"store i64 {self._value(word)}, ptr {place}, align 8")
+        self.f.do(f"store i64 {value}, ptr {place}, align 8")
 
-    def step(self, kernel: str, count: str, tasks: str, work: str, check: str) -> None:
-        """Run a kernel, or copy, and return if a check fails."""
+    def launch(self, kernel: str, tasks: str, work: str, check: str) -> None:
+        """Run a kernel, and return if a check fails."""
         f = self.f
-        last = element(f, "i64", self.context, count)
-        f.do(f"store ptr {self.status}, ptr {last}, align 8")
         tasks, work = self._number(tasks), self._number(work)
-        copy, launch, done = f.fresh("copy"), f.fresh("launch"), f.fresh("done")
-        f.branch(f(f"icmp eq ptr {kernel}, null"), copy, launch)
-        f.place(copy)
-        target, source = (f(f"load ptr, ptr {element(f, 'i64', self.context, at)}, align 8")
-                          for at in ("0", "1"))
-        f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source), ("i64", tasks),
-               ("i1", "false"))
-        f.jump(done)
-        f.place(launch)
-        if self.parallel_for:
+        done = f.fresh("done")
+        if self.parallel_for and work != "0":
             shared, alone = f.fresh("shared"), f.fresh("alone")
             f.branch(f(f"icmp sge i64 {work}, {PARALLEL_WORK}"), shared, alone)
             f.place(shared)
@@ -213,23 +149,48 @@ class _Run:
         f.ret(f"i32 {f(f'add i32 {site}, {before}')}")
         f.place(fine)
 
-    def _value(self, word: str) -> str:
-        """What a slot's word stands for: a pointer as a number, or a size."""
+    def copy(self, size: str) -> None:
+        """Copy what the second slot points at to where the first does."""
+        f = self.f
+        target, source = (f(f"load ptr, ptr {element(f, 'i64', self.context, at)}, align 8")
+                          for at in ("0", "1"))
+        f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
+               ("i64", self._number(size)), ("i1", "false"))
+
+    def goes_on(self, function: str) -> str:
+        """Whether a control function says that the next row is the one below."""
+        return self.f(f"call i1 {function}(ptr {self.registers}, ptr %args, ptr %arena)")
+
+    def value_of(self, word: int) -> str:
+        """What a word that is known stands for: a pointer as a number, or a size."""
+        f, number = self.f, word >> 2
+        match Word(word & 3):
+            case Word.ARGUMENT:
+                return f(f"load i64, ptr {element(f, 'ptr', '%args', number)}, align 8")
+            case Word.OFFSET:
+                return f(f"add i64 {f('ptrtoint ptr %arena to i64')}, {number}")
+        value = f(f"load i64, ptr {element(f, 'i64', self.registers, number)}, align 8")
+        if Word(word & 3) is Word.VALUE:
+            return value
+        return f(f"add i64 {f('ptrtoint ptr %arena to i64')}, {value}")
+
+    def value(self, word: str) -> str:
+        """What a word that is loaded stands for."""
         f = self.f
         kind, number = f(f"and i64 {word}, 3"), f(f"ashr i64 {word}, 2")
         argument, other, size, ready = (f.fresh(stem) for stem in (
             "argument", "other", "size", "ready"))
-        f.branch(f(f"icmp eq i64 {kind}, {_Slot.ARGUMENT}"), argument, other)
+        f.branch(f(f"icmp eq i64 {kind}, {int(Word.ARGUMENT)}"), argument, other)
         f.place(argument)
         pointer = f(f"load i64, ptr {element(f, 'ptr', '%args', number)}, align 8")
         f.jump(ready)
         f.place(other)
         arena = f("ptrtoint ptr %arena to i64")
         offset = f(f"add i64 {arena}, {number}")
-        f.branch(f(f"icmp eq i64 {kind}, {_Slot.OFFSET}"), ready, size)
+        f.branch(f(f"icmp eq i64 {kind}, {int(Word.OFFSET)}"), ready, size)
         f.place(size)
-        value = f(f"load i64, ptr {element(f, 'i64', self.sizes, number)}, align 8")
-        base = f(f"select i1 {f(f'icmp eq i64 {kind}, {_Slot.SIZED}')}, i64 {arena}, i64 0")
+        value = f(f"load i64, ptr {element(f, 'i64', self.registers, number)}, align 8")
+        base = f(f"select i1 {f(f'icmp eq i64 {kind}, {int(Word.SIZED)}')}, i64 {arena}, i64 0")
         sized = f(f"add i64 {base}, {value}")
         f.jump(ready)
         f.place(ready)
@@ -237,13 +198,17 @@ class _Run:
                  f"[ {sized}, %{size} ]")
 
     def _number(self, word: str) -> str:
-        """A number, or the size that a negative word stands for."""
+        """A number, or the register that a negative word stands for."""
         f = self.f
+        if not word.startswith("%"):
+            known = int(word)
+            return word if known >= 0 else f(
+                f"load i64, ptr {element(f, 'i64', self.registers, ~known)}, align 8")
         before, told, ready = f.block, f.fresh("told"), f.fresh("ready")
         f.branch(f(f"icmp slt i64 {word}, 0"), told, ready)
         f.place(told)
         at = f(f"xor i64 {word}, -1")
-        value = f(f"load i64, ptr {element(f, 'i64', self.sizes, at)}, align 8")
+        value = f(f"load i64, ptr {element(f, 'i64', self.registers, at)}, align 8")
         f.jump(ready)
         f.place(ready)
         return f(f"phi i64 [ {word}, %{before} ], [ {value}, %{told} ]")

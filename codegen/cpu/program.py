@@ -8,7 +8,8 @@
         disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
 
-The steps are constants that a loop runs (``launches``); those with enough work go to the workers.
+The steps are constants that a loop runs (``table``, ``launches``); those with enough work go to the
+workers.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from collections.abc import Mapping, Sequence
 from ...ir.dims import argument_sizes, symbols_from
 from ...ir.entry import Entry
 from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
-from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, tasks_of
+from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
 from .dims import emit_dim
 from .host.entry import emit_entry
-from .launches import StepTable, run_steps
+from .host.support import element
+from .launches import run_steps, step_globals
 from .loops import emit_kernel
 from .statements import NOWHERE
+from .table import StepTable
 from .target import Target
 from .text import FunctionText, module_text
 
@@ -49,8 +52,9 @@ def program_parts(
     if symbols:
         functions.append(_fits(plan, symbols))
     table = StepTable(plan)
-    functions += [_program(plan, symbols, table, parallel_for), _arena(plan, symbols)]
-    return functions, [NOWHERE, *table.globals_()]
+    functions += [*table.functions, _program(plan, symbols, table, parallel_for),
+                  _arena(plan, symbols)]
+    return functions, [NOWHERE, *step_globals(table)]
 
 
 def _load_dims(f: FunctionText, plan: Plan, symbols: Sequence[str]) -> dict[str, str]:
@@ -157,12 +161,19 @@ def _program(
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
         _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)
-    sizes = f.alloca("i64", max(len(table.sizes), 1), align=16)
-    for at, size in enumerate(table.sizes):
-        place = f(f"getelementptr i64, ptr {sizes}, i64 {at}")
-        f.do(f"store i64 {emit_dim(f, size, dims)}, ptr {place}, align 8")
+    registers = f.alloca("i64", len(table.registers), align=16)
+    for at, start in enumerate(table.registers):
+        if start is None:
+            continue
+        if isinstance(start, Window):
+            address = table.address(f, start, lambda dim: emit_dim(f, dim, dims),
+                                    first=True)
+            value = f(f"ptrtoint ptr {address} to i64")
+        else:
+            value = emit_dim(f, start, dims)
+        f.do(f"store i64 {value}, ptr {element(f, 'i64', registers, at)}, align 8")
     context = f.alloca("i64", table.slots, align=16)
-    run_steps(f, table, sizes, context, parallel_for)
+    run_steps(f, table, registers, context, parallel_for)
     return f
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
-from ...ir.ops.op import Effect
 from ...runtime.state import Writer, commit, cut
 from ..tracing.trace import Signature, Traced, trace_function
 
@@ -34,7 +34,8 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
     arrays += [capture.array for capture in traced.captures]
     cells = {name: variable.cell for name, variable in traced.variables.items()}
     written = {name: cells[name] for name in dict.fromkeys(
-        node.attrs["var"] for node in traced.graph.nodes if node.op.effect is Effect.WRITES)}
+        each.attrs["var"] for node in traced.graph.nodes for each in effects_of(node)
+        if writes(each))}
 
     def step() -> list[Any]:
         state: dict[str, Any] = dict(zip(cells, cut(list(cells.values())), strict=True))

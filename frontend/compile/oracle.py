@@ -1,22 +1,25 @@
-"""``WEFT_VERIFY=passes``: run the interpreter after each pass and name the guilty one.
+"""``WEFT_VERIFY=passes``: verify what each step of the pipeline makes, and name the guilty one.
 
-Every graph between trace and lowering is valid and executable, so a pass that changes a result is
-found by running the graph before and after it on the same (seeded, random) arguments.
+Every graph between trace and lowering is valid and executable, and so is the plan: a step that
+changes a result is found by running what it made, on the same (seeded, random) arguments.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...ir.calls import Call, kernel_calls
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph
 from ...ir.index import substitute
 from ...ir.interp.graph import run_graph
+from ...ir.interp.plan import run_plan
+from ...ir.plan import Plan
 from ...ir.types import TensorType
-from ...ir.verify.verifier import verify_graph
-from ...passes.manager import Pass
+from ...ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +41,8 @@ def example_array(type_: TensorType, sizes: dict[str, int], rng: np.random.Gener
 
 
 class PassOracle:
-    """Called after each pass (as ``PassManager`` does); raises W601 for the one that differs."""
+    """Told of what each step made; raises W601 for a step that breaks a rule or changes a result.
+    """
 
     def __init__(self, traced: Graph) -> None:
         rng = np.random.default_rng(0)
@@ -46,29 +50,45 @@ class PassOracle:
         self._args = [example_array(param.type, {}, rng) for param in traced.params]
         self._state = {name: example_array(type_, {}, rng)
                        for name, type_ in traced.variables.items()}
+        self._traced = traced
         self._last = "trace"
         self._wanted: list[Array] | None
         try:
-            self._wanted = self._run(traced)
+            self._wanted = self._run(lambda state: run_graph(traced, self._args, state))
         except Error:
             # The arguments are random: an index may be out of range. Then there is no oracle.
             self._wanted = None
 
-    def _run(self, graph: Graph) -> list[Array]:
+    def graph(self, step: str, graph: Graph) -> None:
+        """What a pass over graphs has made."""
+        verify_graph(graph)
+        self._compare(step, lambda state: run_graph(graph, self._args, state))
+
+    def calls(self, step: str, calls: Sequence[Call]) -> None:
+        """What a step over kernels has made."""
+        for kernel in {id(call.kernel): call.kernel for call in kernel_calls(calls)}.values():
+            verify_kernel(kernel)
+        self._last = step
+
+    def plan(self, step: str, plan: Plan) -> None:
+        """What has become of all that."""
+        verify_plan(plan)
+        self._compare(step, lambda state: run_plan(plan, self._args, state))
+
+    def _run(self, run: Callable[[dict[str, Any]], list[Array]]) -> list[Array]:
         state: dict[str, Any] = dict(self._state)
-        results = run_graph(graph, self._args, state)
+        results = run(state)
         return [*results, *(state[name] for name in sorted(state))]
 
-    def __call__(self, step: Pass, graph: Graph, milliseconds: float) -> None:
-        verify_graph(graph)
+    def _compare(self, step: str, run: Callable[[dict[str, Any]], list[Array]]) -> None:
         if self._wanted is None:
             return
-        for at, (got, want) in enumerate(zip(self._run(graph), self._wanted, strict=True)):
+        for at, (got, want) in enumerate(zip(self._run(run), self._wanted, strict=True)):
             tolerance = 1e-5 if want.dtype.itemsize == 4 else 1e-11
             if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
-                value = graph.results[at] if at < len(graph.results) else None
-                node = value.node if value is not None else None
-                raise error("W601", f"pass {step} changes result {at} of {graph.name}, which was "
-                                    f"right after {self._last}",
+                results = self._traced.results
+                node = results[at].node if at < len(results) else None
+                raise error("W601", f"pass {step} changes result {at} of {self._traced.name}, "
+                                    f"which was right after {self._last}",
                             locs=node.locs if node is not None else ())
-        self._last = str(step)
+        self._last = step

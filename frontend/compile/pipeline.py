@@ -1,19 +1,18 @@
-"""From a traced graph to a program: every stage in order, timed, kept as data, printable.
+"""From a traced graph to a program: one list of steps, each timed, verified, kept as data.
 
-    trace -> state -> simplify -> place -> fuse -> lower -> share -> tile -> memory -> emit -> link
-
-``Stages`` is what the command line dumps; ``Program`` is what a call runs.
+``STEPS`` is that list. ``Stages`` runs it as far as it is asked to: the command line dumps what it
+knows after a step; ``Program`` is what a call runs.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Literal
 
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ...codegen.cpu.program import emit_program
@@ -21,15 +20,17 @@ from ...codegen.cpu.target import GPU, Target
 from ...codegen.cpu.tile import tile
 from ...codegen.gpu.build import compile_triton
 from ...codegen.gpu.source import TritonSource, emit_triton
-from ...codegen.kernel.lower import lower
-from ...codegen.kernel.share import kernel_name, share, symbol_name
+from ...codegen.kernel.bodies import lower_graph, share_kernels
+from ...codegen.kernel.group import group
+from ...codegen.kernel.share import symbol_name
+from ...ir.calls import Call, map_kernels
 from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
 from ...ir.plan import KernelCall, Plan
 from ...ir.text.printer import print_graph, print_kernel, print_plan
-from ...passes.manager import PIPELINES, AfterPass, Pass, PassManager, parse_passes
+from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
 from ...runtime.lifetime import Lifetime
 from ..tracing.source import user_loc
@@ -60,87 +61,165 @@ class Options:
                         hint="leave it out; indices are always checked")
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of a program after some step; each adds to it, or has made it better."""
+
+    options: Options
+    target: Target
+    traced: Graph
+    graph: Graph
+    entry_kinds: tuple[str, ...] = ()
+    single: bool = False
+    calls: tuple[Call, ...] = ()
+    _plan: Plan | None = None
+    llvm: str = ""
+
+    @property
+    def plan(self) -> Plan:
+        assert self._plan is not None, "the plan is made by the step 'memory'"
+        return self._plan
+
+    @property
+    def entry(self) -> Entry:
+        """How the plan is called."""
+        return entry_of(self.plan, self.entry_kinds, self.single)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the pipeline, and the kind of what it makes, by which it is verified."""
+
+    name: str
+    makes: Literal["graph", "calls", "plan", "code"]
+    run: Callable[[Known], Known]
+
+
+def _pass(name: str) -> Callable[[Known], Known]:
+    """A pass over graphs, with the options of the level; nothing where the level has none."""
+    def run(known: Known) -> Known:
+        found = next((step for step in parse_passes(PIPELINES[min(known.options.opt, 2)])
+                      if step.name == name), None)
+        return known if found is None else replace(known, graph=found.run(known.graph))
+
+    return run
+
+
+def _tile(known: Known) -> Known:
+    def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
+        kernels = {id(call.kernel): call.kernel for call in calls}
+        made = {key: tile(kernel, known.target) for key, kernel in kernels.items()}
+        return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
+
+    return replace(known, calls=map_kernels(known.calls, tiled))
+
+
+def _memory(known: Known) -> Known:
+    plan = plan_memory(known.graph, known.calls, requirements(known.traced))
+    return replace(known, _plan=replace(plan, name=symbol_name(plan.name)))
+
+
+def _emit(known: Known) -> Known:
+    return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
+
+
+STEPS: tuple[Step, ...] = (
+    Step("state", "graph", _pass("state")),        # variables become parameters and results
+    Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code
+    Step("place", "graph", _pass("place")),        # a device for every node
+    Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
+    Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
+    Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
+    Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
+    Step("tile", "calls", _tile),                  # axis kinds and blocks for the target
+    Step("memory", "plan", _memory),               # a place for every value
+    Step("emit", "code", _emit),                   # LLVM
+)
+"""From the trace to the text of a program; ``build`` compiles and links that."""
+
+
 @dataclass
 class Stages:
-    """One program at every stage; later ones are computed when asked for."""
+    """One program after every step; later ones are taken when they are asked for."""
 
     traced: Graph
     options: Options
     entry_kinds: tuple[str, ...] = ()       # of each parameter: array, float, int or bool
     single: bool = False                    # the entry returns its only result as it is
     times: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.times[name] = self.times.get(name, 0.0) + 1e3 * (time.perf_counter() - start)
+    _after: dict[str, Known] = field(default_factory=dict)
 
     @cached_property
     def target(self) -> Target:
         return cpu_target(self.options.target)
 
     @cached_property
-    def snapshots(self) -> dict[str, Graph]:
-        """The graph after each pass, by the pass's name; the level's passes are in PIPELINES."""
-        graphs: dict[str, Graph] = {}
+    def _oracle(self) -> PassOracle | None:
+        return PassOracle(self.traced) if os.environ.get("WEFT_VERIFY") == "passes" else None
 
-        def record(step: Pass, graph: Graph, milliseconds: float) -> None:
-            graphs[step.name] = graph
-            self.times[step.name] = milliseconds
+    def after(self, name: str) -> Known:
+        """What is known after a step."""
+        known = Known(self.options, self.target, self.traced, self.traced, self.entry_kinds,
+                      self.single)
+        for step in STEPS:
+            if step.name not in self._after:
+                self._after[step.name] = self._taken(step, known)
+            known = self._after[step.name]
+            if step.name == name:
+                return known
+        raise KeyError(name)
 
-        after: list[AfterPass] = [record]
-        if os.environ.get("WEFT_VERIFY") == "passes":
-            after.append(PassOracle(self.traced))
-        PassManager(parse_passes(PIPELINES[min(self.options.opt, 2)]), after).run(self.traced)
-        return graphs
+    def _taken(self, step: Step, known: Known) -> Known:
+        """Take a step: time it, and verify what it makes if that is asked for."""
+        start = time.perf_counter()
+        made = step.run(known)
+        spent = 1e3 * (time.perf_counter() - start)
+        self.times[step.name] = self.times.get(step.name, 0.0) + spent
+        if self._oracle is not None:
+            match step.makes:
+                case "graph":
+                    self._oracle.graph(step.name, made.graph)
+                case "calls":
+                    self._oracle.calls(step.name, made.calls)
+                case "plan":
+                    self._oracle.plan(step.name, made.plan)
+        return made
 
     @property
     def optimised(self) -> Graph:
-        return self.snapshots.get("simplify", self.snapshots["state"])
+        return self.after("simplify").graph
 
     @property
     def placed(self) -> Graph:
-        return self.snapshots["place"]
+        return self.after("place").graph
 
     @property
     def fused(self) -> Graph:
-        return self.snapshots["fuse"]
+        return self.after("fuse").graph
 
-    @cached_property
-    def lowered(self) -> list[KernelCall]:
-        """One kernel call for each fused node, before tiling; equal kernels are one."""
-        graph = self.fused
-        with self._timed("lower"):
-            calls = [lower(node, kernel_name(node))
-                     for node in graph.nodes]
-        with self._timed("share"):
-            return share(calls)
+    @property
+    def lowered(self) -> tuple[Call, ...]:
+        """A call for each fused node, before tiling; equal kernels are one."""
+        return self.after("group").calls
 
-    @cached_property
+    @property
     def plan(self) -> Plan:
-        return self.plan_for(self.target)
+        return self.after("memory").plan
 
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""
-        calls = self.lowered
-        with self._timed("tile"):
-            tiled = {id(call.kernel): call.kernel for call in calls}
-            tiled = {key: tile(kernel, target) for key, kernel in tiled.items()}
-            calls = [replace(call, kernel=tiled[id(call.kernel)]) for call in calls]
-        with self._timed("memory"):
-            plan = plan_memory(self.fused, calls, requirements(self.traced))
-        return replace(plan, name=symbol_name(plan.name))
+        known = replace(self.after("group"), target=target)
+        for name in ("tile", "memory"):
+            known = self._taken(next(step for step in STEPS if step.name == name), known)
+        return known.plan
 
     @cached_property
     def entry(self) -> Entry:
-        return entry_of(self.plan, self.entry_kinds, self.single)
+        return self.after("memory").entry
 
-    @cached_property
+    @property
     def llvm(self) -> str:
-        plan, entry = self.plan, self.entry
-        with self._timed("emit"):
-            return emit_program(plan, self.target, entry)
+        return self.after("emit").llvm
 
     def text(self, stage: str) -> str:
         """The text of one stage; ``STAGES`` lists them. ``ptx`` needs the ``gpu`` extra.

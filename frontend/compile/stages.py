@@ -6,12 +6,14 @@ Compiled, each with ``as_text``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...ir.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.index import Dim, product
 from ...ir.kernel import Apply, Contract, Kernel, Reduce
+from ...ir.plan import KernelCall
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
 from .pipeline import Stages
@@ -42,20 +44,39 @@ class Lowered:
         """``flops`` and ``bytes accessed`` of one call, expressions where dims are symbolic.
 
         A transcendental function counts as one operation, a contraction as two per product;
-        bytes are those that kernels read and write, each buffer once for each launch.
+        bytes are those that kernels read and write, each buffer once for each launch. A loop whose
+        number of rounds is not known counts as one round, of two branches both count.
         """
         flops: Dim = 0
         moved: Dim = 0
-        for call in self.stages.lowered:
-            flops = flops + kernel_flops(call.kernel)
+        for call, times in _runs(self.stages.lowered):
+            flops = flops + kernel_flops(call.kernel) * times
             for param in call.kernel.params:
-                moved = moved + param.type.nbytes
+                moved = moved + param.type.nbytes * times
         return {"flops": flops, "bytes accessed": moved}
 
     @boundary
     def compile(self) -> Compiled:
         """The native program."""
         return Compiled(self, self._compile())
+
+
+def _runs(calls: Iterable[Call], times: Dim = 1) -> Iterator[tuple[KernelCall, Dim]]:
+    """Kernel calls, and how often each of them is made."""
+    for call in calls:
+        match call:
+            case KernelCall():
+                yield call, times
+            case GroupCall():
+                yield from ((each, times) for each in call.calls)
+            case LoopCall():
+                counted = call.count if call.test is None else None
+                rounds = times if counted is None else times * counted
+                for body in bodies_of(call):
+                    yield from _runs(body.calls, rounds)
+            case _:
+                for body in bodies_of(call):
+                    yield from _runs(body.calls, times)
 
 
 def kernel_flops(kernel: Kernel) -> Dim:

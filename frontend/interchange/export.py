@@ -33,7 +33,7 @@ from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph
 from ...ir.index import symbols_of
-from ...ir.plan import Launch, Plan
+from ...ir.plan import Launch, Plan, all_steps
 from ...ir.text.printer import print_plan
 from ...runtime.artifact import FORMAT
 from ...runtime.checkpoint import write_tensors
@@ -160,7 +160,7 @@ def export_target(name: str | None) -> Target:
 
 
 def _check(plan: Plan) -> None:
-    devices = {str(step.device) for step in plan.steps
+    devices = {str(step.device) for step in all_steps(plan.steps)
                if isinstance(step, Launch) and step.device.kind == "gpu"}
     if devices:
         raise error("W401", f"{plan.name} has parts on {', '.join(sorted(devices))}: only programs "

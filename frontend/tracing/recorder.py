@@ -81,6 +81,7 @@ class TraceContext:
         self._inherited: dict[int, Tracer] = {}
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
+        self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
         self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
         self._busy = False
 
@@ -296,7 +297,10 @@ class TraceContext:
         return self.apply(self.capture, (x,))
 
     def resource(self, variable: Resource) -> dict[str, Any]:
-        """The attributes that name a variable in this graph; names are made unique here."""
+        """The attributes that name a variable in this graph; names are made unique here, for the
+        graphs inside of it too."""
+        if self.parent is not None:
+            return self.parent.resource(variable)
         name = self._var_names.get(id(variable))
         if name is None:
             name = self.graph.unique_name(variable.name)
@@ -309,6 +313,8 @@ class TraceContext:
         """The value of a variable at this point of the program."""
         attrs = self.resource(variable)
         known = self._reads.get(attrs["var"])
+        if known is None and self.parent is not None:
+            known = self._substitute(attrs["var"])
         if known is None:
             name = f"{attrs['var']}/read"
             node = self.builder.emit(OPS["read_var"], (), attrs, name=name)
@@ -318,12 +324,27 @@ class TraceContext:
                 self._reads[attrs["var"]] = known
         return known
 
+    def _substitute(self, name: str) -> Tracer | None:
+        """What a trace around lets a variable read as, instead of its value."""
+        here = self.parent
+        while here is not None:
+            if name in here._substituted:
+                return self._inherit(here._reads[name])
+            here = here.parent
+        return None
+
+    def forget_reads(self, names: Iterable[str]) -> None:
+        """Read these variables anew from here on: a body has assigned them."""
+        for name in names:
+            self._reads.pop(name, None)
+            self._substituted.discard(name)
+
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
         """Assign to (``assign_var``) or add to (``update_var``) a variable."""
         attrs = self.resource(variable)
         name = f"{attrs['var']}/{op.removesuffix('_var')}"
         node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
-        self._reads.pop(attrs["var"], None)
+        self.forget_reads((attrs["var"],))
         return Operation((node,), node.name, self)
 
     @contextmanager
@@ -343,9 +364,12 @@ class TraceContext:
                  for variable, tracer in substitutes.items()}
         saved = {name: self._reads.get(name) for name in names}
         self._reads.update(names)
+        outer = self._substituted
+        self._substituted = outer | names.keys()
         try:
             yield
         finally:
+            self._substituted = outer
             for name, before in saved.items():
                 if self._reads.get(name) is names[name]:  # it was not written
                     del self._reads[name]

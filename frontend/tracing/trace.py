@@ -17,7 +17,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -463,9 +463,20 @@ class Region:
     weak: tuple[bool, ...]
 
 
-def trace_region(function: Callable[..., Any], operands: Sequence[Tracer], in_tree: tree.TreeDef,
-                 name: str) -> Region:
-    """Trace a body on operands of the current trace, as a graph for an attribute of a node."""
+class Parameter(Protocol):
+    """What a body is traced on: a tracer of the trace around it, or what says as much."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> TensorType: ...
+    @property
+    def weak(self) -> bool: ...
+
+
+def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
+                 in_tree: tree.TreeDef, name: str) -> Region:
+    """Trace a body inside of the current trace, as a graph for an attribute of a node."""
     outer = current()
     ctx = TraceContext(name, outer.api, parent=outer)
     inputs = [Tracer(ctx, ctx.graph.add_param(x.type, x.name.removesuffix(":0").replace(":", "_")),

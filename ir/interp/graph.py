@@ -1,9 +1,7 @@
 """The reference interpreter: NumPy evaluates a graph node by node. The oracle of every test.
 
 It shares nothing with the compiler but the op rows: a node's value is what its row's ``ref`` says,
-in the dtype and shape that inference gave it, which are checked. A plan runs its kernels
-(``interp.kernel``) in a real arena, filled with garbage at first, so that a wrong offset or a
-missing store gives wrong numbers.
+in the dtype and shape that inference gave it, which are checked.
 
     y, = run_graph(graph, [x, w], variables={"step": np.int64(3)})
 """
@@ -19,19 +17,15 @@ from ..diagnose import error
 from ..dims import bind_dims, check_requirement, node_requirements
 from ..graph import Graph, Node
 from ..index import Expr, evaluate
-from ..kernel import Kernel
 from ..ops.op import Effect, Kind
 from ..ops.table import OPS
-from ..plan import Alloc, Copy, Launch, Plan
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
+from .plan import run_plan
 
 __all__ = ["ChecksFailedError", "run_graph", "run_kernel", "run_plan"]
 
 Watch = Callable[[Node, tuple[Array, ...]], None]
-Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
-
-POISON = 0xA5  # every byte of fresh memory
 
 
 def run_graph(
@@ -78,6 +72,15 @@ class _Run:
         self.written: set[str] = set()
         self._shapes: dict[TensorType, tuple[int, ...]] = {}
 
+    def __call__(self, graph: Graph, operands: Sequence[Array], **dims: int) -> list[Array]:
+        """The results of a nested graph, with values of its own symbols."""
+        before = self.dims
+        self.dims = {**before, **dims}
+        try:
+            return self.body(graph, operands)
+        finally:
+            self.dims = before
+
     def body(self, graph: Graph, operands: Sequence[Array]) -> list[Array]:
         """The results of a graph; recursion is by nesting of regions only."""
         last = {id(value): at for at, node in enumerate(graph.nodes) for value in node.inputs}
@@ -105,7 +108,7 @@ class _Run:
         results = []
         for value, result in zip(node.results, raw, strict=True):
             array = np.asarray(result).astype(value.dtype.numpy, copy=False)
-            if array.shape != self._shape(value.type):
+            if array.shape != self.shape(value.type):
                 raise error("W601", f"{value.name} is {value.type}, the interpreter gave shape "
                                     f"{array.shape}", locs=node.locs)
             results.append(array)
@@ -116,13 +119,13 @@ class _Run:
     def _evaluate(self, node: Node, operands: list[Array]) -> Sequence[Any]:
         if node.op.effect is not None:
             return self._effect(node, operands)
-        if node.op.kind is Kind.REGION:
-            return self.body(node.attrs["body"], operands)
         attrs = node.attrs
         if self.dims:
             attrs = {name: self._bound(value) for name, value in attrs.items()}
         assert node.op.ref is not None
         try:
+            if node.op.kind is Kind.REGION:
+                return tuple(node.op.ref(self, *operands, **attrs))
             result = node.op.ref(*operands, **attrs)
         except IndexError as problem:
             raise error("W124", f"{node.name}: {problem}", locs=node.locs,
@@ -145,7 +148,8 @@ class _Run:
             raise error("W302", f"variable {var} has no value", locs=node.locs)
         return (np.asarray(self.held[var], type_.dtype.numpy),)
 
-    def _shape(self, type_: TensorType) -> tuple[int, ...]:
+    def shape(self, type_: TensorType) -> tuple[int, ...]:
+        """The shape of a type for the sizes of this run."""
         shape = self._shapes.get(type_)
         if shape is None:
             shape = tuple(evaluate(dim, self.dims) for dim in type_.shape)
@@ -159,73 +163,5 @@ class _Run:
         if isinstance(attr, tuple):
             return tuple(self._bound(item) for item in attr)
         if isinstance(attr, TensorType):
-            return attr.with_shape(self._shape(attr))
+            return attr.with_shape(self.shape(attr))
         return attr
-
-
-def run_plan(
-    plan: Plan,
-    args: Sequence[Any],
-    variables: MutableMapping[str, Any] | None = None,
-    kernel_runner: Runner = run_kernel,
-) -> list[Array]:
-    """Execute a plan and return its results.
-
-    ``args`` are the parameters that are no variables, in order; ``variables`` gives those that
-    are, and takes the results of variables when every step has succeeded. ``kernel_runner`` runs
-    one kernel, so that compiled kernels can be tried in its place.
-
-    Raises the error of the plan's check list when a run-time check fails.
-    """
-    held = {} if variables is None else variables
-    if len(args) != sum(not slot.var for slot in plan.params):
-        raise error("W303", f"plan @{plan.name} got {len(args)} arguments")
-    given = iter(args)
-    arrays = [np.asarray(held[slot.var] if slot.var else next(given)) for slot in plan.params]
-    dims = bind_dims([slot.type for slot in plan.params], arrays,
-                     [slot.name for slot in plan.params])
-    for need in plan.requires:
-        if not need.holds(dims):
-            site = plan.checks[need.site - 1]
-            raise error(site.code, site.message, locs=site.locs)
-    buffers: dict[str, Array] = {}
-    for slot, array in zip(plan.params, arrays, strict=True):
-        buffers[slot.name] = np.ascontiguousarray(array).reshape(-1)
-        buffers[slot.name].flags.writeable = False
-    for slot in plan.results:
-        fresh = np.full(evaluate(slot.type.nbytes, dims), POISON, np.uint8)
-        buffers[slot.name] = fresh.view(slot.type.dtype.numpy)
-    arena = np.full(evaluate(plan.arena, dims), POISON, np.uint8)
-    for step in plan.steps:
-        if isinstance(step, Alloc):
-            buffers[step.name] = _window(step, arena, dims)
-        elif isinstance(step, Copy):
-            buffers[step.target][...] = buffers[step.source]
-        else:
-            _launch(plan, step, [buffers[arg] for arg in step.args], dims, kernel_runner)
-    results = [buffers[slot.name].reshape([evaluate(dim, dims) for dim in slot.type.shape])
-               for slot in plan.results]
-    held.update({slot.var: result for slot, result in zip(plan.results, results, strict=True)
-                 if slot.var})
-    return [result for slot, result in zip(plan.results, results, strict=True) if not slot.var]
-
-
-def _window(alloc: Alloc, arena: Array, dims: Mapping[str, int]) -> Array:
-    offset = evaluate(alloc.offset, dims)
-    window = arena[offset:offset + evaluate(alloc.type.nbytes, dims)]
-    if offset < 0 or window.size != evaluate(alloc.type.nbytes, dims):
-        raise error("W601", f"%{alloc.name} is not inside the arena of {arena.size} bytes")
-    return window.view(alloc.type.dtype.numpy)
-
-
-def _launch(
-    plan: Plan, step: Launch, args: Sequence[Array], dims: Mapping[str, int], runner: Runner
-) -> None:
-    kernel = plan.kernels[step.kernel]
-    shaped = {param.name: arg.reshape([evaluate(dim, dims) for dim in param.type.shape])
-              for param, arg in zip(kernel.params, args, strict=True)}
-    try:
-        runner(kernel, shaped, dims)
-    except ChecksFailedError as failed:
-        site = plan.checks[step.first_check + min(failed.sites) - 2]
-        raise error(site.code, site.message, locs=site.locs) from None

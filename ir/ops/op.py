@@ -6,6 +6,7 @@ pass, fusion, lowering and the generated tests read the row; none of them knows 
 
 All functions of a row take operands by position and attributes by keyword:
     infer(*types, **attrs) -> types          ref(*arrays, **attrs) -> arrays
+        the ``ref`` of a REGION takes a function that runs a graph before its arrays
     requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
         symbolic sizes that the types do not show; asked before a step starts
     grad(b, g, *operands, y, **attrs) -> one value or None for each operand
@@ -97,6 +98,7 @@ class OpDef:
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
     expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
+    control: Callable[..., Any] | None = None           # REGION: (**attrs) -> see ``ops/region``
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
@@ -127,7 +129,7 @@ class OpDef:
         need = {
             Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
-            Kind.EFFECT: ("effect",), Kind.REGION: (),
+            Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)

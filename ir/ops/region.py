@@ -1,26 +1,193 @@
-"""Rows of the REGION family: ops whose ``body`` attribute is a graph."""
+"""Rows of the REGION family: ops that hold graphs.
+
+``fused`` is one kernel. The others are control flow, whose bodies hang on operands and results in
+one of two ways, which is all that passes ask for (``OpDef.control``):
+
+    Branching   operands: the condition, then those of both bodies; results: those of the bodies
+    Looping     operands: what is carried, what is scanned row by row, what every round reads;
+                results: what is carried, then the stacked rows of the others
+
+Dims of the graph around may occur in bodies; so may the symbol ``index``, the number of the round.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
 
 from ..diagnose import error
+from ..index import Dim, Expr
 from ..space import space_problem
-from ..types import TensorType
+from ..types import BOOL, TensorType
 from .op import Kind, OpDef
+
+ENDLESS = -1  # the limit of a while without one
+
+
+@dataclass(frozen=True)
+class Branching:
+    """The bodies of a node of which one is run."""
+
+    then: Any
+    other: Any
+
+
+@dataclass(frozen=True)
+class Looping:
+    """The body of a node that is run for each round, and the test that comes before each.
+
+    ``count`` is the number of rounds, or the most there may be (None: no end).
+    """
+
+    body: Any
+    test: Any | None
+    carried: int
+    scanned: int
+    count: Dim | None
+    reverse: bool
+    index: str
+
+
+Control = Branching | Looping
+
+
+class Runner(Protocol):
+    """What the meaning of a region is told: how to run a graph, and what shapes are."""
+
+    def __call__(self, graph: Any, operands: Sequence[Any], **dims: int) -> list[Any]: ...
+    def shape(self, type_: TensorType) -> tuple[int, ...]: ...
+
+
+def _wrong(op: str, what: str) -> Exception:
+    return error("W601", f"{op}: {what}")
+
+
+def _types(values: Sequence[Any]) -> tuple[TensorType, ...]:
+    return tuple(value.type for value in values)
 
 
 def _fused_infer(*types: TensorType, body: Any, space: str) -> tuple[TensorType, ...]:
-    if tuple(param.type for param in body.params) != types:
-        raise error("W601", "the operands of a fused node are not those of its body")
+    if _types(body.params) != types:
+        raise _wrong("fused", "the operands are not those of the body")
     problem = space_problem(body, space)
     if problem:
-        raise error("W601", problem)
-    return tuple(value.type for value in body.results)
+        raise _wrong("fused", problem)
+    return _types(body.results)
 
+
+def _fused_ref(run: Runner, *operands: Any, body: Any, space: str) -> Any:
+    return tuple(run(body, operands))
+
+
+def _cond_infer(
+    condition: TensorType, *types: TensorType, then: Any, other: Any
+) -> tuple[TensorType, ...]:
+    if condition != TensorType(BOOL, ()):
+        raise _wrong("cond", f"the condition is {condition}")
+    for body in (then, other):
+        if _types(body.params) != types:
+            raise _wrong("cond", "the operands are not those of both bodies")
+    if _types(then.results) != _types(other.results):
+        raise _wrong("cond", "the bodies have different results")
+    return _types(then.results)
+
+
+def _cond_ref(run: Runner, condition: Any, *operands: Any, then: Any, other: Any) -> Any:
+    return tuple(run(then if condition else other, operands))
+
+
+def _while_infer(
+    *types: TensorType, carried: int, limit: Dim, index: str, test: Any, body: Any
+) -> tuple[TensorType, ...]:
+    for graph in (test, body):
+        if _types(graph.params) != types:
+            raise _wrong("while", "the operands are not those of the test and the body")
+    if _types(test.results) != (TensorType(BOOL, ()),):
+        raise _wrong("while", "the test does not give one bool")
+    if not 0 <= carried <= len(types) or _types(body.results) != types[:carried]:
+        raise _wrong("while", "the body does not give what is carried")
+    return types[:carried]
+
+
+def _while_ref(
+    run: Runner, *operands: Any, carried: int, limit: int, index: str, test: Any, body: Any
+) -> Any:
+    state, rest, at = list(operands[:carried]), operands[carried:], 0
+    while at != limit and run(test, [*state, *rest], **{index: at})[0]:
+        state = run(body, [*state, *rest], **{index: at})
+        at += 1
+    return tuple(state)
+
+
+def _scan_infer(
+    *types: TensorType, carried: int, scanned: int, length: Dim, reverse: bool, index: str,
+    body: Any,
+) -> tuple[TensorType, ...]:
+    if min(carried, scanned) < 0 or carried + scanned > len(types):
+        raise _wrong("scan", "there are fewer operands than it says")
+    rows = types[carried:carried + scanned]
+    if any(row.rank == 0 or row.shape[0] != length for row in rows):
+        raise _wrong("scan", f"what is scanned has not {length} rows")
+    inside = (*types[:carried], *(row.with_shape(row.shape[1:]) for row in rows),
+              *types[carried + scanned:])
+    if _types(body.params) != inside:
+        raise _wrong("scan", "the operands are not those of the body")
+    results = _types(body.results)
+    if results[:carried] != types[:carried]:
+        raise _wrong("scan", "the body does not give what is carried")
+    return (*types[:carried],
+            *(result.with_shape((length, *result.shape)) for result in results[carried:]))
+
+
+def _scan_ref(
+    run: Runner, *operands: Any, carried: int, scanned: int, length: int, reverse: bool,
+    index: str, body: Any,
+) -> Any:
+    state, rows = list(operands[:carried]), operands[carried:carried + scanned]
+    rest = operands[carried + scanned:]
+    stacked = [np.zeros((length, *run.shape(value.type)), value.type.dtype.numpy)
+               for value in body.results[carried:]]
+    for at in range(length):
+        place = length - 1 - at if reverse else at
+        results = run(body, [*state, *(row[place] for row in rows), *rest], **{index: at})
+        state = results[:carried]
+        for array, row in zip(stacked, results[carried:], strict=True):
+            array[place] = row
+    return (*state, *stacked)
+
+
+def _no_gradient(name: str, instead: str) -> Callable[..., Any]:
+    def grad(b: Any, *_: Any, **__: Any) -> Any:
+        raise error("W113", f"there is no gradient of weft.{name} yet", locs=b.locs, hint=instead)
+
+    return grad
+
+
+_LOOP_HINT = ("write the rounds out with Python's for, or keep the loop out of what is "
+              "differentiated: weft.stop_gradient")
 
 ROWS: tuple[OpDef, ...] = (
     OpDef("fused", Kind.REGION, _fused_infer, None,
           "a region that becomes one kernel; space says which axes its nodes have (``ir/space``)",
-          {"body": object, "space": str}, differentiable=False),
+          {"body": object, "space": str}, ref=_fused_ref, differentiable=False),
+    OpDef("cond", Kind.REGION, _cond_infer, None, "one of two bodies, by a condition",
+          {"then": object, "other": object}, ref=_cond_ref,
+          grad=_no_gradient("cond", "use np.where, which computes both sides"),
+          control=lambda then, other: Branching(then, other)),
+    OpDef("while", Kind.REGION, _while_infer, None,
+          "a body for as long as a test is true, at most limit times (-1: without end)",
+          {"carried": int, "limit": Expr, "index": str, "test": object, "body": object},
+          ref=_while_ref, grad=_no_gradient("while_loop", _LOOP_HINT),
+          control=lambda carried, limit, index, test, body: Looping(
+              body, test, carried, 0, None if limit == ENDLESS else limit, False, index)),
+    OpDef("scan", Kind.REGION, _scan_infer, None,
+          "a body for each row of what is scanned, first to last or the other way",
+          {"carried": int, "scanned": int, "length": Expr, "reverse": bool, "index": str,
+           "body": object},
+          ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
+          control=lambda carried, scanned, length, reverse, index, body: Looping(
+              body, None, carried, scanned, length, reverse, index)),
 )

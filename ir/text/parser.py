@@ -7,8 +7,8 @@
               ["after" {string}] ["//" string {file:line ["in" function]}]
     attr    = string | number | true | false | dtype | type | dim | "(" {attr ","} ")" | graph
 
-Without a note a node is named after its result (``%y``) or its op. Statements of kernels and
-plans are in ``text.kernel``. Text is only read here: ``verify`` says if the IR is sound.
+Without a note a node is named after its result (``%y``) or its op. Kernels and plans are in
+``text.kernel`` and ``text.plan``. Text is only read here: ``verify`` says if the IR is sound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ..kernel import Kernel
 from ..ops.table import OPS
 from ..plan import Plan
 from ..types import DTYPES, TensorType, split_dims
-from .kernel import kernel_item, plan_item
+from .kernel import kernel_item
+from .plan import plan_item
 from .scanner import STRING, Scanner
 
 _OP = re.compile(r"[^\W\d]\w*")

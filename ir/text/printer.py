@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..graph import Graph, Node, Value
@@ -33,7 +33,21 @@ from ..kernel import (
     Stmt,
     Store,
 )
-from ..plan import Alloc, Launch, Plan, Slot, Step
+from ..plan import (
+    Alloc,
+    Branch,
+    Copy,
+    Group,
+    Host,
+    Launch,
+    Loop,
+    Plan,
+    Recv,
+    Send,
+    Slot,
+    Step,
+    Window,
+)
 from ..types import DType, Loc, TensorType
 from .scanner import FUNCTION, PATH, WORD
 
@@ -228,7 +242,7 @@ def print_plan(plan: Plan, *, kernels: bool = False) -> str:
     lines += [f"  check {at} {site.code} {quoted(site.message)}{_from(site.locs)}"
               for at, site in enumerate(plan.checks, 1)]
     lines += [f"  require {need.site}: {need}" for need in plan.requires]
-    lines += ["  " + print_step(step) for step in plan.steps]
+    lines += ["  " + line for step in plan.steps for line in print_step(step)]
     text = "\n".join([*lines, "}"])
     items = [print_kernel(kernel) for kernel in plan.kernels.values()] if kernels else []
     return "\n\n".join([*items, text])
@@ -236,15 +250,65 @@ def print_plan(plan: Plan, *, kernels: bool = False) -> str:
 
 def _slot(slot: Slot) -> str:
     var = f" var {quoted(slot.var)}" if slot.var else ""
-    return f"%{word(slot.name)}: {slot.type}{var}"
+    return f"{_buffer(slot.name)}: {slot.type}{var}"
 
 
-def print_step(step: Step) -> str:
-    """One line of a plan."""
-    if isinstance(step, Alloc):
-        return f"alloc %{word(step.name)}: {step.type} at {step.offset}"
-    if isinstance(step, Launch):
-        args = ", ".join(f"%{word(arg)}" for arg in step.args)
-        checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
-        return f"launch @{word(step.kernel)}({args}) on {step.device}{checks}"
-    return f"copy %{word(step.source)} to %{word(step.target)}"
+def print_step(step: Step) -> list[str]:
+    """The lines of a step; recursion is by nesting of steps only."""
+    match step:
+        case Alloc():
+            return [f"alloc {_buffer(step.name)}: {step.type} at {step.offset}"]
+        case Launch():
+            checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
+            return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"]
+        case Copy():
+            return [f"copy {print_window(step.source)} to {print_window(step.target)}"]
+        case Group():
+            return _block("group", step.launches)
+        case Loop():
+            return _block(_loop(step), step.body, test=step.test)
+        case Branch():
+            lines = _block(f"branch {print_window(step.condition)}", step.then)
+            return [*lines[:-1], *_block("} else", step.other)] if step.other else lines
+        case Host():
+            return [f"host @{word(step.function)}({_windows(step.inputs)}) -> "
+                    f"({_windows(step.outputs)})"]
+        case Send():
+            return [f"send {print_window(step.source)} to {step.device} key {quoted(step.key)}"]
+        case Recv():
+            return [f"recv {print_window(step.target)} from {step.device} key {quoted(step.key)}"]
+    raise TypeError(f"no text for a step of type {type(step).__name__}")
+
+
+def _loop(step: Loop) -> str:
+    text = f"loop {step.index}"
+    if step.condition is None:
+        text += f" in {step.count}"
+    else:
+        text += f" while {print_window(step.condition)}"
+    if step.carried:
+        pairs = (f"{_buffer(pair.buffer)} = {_buffer(pair.next)}" for pair in step.carried)
+        text += f" carry ({', '.join(pairs)})"
+    if step.condition is not None and step.count is not None:
+        text += f" limit {step.count}"
+    return text
+
+
+def _block(first: str, steps: Iterable[Step], test: Sequence[Step] = ()) -> list[str]:
+    inner = _block("test", test) if test else []
+    inner += [line for step in steps for line in print_step(step)]
+    return [f"{first} {{", *("  " + line for line in inner), "}"]
+
+
+def print_window(window: Window) -> str:
+    """A buffer, with its indices if there are any."""
+    indices = f"[{', '.join(map(str, window.indices))}]" if window.indices else ""
+    return _buffer(window.buffer) + indices
+
+
+def _windows(windows: Iterable[Window]) -> str:
+    return ", ".join(map(print_window, windows))
+
+
+def _buffer(name: str) -> str:
+    return f"%{word(name)}"

@@ -7,14 +7,15 @@ meant. Nested graphs are checked one by one, so nothing recurses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnose import Error
-from ..graph import Graph, Node
+from ..graph import Graph, Node, control_of
 from ..index import Expr, symbols_of
 from ..ops.op import Kind
+from ..ops.region import Looping
 from ..types import DTYPES, DType, TensorType
 
 Problems = Iterator[tuple[Node | None, str]]
@@ -25,11 +26,12 @@ RESERVED = frozenset(("mod", "by", "inf", "nan", "true", "false", *DTYPES))
 
 @dataclass(frozen=True)
 class Scope:
-    """A graph, the symbolic dims known around it, and whether it is the body of a node."""
+    """A graph, the symbolic dims and variables known around it, the node whose body it is."""
 
     graph: Graph
     dims: frozenset[str] = frozenset()
-    nested: bool = False
+    variables: Mapping[str, TensorType] = field(default_factory=dict)
+    holder: Node | None = None
 
     @property
     def known_dims(self) -> frozenset[str]:
@@ -40,8 +42,16 @@ class Scope:
 
 def inner_scopes(scope: Scope) -> list[Scope]:
     """The graphs that nodes of a graph hold."""
-    return [Scope(attr, scope.known_dims, nested=True) for node in scope.graph.nodes
-            for attr in node.attrs.values() if isinstance(attr, Graph)]
+    known = {**scope.variables, **scope.graph.variables}
+    return [Scope(attr, scope.known_dims.union(index_of(node)), known, node)
+            for node in scope.graph.nodes for attr in node.attrs.values()
+            if isinstance(attr, Graph)]
+
+
+def index_of(node: Node) -> tuple[str, ...]:
+    """The symbol that a node binds in its bodies, if any."""
+    control = control_of(node)
+    return (control.index,) if isinstance(control, Looping) else ()
 
 
 def symbols_in(attr: Any) -> frozenset[str]:
@@ -112,6 +122,8 @@ def check_attrs(scope: Scope) -> Problems:
 def _fits(value: Any, expected: type, kind: Kind) -> bool:
     if expected is object:
         return isinstance(value, Graph) if kind is Kind.REGION else _is_item(value)
+    if expected is Expr:  # a size
+        return type(value) in (int, Expr)
     if expected is tuple:
         return isinstance(value, tuple) and all(map(_is_item, value))
     if expected is float:  # the text keeps apart 1, 1.0 and true
@@ -150,16 +162,21 @@ def check_dims(scope: Scope) -> Problems:
         unknown = frozenset[str]().union(*map(symbols_in, parts)) - known
         if unknown:
             yield node, f"dim {min(unknown)} is not in the type of any parameter or variable"
+        for index in index_of(node):
+            if index in known or index in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", index):
+                yield node, f"the index '{index}' is taken or no name for a dim"
 
 
 def check_effects(scope: Scope) -> Problems:
-    """Effects name a variable of the graph, with its type; bodies of nodes have none."""
+    """Effects name a variable of the graph around all, with its type; what becomes one kernel has
+    none."""
     for node in scope.graph.nodes:
         if node.op.effect is None:
             continue
-        if scope.nested:
+        known = {**scope.variables, **scope.graph.variables}
+        if scope.holder is not None and scope.holder.op.control is None:
             yield node, f"{node.op.name} inside the body of a node"
-        elif scope.graph.variables.get(node.attrs["var"]) != node.attrs["type"]:
+        elif known.get(node.attrs["var"]) != node.attrs["type"]:
             yield node, f"the graph has no variable '{node.attrs['var']}' of this type"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..diagnose import Error, error
 from ..graph import Graph, Node
 from ..kernel import Kernel
-from ..plan import Plan
+from ..plan import Plan, all_steps
 from ..text.printer import print_nodes, print_step, print_stmt
 from ..types import Loc
 from .graph import GRAPH_CHECKS, Scope, inner_scopes
@@ -53,8 +53,8 @@ def verify_plan(plan: Plan) -> None:
     for kernel in plan.kernels.values():
         verify_kernel(kernel)
     for check in PLAN_CHECKS:
-        _raise_first(f"plan @{plan.name}", check, check(plan), plan.steps,
-                     lambda steps: [print_step(step) for step in steps])
+        _raise_first(f"plan @{plan.name}", check, check(plan), list(all_steps(plan.steps)),
+                     lambda steps: [print_step(step)[0] for step in steps])
 
 
 def _raise_first(

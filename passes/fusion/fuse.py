@@ -31,6 +31,7 @@ from .regions import (
     rename,
     sources,
 )
+from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
@@ -176,7 +177,12 @@ def _absorbable(
 
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
-    """Rewrite a functional graph as ``fused`` nodes only; every value in between disappears."""
+    """Rewrite a functional graph as ``fused`` nodes and control flow, whose bodies are fused too;
+    every value in between disappears."""
+    return fuse_around(graph, lambda body: fuse(body, limit), lambda part: _fused(part, limit))
+
+
+def _fused(graph: Graph, limit: int) -> Graph:
     partition = grow(graph, limit)
     again = with_copies(graph, partition)
     if again is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...ir.graph import Graph
+from ..regions import tidy_regions
 from .algebra import ALGEBRA
 from .rewrite import Rewriter, Rule
 from .views import VIEWS
@@ -19,11 +20,12 @@ RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS)
 def simplify(
     graph: Graph, rounds: int = 2, *, fired: Counter[str] | None = None
 ) -> Graph:
-    """The same results, bit for bit, from fewer nodes.
+    """The same results, bit for bit, from fewer nodes; so are bodies of control flow.
 
     One round is enough for nearly all graphs; a second one sees operands that lost a reader in
     the first. ``fired`` is given the number of times that each rule applied.
     """
+    graph = tidy_regions(graph, lambda body: simplify(body, rounds, fired=fired))
     for _ in range(rounds):
         rewriter = Rewriter(graph, RULES)
         graph = rewriter.run()

@@ -16,11 +16,12 @@ from running import python
 import weft
 from weft.ir.diagnose import CODES
 
-from . import programs
+from . import control, programs
 from .programs import PROGRAMS
 
 ROOT = Path(weft.__file__).parent
 HERE = Path(programs.__file__)
+FILES = (programs.__file__, control.__file__)
 MOST_LINES = 15
 
 
@@ -44,10 +45,12 @@ def test_error(name: str, golden: Callable[[str, str], None]) -> None:
     text = str(problem)
     assert problem.code == PROGRAMS[name].code, text
     assert text.startswith(f"{problem.code}: ")
-    assert [loc.line for loc in problem.locs if loc.file == str(HERE)][:1] == marked_lines(name)
+    here = inspect.getfile(PROGRAMS[name].run)
+    assert here in FILES
+    assert [loc.line for loc in problem.locs if loc.file == here][:1] == marked_lines(name)
     assert len(text.splitlines()) <= MOST_LINES
     assert "\n  fix: " in text or problem.code == "W501", text
-    shown = re.sub(re.escape(str(HERE)) + r":\d+", HERE.name, text)
+    shown = re.sub(re.escape(here) + r":\d+", Path(here).name, text)
     shown = re.sub(r"/\S*(?=/missing)", "folder", shown)
     assert str(ROOT) not in shown and "site-packages" not in shown, shown
     golden(shown, f"errors/{name}.txt")

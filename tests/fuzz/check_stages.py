@@ -8,6 +8,7 @@ import numpy as np
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.calls import kernel_calls
 from weft.ir.dims import bind_dims, check_requirement, requirements
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
@@ -50,7 +51,7 @@ def check_stages(program: Program, traced: Any, settings: Settings,
     stages = Stages(traced.graph, options)
     for graph in (stages.optimised, stages.fused):
         verify_graph(graph)
-    for call in stages.lowered:
+    for call in kernel_calls(stages.lowered):
         verify_kernel(call.kernel)
     verify_plan(stages.plan)
     check_partition(stages.placed)

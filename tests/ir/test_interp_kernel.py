@@ -354,9 +354,9 @@ def by_numpy(plan: Plan, x: Array, p: Array) -> Array:
     values = dict(zip((slot.name for slot in plan.params), (x, p), strict=True))
     for step in plan.steps:
         if isinstance(step, Launch):
-            one, two, out = step.args
+            one, two, out = (window.buffer for window in step.args)
             values[out] = values[one] + values[two]
-    return values[plan.steps[-1].source]  # type: ignore[union-attr]
+    return values[plan.steps[-1].source.buffer]  # type: ignore[union-attr]
 
 
 def run_both(plan: Plan) -> tuple[Array, Array]:

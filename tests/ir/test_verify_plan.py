@@ -10,8 +10,10 @@ import pytest
 
 from weft.ir.access import may_share
 from weft.ir.diagnose import VerifyError
-from weft.ir.plan import Launch, Plan
+from weft.ir.plan import Loop, Plan, Window, map_launches
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
+from weft.ir.text.printer import print_plan
+from weft.ir.text.same import same_plan
 from weft.ir.verify.verifier import PLAN_CHECKS, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]
@@ -116,11 +118,106 @@ BROKEN_PLANS = [
 ]
 
 
+TREE = '''
+kernel @add(x: f32[n], z: f32[n], y: mut f32[n]) {
+  par i in n by 8 {
+    %0: f32 = x[i]
+    %1: f32 = z[i]
+    %2: f32 = add %0, %1
+    y[i] = %2
+  }
+}
+
+kernel @less(x: f32[n], p: mut bool[]) {
+  lane j in n {
+    %0: f32 = x[j]
+    %1: f32 = reduce add %0 over j {lanes 32}
+    %2: f32 = const 9.0
+    %3: bool = lt %1, %2
+    p[] = %3
+  }
+}
+
+plan @p(%x: f32[n], %rows: f32[m,n], %which: bool[5])
+    -> (%y: f32[n], %ys: f32[m,n], %z: f32[n], %s: f32[n]) arena = (n + 15)//16*192 + 64 {
+  alloc %h: f32[n] at 0
+  alloc %g: f32[n] at (n + 15)//16*64
+  copy %x to %h
+  loop t in m carry (%h = %g) {
+    alloc %a: f32[n] at (n + 15)//16*128
+    launch @add(%rows[m - 1 - t], %h, %a) on cpu:0
+    launch @add(%a, %a, %g) on cpu:0
+    copy %g to %ys[t]
+  }
+  loop r while %more limit 5 {
+    test {
+      alloc %more: bool[1] at (n + 15)//16*192
+      launch @less(%h, %more) on cpu:0
+    }
+    branch %which[r] {
+      launch @add(%h, %x, %h) on cpu:0
+    } else {
+      launch @add(%h, %h, %h) on cpu:0
+    }
+  }
+  group {
+    launch @add(%h, %x, %y) on cpu:0
+    launch @add(%h, %h, %z) on cpu:0
+  }
+  send %y to cpu:1 key "y"
+  recv %s from /job:ps/cpu:0 key "s \\"1\\""
+  host @fft(%s, %x) -> (%s)
+}'''
+
+
+def test_the_sound_tree() -> None:
+    plan = parse_plan(TREE)
+    verify_plan(plan)
+    assert same_plan(parse_plan(print_plan(plan, kernels=True)), plan)
+    assert plan.launches == 7
+
+
+BROKEN_PLANS += [
+    ("check_kernels", "[r] {\n      launch @add", "[r] {\n      launch @k",
+     "no kernel @k"),
+    ("check_buffers", "alloc %more", "alloc %h", "the name %h is taken"),
+    ("check_buffers", "copy %g to %ys[t]\n  }", "copy %g to %ys[t]\n  }\n  copy %a to %z",
+     "no buffer %a above"),
+    ("check_buffers", "while %more", "while %less", "no buffer %less above"),
+    ("check_buffers", "(%h = %g)", "(%h = %a)", "no buffer %a above"),
+    ("check_dims", "at (n + 15)//16*128", "at t*64", "no parameter binds dim t"),
+    ("check_arguments", "%ys[t]", "%ys", "%ys is f32[m,n]"),
+    ("check_control", "branch %which[r]", "branch %which", "the condition %which is bool[5]"),
+    ("check_control", "alloc %g: f32[n]", "alloc %g: f32[n,1]", "its next is f32[n,1]"),
+    ("check_control", "(%h = %g)", "(%h = %g, %g = %h)", "%h is carried twice"),
+    ("check_control", "(%h = %g)", "(%h = %z)", "%z is the caller's and cannot be carried"),
+    ("check_windows", "%rows[m - 1 - t]", "%rows[m - t]", "is not inside of f32[m,n]"),
+    ("check_windows", "%ys[t]", "%ys[t + 1]", "is not inside of f32[m,n]"),
+    ("check_windows", " limit 5", "", "%which: the loop over r has no end"),
+    ("check_windows", " limit 5", " limit 6", "%which[5] is not inside of bool[5]"),
+    ("check_writes", "  copy %x to %h\n", "", "%h is carried, but has no first value"),
+    ("check_writes", "%a, %a, %g)", "%a, %a, %h)", "%g is read before it is written"),
+    ("check_writes", "    copy %g to %ys[t]\n", "", "result %ys is never written"),
+    ("check_writes", "copy %g to %ys[t]", "copy %g to %ys[m - 1]", "result %ys is never written"),
+    ("check_writes", "%a, %a, %g)", "%a, %a, %ys[t])", "%g is read before it is written"),
+    ("check_writes", "launch @less(%h, %more) on cpu:0", "", "condition %more is never written"),
+    ("check_writes", "launch @add(%h, %x, %y)", "launch @add(%y, %x, %y)",
+     "%y is read before it is written"),
+    ("check_arena", "+ 64 {", "+ 0 {", "are not in the arena"),
+    ("check_groups", "(%h, %h, %z)", "(%y, %h, %z)", "%y is written by one launch and used by"),
+    ("check_groups", "(%h, %h, %z)", "(%h, %h, %y)", "%y is written by one launch and used by"),
+    ("check_overlap", "%a: f32[n] at (n + 15)//16*128", "%a: f32[n] at 0", "%a and %h overlap"),
+    ("check_overlap", "bool[1] at (n + 15)//16*192", "bool[1] at 0", "%more and %h overlap"),
+    ("check_overlap", "%g: f32[n] at (n + 15)//16*64", "%g: f32[n] at 0", "%g and %h overlap"),
+]
+
+
 @pytest.mark.parametrize(("check", "old", "new", "message"), BROKEN_PLANS)
 def test_broken_plans(check: str, old: str, new: str, message: str) -> None:
-    assert old in PLAN
+    text = PLAN if old in PLAN else TREE
+    assert old in text
     with pytest.raises(VerifyError, match=f"^W601: {check} of plan @p: .*{re.escape(message)}"):
-        verify_plan(parse_plan(PLAN.replace(old, new, 1)))
+        verify_plan(parse_plan(text.replace(old, new, 1)))
 
 
 def test_kernels_of_a_plan_are_verified_and_listed_by_name() -> None:
@@ -135,6 +232,14 @@ def test_a_plan_may_require_what_its_sizes_need() -> None:
     short = PLAN.replace("  alloc %a", "  require 1: n >= 3\n"
                                        "  alloc %q: f32[n - 3] at 0\n  alloc %a")
     verify_plan(parse_plan(short))
+
+
+def test_indices_have_names_of_their_own() -> None:
+    plan = parse_plan(TREE)
+    steps = tuple(replace(step, index="n") if isinstance(step, Loop) and step.condition else step
+                  for step in plan.steps)
+    with pytest.raises(VerifyError, match="check_dims of plan @p: the name 'n' is taken"):
+        verify_plan(replace(plan, steps=steps))
 
 
 def test_no_check_is_one_that_cannot_fail() -> None:
@@ -232,8 +337,8 @@ def test_temporaries_in_place() -> None:
 def with_args(plan: Plan, *args: tuple[str, ...]) -> Plan:
     """The plan with other operands of its launches."""
     given = iter(args)
-    return replace(plan, steps=tuple(replace(step, args=next(given)) if isinstance(step, Launch)
-                                     else step for step in plan.steps))
+    return replace(plan, steps=map_launches(
+        plan.steps, lambda launch: replace(launch, args=tuple(map(Window, next(given))))))
 
 
 def test_golden_message(golden: Golden) -> None:

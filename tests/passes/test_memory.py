@@ -20,7 +20,9 @@ from weft.ir.plan import Alloc, Copy, KernelCall, Launch, Plan
 from weft.ir.types import F64, I64, TensorType
 from weft.ir.verify.verifier import verify_graph, verify_plan
 from weft.passes.memory.arena import Block, _FreeList, assign_offsets
-from weft.passes.memory.plan import overwritable, plan_memory, written
+from weft.passes.memory.lives import written
+from weft.passes.memory.plan import plan_memory
+from weft.passes.memory.sites import overwritable
 
 N = 5
 ROW, COL = symbol("i"), symbol("j")
@@ -139,6 +141,10 @@ class Program:
         return plan
 
 
+def names_of(launch: Launch) -> list[str]:
+    return [window.buffer for window in launch.args]
+
+
 def check_contents(program: Program, plan: Plan, dims: dict[str, int]) -> None:
     """Brute force: follow which value each byte range holds, call by call."""
     windows: dict[str, tuple[str, int, int]] = {}
@@ -161,13 +167,13 @@ def check_contents(program: Program, plan: Plan, dims: dict[str, int]) -> None:
             start = evaluate(step.offset, dims)
             windows[step.name] = ("arena", start, start + evaluate(step.type.nbytes, dims))
         elif isinstance(step, Copy):
-            write(windows[step.target], held[windows[step.source]])
+            write(windows[step.target.buffer], held[windows[step.source.buffer]])
         else:
             assert isinstance(step, Launch)
             call = next(calls)
             bases = dict(call.updates)
             targets: list[tuple[tuple[str, int, int], str]] = []
-            for param, arg, name in zip(call.kernel.params, call.args, step.args, strict=True):
+            for param, arg, name in zip(call.kernel.params, call.args, names_of(step), strict=True):
                 if param.mutable:
                     targets.append((windows[name], arg))
                     if arg in bases:
@@ -175,11 +181,11 @@ def check_contents(program: Program, plan: Plan, dims: dict[str, int]) -> None:
                 else:
                     assert held[windows[name]] == arg
             for window, value in targets:
-                for param, name in zip(call.kernel.params, step.args, strict=True):
+                for param, name in zip(call.kernel.params, names_of(step), strict=True):
                     read = windows[name]
                     meets = read[0] == window[0] and read[1] < window[2] and window[1] < read[2]
                     if not param.mutable and meets:
-                        output = next(p.name for p, n in zip(call.kernel.params, step.args,
+                        output = next(p.name for p, n in zip(call.kernel.params, names_of(step),
                                                              strict=True)
                                       if p.mutable and windows[n] == window)
                         assert read == window and param.name in overwritable(call.kernel)[output]
@@ -211,7 +217,7 @@ def test_elementwise_chain_needs_no_arena() -> None:
     program.graph.results = [y]
     plan = program.plan()
     assert plan.arena == 0 and not any(isinstance(step, Copy) for step in plan.steps)
-    assert {name for step in plan.steps if isinstance(step, Launch) for name in step.args} == {
+    assert {name for step in plan.steps if isinstance(step, Launch) for name in names_of(step)} == {
         plan.params[0].name, plan.results[0].name}
     check_contents(program, plan, {})
     run_both(program, plan, [np.arange(20.0).reshape(4, N)])

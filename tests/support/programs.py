@@ -18,7 +18,7 @@ from weft.ir.index import Dim, evaluate, symbol, symbols_of
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Order, Param, Scalar, is_ordered
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
-from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step
+from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step, Window
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.space import separate_space
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
@@ -340,11 +340,11 @@ def plans(draw: st.DrawFn, *, random_offsets: bool = False) -> Plan:
         used[f"t{at}"] = place
         first = draw(st.integers(1, 3))
         steps += [Alloc(f"t{at}", type_, block * place),
-                  Launch("add", (*pair, f"t{at}"), first_check=first)]
+                  Launch("add", tuple(map(Window, (*pair, f"t{at}"))), first_check=first)]
         if not random_offsets:
             gone = [name for name in used if last.get(name, at) <= at]
             free = sorted({*free, *(used.pop(name) for name in gone)})
-    steps += [Copy(above[-1], "y")]
+    steps += [Copy(Window(above[-1]), Window("y"))]
     checks = draw(st.lists(st.builds(CheckSite, st.just("W124"), names, locs), max_size=2))
     return Plan(draw(names), params, (Slot("y", type_, draw(st.sampled_from(("", "W")))),),
                 tuple(steps), block * max(count, 3), {"add": add_kernel(n)}, tuple(checks))

@@ -13,6 +13,7 @@ import pytest
 
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.calls import kernel_calls
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import ALL_ROWS, OPS
@@ -55,7 +56,7 @@ def test_value(op: OpDef, dtype: DType) -> None:
     stages = Stages(graph, Options())
     verify_graph(graph)
     verify_graph(stages.fused)
-    for call in stages.lowered:
+    for call in kernel_calls(stages.lowered):
         verify_kernel(call.kernel)
     verify_plan(stages.plan)
     runs = {"graph": run_graph(graph, flat), "kernels": run_plan(stages.plan, flat),

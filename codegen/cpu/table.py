@@ -1,0 +1,408 @@
+"""The steps of a plan as a table of rows, of which loops and branches are jumps.
+
+    copy %h0 to %h                      copy
+    loop t in 9 carry (%h = %g) {       control  t = 0, where is %xs[t]?; past the end if 9 is 0
+      launch @cell(%xs[t], %h, %g)      launch
+    }                                   control  t = t + 1, exchange %h and %g, where is %xs[t]?;
+    copy %h to %y                       copy                                  back to the launch
+
+*Registers* are 8-byte words of a running program: sizes that are expressions of symbolic dims, the
+indices of loops, the addresses of windows that move and of buffers that are exchanged. What the
+rounds of a loop change in them is a small function of its own, which also says where to go on.
+
+The operands of a row are *words*, which fill the context of a kernel: ``number << 2 | kind``. All
+that a plan needs is found here, before any code of the program itself is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from ...ir.index import Dim, product, row_major, symbol, symbols_of
+from ...ir.kernel import Check, Kernel
+from ...ir.plan import (
+    Alloc,
+    Branch,
+    Carry,
+    Copy,
+    Group,
+    Launch,
+    Loop,
+    Plan,
+    Step,
+    Window,
+    all_steps,
+    tasks_of,
+    window_type,
+)
+from ..kernel.cost import kernel_work
+from .dims import emit_dim
+from .host.support import element
+from .text import FunctionText
+
+# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
+PARALLEL_WORK = 1 << 18
+
+
+class Word(IntEnum):
+    """What the low bits of a word say that the others count."""
+
+    ARGUMENT = 0   # a pointer of ``args``
+    OFFSET = 1     # bytes from the start of the arena
+    SIZED = 2      # the bytes that a register says, from there
+    VALUE = 3      # a register itself
+
+
+class Kind(IntEnum):
+    """What a row does."""
+
+    LAUNCH = 0
+    COPY = 1       # ``tasks`` bytes
+    CONTROL = 2    # go on if its function says so, else at row ``tasks``
+    JUMP = 3       # go on at row ``tasks``
+
+
+@dataclass(frozen=True)
+class Row:
+    """Words ``first`` and so on, ``count`` of them. ``tasks`` and ``work`` are numbers, or
+    negative: ``~n`` is register n. ``check`` is the first check of a launch."""
+
+    kind: Kind
+    function: str = "null"
+    first: int = 0
+    count: int = 0
+    tasks: int = 0
+    work: int = 0
+    check: int = 1
+
+    TYPE = "{ ptr, i64, i64, i64, i64, i64, i64 }"
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return self.kind, self.first, self.count, self.tasks, self.work, self.check
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"i64 {int(n)}" for n in self.numbers)
+        return f"{self.TYPE} {{ ptr {self.function}, {numbers} }}"
+
+
+STATUS = 0  # the register that holds the address at which a failed check leaves its number
+
+
+@dataclass(eq=False)
+class _Around:
+    """A loop around the steps that are being written, and the windows that move with it."""
+
+    loop: Loop
+    windows: list[tuple[int, Window]] = field(default_factory=list)
+
+    @property
+    def exchanged_inside(self) -> frozenset[str]:
+        """The buffers that loops inside of this one exchange."""
+        inner = (*self.loop.test, *self.loop.body)
+        return frozenset(name for step in all_steps(inner) if isinstance(step, Loop)
+                         for pair in step.carried for name in (pair.buffer, pair.next))
+
+
+class StepTable:
+    """Rows, words, registers (what each is at the start, if anything) and functions of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.types = plan, plan.types()
+        self.rows: list[Row] = []
+        self.words: list[int] = []
+        self.registers: list[Dim | Window | None] = [None]  # the first is STATUS
+        self.functions: list[FunctionText] = []
+        self.parallel = False    # whether any step may go to the workers
+        self.slots = 2           # the length of the longest context; a copy has 2
+        self._known: dict[object, int] = {}
+        self._places: dict[str, int | Alloc] = {
+            slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
+        steps = list(all_steps(plan.steps))
+        self._places.update({step.name: step for step in steps if isinstance(step, Alloc)})
+        self._exchanged: dict[str, int] = {}  # buffers, and the registers that know where they are
+        for step in steps:
+            for pair in step.carried if isinstance(step, Loop) else ():
+                for name in (pair.buffer, pair.next):
+                    if name not in self._exchanged:
+                        self._exchanged[name] = self._new_register(Window(name))
+        self._steps(plan.steps, ())
+
+    # -- registers and words --------------------------------------------------------------------
+
+    def _new_register(self, start: Dim | Window | None) -> int:
+        self.registers.append(start)
+        return len(self.registers) - 1
+
+    def size(self, dim: Dim) -> int:
+        """The register of an expression of dims, or of the index of a loop."""
+        if dim not in self._known:
+            self._known[dim] = self._new_register(dim)
+        return self._known[dim]
+
+    def _operand(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else ~self.size(dim)
+
+    def _word(self, kind: Word, number: int) -> int:
+        return number << 2 | kind
+
+    def _window(self, window: Window, around: Sequence[_Around]) -> int:
+        """The word for a window that a step inside of these loops reads or writes."""
+        if window.indices:
+            return self._word(Word.VALUE, self._moving(window, around))
+        if window.buffer in self._exchanged:
+            return self._word(Word.VALUE, self._exchanged[window.buffer])
+        place = self._places[window.buffer]
+        if isinstance(place, int):
+            return self._word(Word.ARGUMENT, place)
+        if isinstance(place.offset, int):
+            return self._word(Word.OFFSET, place.offset)
+        return self._word(Word.SIZED, self.size(place.offset))
+
+    def _moving(self, window: Window, around: Sequence[_Around]) -> int:
+        """The register that holds the address of a window when a step needs it."""
+        used = frozenset[str]().union(*map(symbols_of, window.indices))
+        if window.buffer in self._exchanged:
+            loop = around[-1] if around and (
+                window.buffer not in around[-1].exchanged_inside) else None
+            if loop is None:  # nobody else knows when it has moved
+                register = self._new_register(None)
+                self._control([(register, window)], lambda f, values: "true")
+                return register
+        else:
+            loop = next((one for one in reversed(around) if one.loop.index in used), None)
+        key = window, None if loop is None else id(loop)
+        if key not in self._known:
+            self._known[key] = self._new_register(window if loop is None else None)
+            if loop is not None:
+                loop.windows.append((self._known[key], window))
+        return self._known[key]
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _steps(self, steps: Sequence[Step], around: tuple[_Around, ...]) -> None:
+        """Append the rows of steps; recursion is by nesting of steps only."""
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step, around)
+                case Group():
+                    self._group(step, around)
+                case Copy():
+                    words = [self._window(w, around) for w in (step.target, step.source)]
+                    size = window_type(step.source, self.types).nbytes
+                    self._add(Row(Kind.COPY, tasks=self._operand(size)), words)
+                case Loop():
+                    self._loop(step, around)
+                case Branch():
+                    self._branch(step, around)
+                case Alloc():
+                    pass
+                case _:
+                    raise NotImplementedError(f"a step of type {type(step).__name__}")
+
+    def _add(self, row: Row, words: Sequence[int]) -> None:
+        self.rows.append(replace(row, first=len(self.words), count=len(words)))
+        self.words += words
+        self.slots = max(self.slots, len(words))
+
+    def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
+        """The words of a kernel's context: arguments, sizes, and where a failed check goes."""
+        kernel = self.plan.kernels[launch.kernel]
+        return [*(self._window(arg, around) for arg in launch.args),
+                *(self._word(Word.VALUE, self.size(symbol(name))) for name in kernel.dims),
+                self._word(Word.VALUE, STATUS)]
+
+    def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
+        kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
+        tasks, work = tasks_of(kernel), kernel_work(kernel)
+        self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks),
+                      work=self._work(work, tasks), check=launch.first_check), words)
+
+    def _work(self, work: Dim, tasks: Dim) -> int:
+        """What decides if the workers are woken: 0 where one thread is always enough."""
+        if isinstance(work, int) and (work < PARALLEL_WORK or tasks == 1):
+            return 0
+        self.parallel = True
+        return self._operand(work)
+
+    def _group(self, group: Group, around: Sequence[_Around]) -> None:
+        """One launch of a function that runs the tasks of several kernels, one after the other.
+
+        Launches with checks of their own stay what they are: numbers of checks do not mix.
+        """
+        kernels = [self.plan.kernels[launch.kernel] for launch in group.launches]
+        if any(isinstance(stmt, Check) for kernel in kernels for stmt in kernel.body):
+            self._steps(group.launches, tuple(around))
+            return
+        name = f"{self.plan.name}_group{len(self.functions)}"
+        members, words = list[tuple[Kernel, int, int]](), list[int]()
+        for launch, kernel in zip(group.launches, kernels, strict=True):
+            start, tasks = len(words), tasks_of(kernel)
+            words += self._context(launch, around)
+            if not isinstance(tasks, int):
+                words.append(self._word(Word.VALUE, self.size(tasks)))
+            members.append((kernel, start, tasks if isinstance(tasks, int) else ~(len(words) - 1)))
+        total, work = sum_of(map(tasks_of, kernels)), sum_of(map(kernel_work, kernels))
+        self.functions.append(_group_function(name, members))
+        self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
+                      work=self._work(work, total)), words)
+
+    def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
+        here = _Around(loop)
+        index = self.size(symbol(loop.index))
+        self.registers[index] = None
+        enter = self._reserve()
+        self._steps(loop.test, (*around, here))
+        ends = [enter]
+        if loop.condition is not None:
+            ends.append(len(self.rows))
+            self._condition(loop.condition)
+        self._steps(loop.body, (*around, here))
+        again = self._reserve()
+
+        def first(f: FunctionText, values: _Values) -> str:
+            return "true" if loop.count is None else f(
+                f"icmp sgt i64 {values.dim(loop.count)}, 0")
+
+        def ended(f: FunctionText, values: _Values) -> str:
+            return "false" if loop.count is None else f(
+                f"icmp sge i64 {values.load(index)}, {values.dim(loop.count)}")
+
+        self._control(here.windows, first, at=enter,
+                      before=lambda f, values: values.store(index, "0"))
+        self._control(here.windows, ended, at=again, other=enter + 1,
+                      before=lambda f, values: self._turn(index, loop.carried, f, values))
+        for row in ends:
+            self.rows[row] = replace(self.rows[row], tasks=len(self.rows))
+
+    def _turn(
+        self, index: int, carried: Sequence[Carry], f: FunctionText, values: _Values
+    ) -> None:
+        """Count the round that has ended, and exchange what the loop carries."""
+        values.store(index, f(f"add nsw i64 {values.load(index)}, 1"))
+        for pair in carried:
+            here, there = self._exchanged[pair.buffer], self._exchanged[pair.next]
+            one, two = values.load(here), values.load(there)
+            values.store(here, two)
+            values.store(there, one)
+
+    def _branch(self, branch: Branch, around: tuple[_Around, ...]) -> None:
+        test = len(self.rows)
+        self._condition(branch.condition)
+        self._steps(branch.then, around)
+        if branch.other:
+            done = len(self.rows)
+            self.rows.append(Row(Kind.JUMP))
+            self.rows[test] = replace(self.rows[test], tasks=len(self.rows))
+            self._steps(branch.other, around)
+            self.rows[done] = replace(self.rows[done], tasks=len(self.rows))
+        else:
+            self.rows[test] = replace(self.rows[test], tasks=len(self.rows))
+
+    def _condition(self, window: Window) -> None:
+        """A row that goes on if a bool in memory is true."""
+        def holds(f: FunctionText, values: _Values) -> str:
+            byte = f(f"load i8, ptr {self.address(f, window, values.dim)}")
+            return f(f"icmp ne i8 {byte}, 0")
+
+        self._control([], holds)
+
+    def _reserve(self) -> int:
+        self.rows.append(Row(Kind.CONTROL))
+        return len(self.rows) - 1
+
+    def _control(
+        self, windows: Sequence[tuple[int, Window]],
+        goes_on: Callable[[FunctionText, _Values], str], *, at: int | None = None, other: int = 0,
+        before: Callable[[FunctionText, _Values], None] | None = None,
+    ) -> None:
+        """A row that finds out where windows are, after something else, and where to go on."""
+        at = self._reserve() if at is None else at
+        name = f"{self.plan.name}_control{len(self.functions)}"
+        f = FunctionText("i1", name, [("ptr", "registers"), ("ptr", "args"), ("ptr", "arena")],
+                         linkage="internal", attributes="nounwind")
+        self.functions.append(f)
+        values = _Values(f, self)
+        if before is not None:
+            before(f, values)
+        for register, window in windows:
+            address = self.address(f, window, values.dim)
+            values.store(register, f(f"ptrtoint ptr {address} to i64"))
+        f.ret(f"i1 {goes_on(f, values)}")
+        self.rows[at] = replace(self.rows[at], function=f"@{name}", tasks=other)
+
+    # -- addresses ------------------------------------------------------------------------------
+
+    def address(
+        self, f: FunctionText, window: Window, value: Callable[[Dim], str], *, first: bool = False
+    ) -> str:
+        """The code of a window's address, now or when the program starts; ``value`` writes that of
+        a size."""
+        base = self._base(f, window.buffer, value, first)
+        shape = self.types[window.buffer].shape
+        depth = len(window.indices)
+        size = product(shape[depth:]) * self.types[window.buffer].dtype.itemsize
+        offset = row_major(window.indices, shape[:depth]) * size
+        return base if offset == 0 else f(f"getelementptr i8, ptr {base}, i64 {value(offset)}")
+
+    def _base(
+        self, f: FunctionText, buffer: str, value: Callable[[Dim], str], first: bool
+    ) -> str:
+        if buffer in self._exchanged and not first:
+            place = element(f, "i64", "%registers", self._exchanged[buffer])
+            return f(f"load ptr, ptr {place}, align 8")
+        home = self._places[buffer]
+        if isinstance(home, int):
+            return f(f"load ptr, ptr {element(f, 'ptr', '%args', home)}, align 8")
+        return f(f"getelementptr i8, ptr %arena, i64 {value(home.offset)}")
+
+
+def sum_of(dims: Iterable[Dim]) -> Dim:
+    """The sum of sizes."""
+    total: Dim = 0
+    for dim in dims:
+        total = total + dim
+    return total
+
+
+class _Values:
+    """The registers, as a control function reads and writes them."""
+
+    def __init__(self, f: FunctionText, table: StepTable) -> None:
+        self.f, self.table = f, table
+
+    def load(self, register: int) -> str:
+        place = element(self.f, "i64", "%registers", register)
+        return self.f(f"load i64, ptr {place}, align 8")
+
+    def store(self, register: int, value: str) -> None:
+        place = element(self.f, "i64", "%registers", register)
+        self.f.do(f"store i64 {value}, ptr {place}, align 8")
+
+    def dim(self, dim: Dim) -> str:
+        """An expression of dims and of the indices of loops, as they are now."""
+        values: Mapping[str, str] = {
+            name: self.load(self.table.size(symbol(name))) for name in sorted(symbols_of(dim))}
+        return emit_dim(self.f, dim, values)
+
+
+def _group_function(name: str, members: Sequence[tuple[Kernel, int, int]]) -> FunctionText:
+    """Tasks [begin, end) of several kernels, which are numbered through; each has its context at
+    some slot of the whole one, and a number of tasks (negative: ``~n`` is slot n)."""
+    f = FunctionText("void", name, [("ptr", "context"), ("i64", "begin"), ("i64", "end")],
+                     linkage="internal", attributes="noinline nounwind")
+    begin, end = "%begin", "%end"
+    for kernel, start, count in members:
+        tasks = str(count) if count >= 0 else f(
+            f"load i64, ptr {element(f, 'i64', '%context', ~count)}, align 8")
+        first = f.call("i64", "llvm.smax.i64", ("i64", begin), ("i64", "0"))
+        last = f.call("i64", "llvm.smin.i64", ("i64", end), ("i64", tasks))
+        with f.when(f(f"icmp slt i64 {first}, {last}")):
+            own = element(f, "i64", "%context", start)
+            f.do(f"call void @{kernel.name}(ptr {own}, i64 {first}, i64 {last})")
+        begin, end = f(f"sub i64 {begin}, {tasks}"), f(f"sub i64 {end}, {tasks}")
+    f.ret()
+    return f

@@ -1,0 +1,44 @@
+"""From a fused graph to a tree of calls: kernels for fused nodes, bodies for nested graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.calls import Body, BranchCall, Call, LoopCall, map_kernels
+from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.ops.region import Branching, Looping
+from ...ir.plan import KernelCall
+from .lower import lower
+from .share import kernel_name, share
+
+
+def lower_graph(graph: Graph) -> tuple[Call, ...]:
+    """The calls of a graph that is fused; recursion is by nesting of bodies only."""
+    return tuple(_call(node) for node in graph.nodes)
+
+
+def share_kernels(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The same tree, in which equal kernels are one."""
+    return map_kernels(calls, share)
+
+
+def _call(node: Node) -> Call:
+    control = control_of(node)
+    inputs, results = _names(node.inputs), _names(node.results)
+    if isinstance(control, Branching):
+        bodies = _body(control.then), _body(control.other)
+        return BranchCall(inputs[0], inputs[1:], results, bodies)
+    if isinstance(control, Looping):
+        test = None if control.test is None else _body(control.test)
+        return LoopCall(inputs, results, control.carried, control.scanned, control.index,
+                        control.count, control.reverse, _body(control.body), test)
+    call: KernelCall = lower(node, kernel_name(node))
+    return call
+
+
+def _body(graph: Graph) -> Body:
+    return Body(graph, lower_graph(graph))
+
+
+def _names(values: Sequence[Value]) -> tuple[str, ...]:
+    return tuple(value.name for value in values)

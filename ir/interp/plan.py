@@ -1,0 +1,200 @@
+"""The reference interpreter of plans.
+
+A plan runs its kernels (``interp.kernel``) in a real arena, filled with garbage at first, so that a
+wrong offset or a missing store gives wrong numbers. Buffers that a loop carries exchange their
+arrays, as the program exchanges its pointers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..diagnose import error
+from ..dims import bind_dims
+from ..index import evaluate
+from ..kernel import Kernel
+from ..plan import (
+    Alloc,
+    Branch,
+    Copy,
+    Group,
+    Host,
+    Launch,
+    Loop,
+    Plan,
+    Recv,
+    Send,
+    Step,
+    Window,
+)
+from ..types import TensorType
+from .kernel import Array, ChecksFailedError, run_kernel
+
+Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
+Function = Callable[..., Sequence[Any]]  # of arrays, to what it makes of them
+
+POISON = 0xA5  # every byte of fresh memory
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a plan meets outside of itself: functions of the host, and what devices have sent,
+    by the sender and the key."""
+
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    sent: MutableMapping[tuple[str, str], Array] = field(default_factory=dict)
+    device: str = "cpu:0"  # that this plan runs on
+
+
+def run_plan(
+    plan: Plan,
+    args: Sequence[Any],
+    variables: MutableMapping[str, Any] | None = None,
+    kernel_runner: Runner = run_kernel,
+    outside: Outside | None = None,
+) -> list[Array]:
+    """Execute a plan and return its results.
+
+    ``args`` are the parameters that are no variables, in order; ``variables`` gives those that
+    are, and takes the results of variables when every step has succeeded. ``kernel_runner`` runs
+    one kernel, so that compiled kernels can be tried in its place.
+
+    Raises the error of the plan's check list when a run-time check fails.
+    """
+    held = {} if variables is None else variables
+    if len(args) != sum(not slot.var for slot in plan.params):
+        raise error("W303", f"plan @{plan.name} got {len(args)} arguments")
+    given = iter(args)
+    arrays = [np.asarray(held[slot.var] if slot.var else next(given)) for slot in plan.params]
+    dims = bind_dims([slot.type for slot in plan.params], arrays,
+                     [slot.name for slot in plan.params])
+    for need in plan.requires:
+        if not need.holds(dims):
+            site = plan.checks[need.site - 1]
+            raise error(site.code, site.message, locs=site.locs)
+    run = _PlanRun(plan, dims, kernel_runner, outside or Outside())
+    for slot, array in zip(plan.params, arrays, strict=True):
+        run.buffers[slot.name] = np.ascontiguousarray(array).reshape(-1)
+        run.buffers[slot.name].flags.writeable = False
+    for slot in plan.results:
+        fresh = np.full(evaluate(slot.type.nbytes, dims), POISON, np.uint8)
+        run.buffers[slot.name] = fresh.view(slot.type.dtype.numpy)
+    slots = [run.buffers[slot.name] for slot in plan.results]
+    run.steps(plan.steps)
+    results = [array.reshape([evaluate(dim, dims) for dim in slot.type.shape])
+               for array, slot in zip(slots, plan.results, strict=True)]
+    held.update({slot.var: result for slot, result in zip(plan.results, results, strict=True)
+                 if slot.var})
+    return [result for slot, result in zip(plan.results, results, strict=True) if not slot.var]
+
+
+class _PlanRun:
+    """The buffers of one run, flat, and the values of dims and of the indices of loops."""
+
+    def __init__(
+        self, plan: Plan, dims: Mapping[str, int], runner: Runner, outside: Outside
+    ) -> None:
+        self.plan, self.runner, self.outside = plan, runner, outside
+        self.dims = dict(dims)
+        self.types = plan.types()
+        self.buffers: dict[str, Array] = {}
+        self.arena = np.full(evaluate(plan.arena, dims), POISON, np.uint8)
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Run steps in order; recursion is by nesting of steps only."""
+        for step in steps:
+            match step:
+                case Alloc():
+                    self.buffers[step.name] = self._memory(step)
+                case Launch():
+                    self._launch(step)
+                case Copy():
+                    self._window(step.target)[...] = self._window(step.source)
+                case Group():
+                    self.steps(step.launches)
+                case Loop():
+                    self._loop(step)
+                case Branch():
+                    self.steps(step.then if self._holds(step.condition) else step.other)
+                case Host():
+                    self._host(step)
+                case Send():
+                    sent = self._window(step.source).copy()
+                    self.outside.sent[self.outside.device, step.key] = sent
+                case Recv():
+                    self._receive(step)
+
+    def _memory(self, alloc: Alloc) -> Array:
+        offset = evaluate(alloc.offset, self.dims)
+        size = evaluate(alloc.type.nbytes, self.dims)
+        window = self.arena[offset:offset + size]
+        if offset < 0 or window.size != size:
+            raise error("W601", f"%{alloc.name} is not inside the arena of {self.arena.size} bytes")
+        return window.view(alloc.type.dtype.numpy)
+
+    def _shape(self, type_: TensorType) -> list[int]:
+        return [evaluate(dim, self.dims) for dim in type_.shape]
+
+    def _window(self, window: Window) -> Array:
+        """The elements of a window, flat."""
+        buffer = self.buffers[window.buffer]
+        if not window.indices:
+            return buffer
+        at = tuple(evaluate(index, self.dims) for index in window.indices)
+        shape = self._shape(self.types[window.buffer])
+        if not all(0 <= index < size for index, size in zip(at, shape, strict=False)):
+            raise error("W601", f"%{window.buffer}{list(at)} is not inside of {shape}")
+        start = 0
+        for index, size in zip(at, shape, strict=False):
+            start = start * size + index
+        size = math.prod(shape[len(at):])
+        return buffer[start * size:(start + 1) * size]
+
+    def _holds(self, condition: Window) -> bool:
+        return bool(self._window(condition)[0])
+
+    def _loop(self, loop: Loop) -> None:
+        rounds = count() if loop.count is None else range(evaluate(loop.count, self.dims))
+        for at in rounds:
+            self.dims[loop.index] = at
+            self.steps(loop.test)
+            if loop.condition is not None and not self._holds(loop.condition):
+                break
+            self.steps(loop.body)
+            for pair in loop.carried:
+                self.buffers[pair.buffer], self.buffers[pair.next] = (
+                    self.buffers[pair.next], self.buffers[pair.buffer])
+
+    def _launch(self, step: Launch) -> None:
+        kernel = self.plan.kernels[step.kernel]
+        shaped = {param.name: self._window(arg).reshape(self._shape(param.type))
+                  for param, arg in zip(kernel.params, step.args, strict=True)}
+        try:
+            self.runner(kernel, shaped, {**self.dims})
+        except ChecksFailedError as failed:
+            site = self.plan.checks[step.first_check + min(failed.sites) - 2]
+            raise error(site.code, site.message, locs=site.locs) from None
+
+    def _shaped(self, window: Window) -> Array:
+        shape = self._shape(self.types[window.buffer])[len(window.indices):]
+        return self._window(window).reshape(shape)
+
+    def _host(self, step: Host) -> None:
+        function = self.outside.functions.get(step.function)
+        if function is None:
+            raise error("W601", f"the host has no function @{step.function}")
+        made = function(*(self._shaped(window).copy() for window in step.inputs))
+        for window, value in zip(step.outputs, made, strict=True):
+            self._shaped(window)[...] = value
+
+    def _receive(self, step: Recv) -> None:
+        key = str(step.device), step.key
+        if key not in self.outside.sent:
+            raise error("W601", f"{step.device} has sent nothing under the key \"{step.key}\"")
+        self._window(step.target)[...] = self.outside.sent.pop(key)

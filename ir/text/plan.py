@@ -1,0 +1,271 @@
+"""The item of ``parser`` that is a plan.
+
+    plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim "{" {step} "}"
+    slot    = %name: type ["var" string]
+    step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
+            | "alloc" %name: type "at" dim | "copy" window "to" window | launch
+            | "group" "{" {launch} "}" | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
+            | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] "{" [test] {step} "}"
+            | "host" @function "(" {window} ")" "->" "(" {window} ")"
+            | "send" window "to" device "key" string | "recv" window "from" device "key" string
+    launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number]
+    carry   = "carry" "(" {%name "=" %name} ")"            test = "test" "{" {step} "}"
+    window  = %name ["[" {dim} "]"]
+
+A check may end in ``// from model.py:12 in dense``. What a plan is at all is checked here, with
+its line: a carry without its next, a window of more indices than its buffer has dims, an index of
+no loop around. What makes it sound is ``verify.plan``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+from ..index import Dim, symbols_of
+from ..kernel import Kernel
+from ..plan import (
+    Alloc,
+    Branch,
+    Carry,
+    CheckSite,
+    Copy,
+    Group,
+    Host,
+    Launch,
+    Loop,
+    Plan,
+    Recv,
+    Require,
+    Send,
+    Slot,
+    Step,
+    Window,
+)
+from ..types import Device, split_dims
+from .scanner import Scanner
+
+_CODE = re.compile(r"W\d+")
+_WORD = re.compile(r"[^\W\d][\w.]*")
+_INDICES = re.compile(r"\[([^\]\n]*)\]")
+_COUNT = re.compile(r"(?:(?!\bcarry\b)[^{\n])+")
+
+
+def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
+    """What follows the word ``plan``."""
+    scanner.expect("@")
+    name = scanner.name("a plan name")
+    params = _slots(scanner)
+    scanner.expect("->")
+    results = _slots(scanner)
+    scanner.expect("arena")
+    scanner.expect("=")
+    arena = scanner.dim()
+    scanner.expect("{")
+    checks: list[CheckSite] = []
+    while scanner.accept("check"):
+        if scanner.number() != len(checks) + 1:
+            raise scanner.problem("checks are numbered 1, 2, 3, ...")
+        code = scanner.take(_CODE, "an error code such as W124")
+        message = scanner.string("a message")
+        checks.append(CheckSite(code, message, scanner.origin()))
+    requires: list[Require] = []
+    while scanner.accept("require"):
+        requires.append(_require(scanner))
+    reader = _StepReader(scanner, (*params, *results))
+    steps = reader.steps()
+    return Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
+                tuple(requires))
+
+
+def _require(scanner: Scanner) -> Require:
+    site = scanner.number()
+    scanner.expect(":")
+    left = scanner.dim()
+    if scanner.accept(">="):
+        return Require(left, ">=", scanner.dim(), site)
+    scanner.expect("==")
+    return Require(left, "==", scanner.dim(), site)
+
+
+def _slots(scanner: Scanner) -> tuple[Slot, ...]:
+    scanner.expect("(")
+    slots: list[Slot] = []
+    while not scanner.accept(")"):
+        if slots:
+            scanner.expect(",")
+        scanner.expect("%")
+        name = scanner.name("a buffer")
+        scanner.expect(":")
+        type_ = scanner.type()
+        var = scanner.string("a variable") if scanner.accept("var") else ""
+        slots.append(Slot(name, type_, var))
+    return tuple(slots)
+
+
+class _StepReader:
+    """Reads steps, and knows the ranks of buffers and the indices of the loops around."""
+
+    def __init__(self, scanner: Scanner, slots: Sequence[Slot]) -> None:
+        self.scanner = scanner
+        self.ranks = {slot.name: slot.type.rank for slot in slots}
+        self.known = {name for slot in slots for dim in slot.type.shape for name in symbols_of(dim)}
+        self.indices: list[str] = []
+
+    def steps(self) -> tuple[Step, ...]:
+        """Steps up to a brace that closes them; recursion is by nesting only."""
+        found: list[Step] = []
+        while not self.scanner.accept("}"):
+            found.append(self._step())
+        return tuple(found)
+
+    def _step(self) -> Step:
+        scanner = self.scanner
+        word = scanner.match(_WORD)
+        read = self._READERS.get(word[0]) if word is not None else None
+        if read is None:
+            raise scanner.problem("expected a step", word.start() if word else None)
+        return read(self)
+
+    def _block(self) -> tuple[Step, ...]:
+        self.scanner.expect("{")
+        return self.steps()
+
+    def _buffer(self) -> str:
+        self.scanner.expect("%")
+        return self.scanner.name("a buffer")
+
+    def _window(self) -> Window:
+        scanner = self.scanner
+        name = self._buffer()
+        if not scanner.peek("["):
+            return Window(name)
+        start = scanner.at
+        found = scanner.match(_INDICES)
+        if found is None:
+            raise scanner.problem("expected indices such as [t]")
+        indices = tuple(scanner.dim_of(part) for part in split_dims(found[1]))
+        if len(indices) > self.ranks.get(name, len(indices)):
+            raise scanner.problem(f"%{name} has {self.ranks[name]} dims, not {len(indices)}", start)
+        for index in indices:
+            unknown = symbols_of(index) - self.known.union(self.indices)
+            if unknown:
+                raise scanner.problem(f"'{min(unknown)}' is the index of no loop around", start)
+        return Window(name, indices)
+
+    def _windows(self) -> tuple[Window, ...]:
+        self.scanner.expect("(")
+        found: list[Window] = []
+        while not self.scanner.accept(")"):
+            if found:
+                self.scanner.expect(",")
+            found.append(self._window())
+        return tuple(found)
+
+    def _alloc(self) -> Alloc:
+        scanner = self.scanner
+        name = self._buffer()
+        scanner.expect(":")
+        type_ = scanner.type()
+        self.ranks[name] = type_.rank
+        scanner.expect("at")
+        return Alloc(name, type_, scanner.dim())
+
+    def _launch(self) -> Launch:
+        scanner = self.scanner
+        scanner.expect("@")
+        kernel = scanner.name("a kernel name")
+        args = self._windows()
+        scanner.expect("on")
+        device, first = scanner.device(), 1
+        if scanner.accept("checks"):
+            scanner.expect("from")
+            first = scanner.number()
+        return Launch(kernel, args, device, first)
+
+    def _copy(self) -> Copy:
+        source = self._window()
+        self.scanner.expect("to")
+        return Copy(source, self._window())
+
+    def _group(self) -> Group:
+        scanner = self.scanner
+        scanner.expect("{")
+        launches: list[Launch] = []
+        while not scanner.accept("}"):
+            scanner.expect("launch")
+            launches.append(self._launch())
+        return Group(tuple(launches))
+
+    def _loop(self) -> Loop:
+        scanner = self.scanner
+        index = scanner.take(_WORD, "the index of a loop")
+        if index in self.known or index in self.indices:
+            raise scanner.problem(f"the name '{index}' is taken", scanner.at - len(index))
+        condition, count = None, None
+        if scanner.accept("while"):
+            condition = self._window()
+        else:
+            scanner.expect("in")
+            count = self._count()
+        carried = self._carried() if scanner.accept("carry") else ()
+        if condition is not None and scanner.accept("limit"):
+            count = scanner.dim()
+        self.indices.append(index)
+        scanner.expect("{")
+        test = self._block() if scanner.accept("test") else ()
+        body = self.steps()
+        self.indices.pop()
+        return Loop(index, count, body, carried, condition, test)
+
+    def _count(self) -> Dim:
+        # A dim ends at a brace or a comma; here also at the word "carry".
+        found = self.scanner.match(_COUNT)
+        if found is None:
+            raise self.scanner.problem("expected a dim")
+        return self.scanner.dim_of(found[0])
+
+    def _carried(self) -> tuple[Carry, ...]:
+        scanner = self.scanner
+        scanner.expect("(")
+        pairs: list[Carry] = []
+        while not scanner.accept(")"):
+            if pairs:
+                scanner.expect(",")
+            buffer = self._buffer()
+            if not scanner.accept("="):
+                raise scanner.problem(f"%{buffer} is carried without its next: write "
+                                      f"%{buffer} = %next")
+            pairs.append(Carry(buffer, self._buffer()))
+        return tuple(pairs)
+
+    def _branch(self) -> Branch:
+        condition, then = self._window(), self._block()
+        return Branch(condition, then, self._block() if self.scanner.accept("else") else ())
+
+    def _host(self) -> Host:
+        self.scanner.expect("@")
+        function, inputs = self.scanner.name("a function"), self._windows()
+        self.scanner.expect("->")
+        return Host(function, inputs, self._windows())
+
+    def _device_and_key(self, word: str) -> tuple[Device, str]:
+        self.scanner.expect(word)
+        device = self.scanner.device()
+        self.scanner.expect("key")
+        return device, self.scanner.string("a key")
+
+    def _send(self) -> Send:
+        source = self._window()
+        return Send(source, *self._device_and_key("to"))
+
+    def _recv(self) -> Recv:
+        target = self._window()
+        return Recv(target, *self._device_and_key("from"))
+
+    _READERS: ClassVar[Mapping[str, Callable[[_StepReader], Step]]] = MappingProxyType({
+        "alloc": _alloc, "launch": _launch, "copy": _copy, "group": _group, "loop": _loop,
+        "branch": _branch, "host": _host, "send": _send, "recv": _recv,
+    })

@@ -1,0 +1,298 @@
+"""Which values share one memory: a *site* is a chain of values that hand it on.
+
+    in place     y = tanh(x) where x dies: each element is read and written at one place
+    an update    the result of a scatter takes over the memory of its base
+    carried      what a loop carries, from its first value to the value after the loop
+
+A site that ends in what its body must deliver *is* the memory of that: a slot of the caller, a row
+of the array that a loop stacks up, the result of a branch. The next value of what a loop carries
+comes to its memory in one of three ways, the first that is possible:
+
+    in place     it is written there, when the last one is dead or may be overwritten
+    exchanged    it is written to a second memory, and the two change places after each round
+    copied       after each round
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...ir.access import may_share
+from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall
+from ...ir.graph import Graph, Value
+from ...ir.index import Dim, symbol, symbols_of
+from ...ir.kernel import Contract, Kernel, Reduce, Store
+from ...ir.plan import KernelCall
+from .lives import Lives
+
+
+@dataclass(frozen=True)
+class Target:
+    """Memory that belongs to a value outside of a body, or a row of it."""
+
+    value: Value
+    indices: tuple[Dim, ...] = ()
+
+
+@dataclass(eq=False)
+class Site:
+    """Values that have one memory, in the order in which they have it.
+
+    ``scope`` is the graph in which the memory is had, from ``call`` on. ``home`` is where it is: a
+    slot of the caller (by its number) or part of another site; None means the arena. Of two sites
+    that a loop exchanges, ``next`` is the one of the next value, and nothing may take over either.
+    """
+
+    scope: Graph
+    call: Call
+    values: list[Value]
+    first: int
+    last: int
+    home: int | Target | None = None
+    next: Site | None = None
+    is_next: bool = False
+
+    @property
+    def free(self) -> bool:
+        """True if it may still become the memory of something else."""
+        return self.home is None and self.next is None and not self.is_next
+
+
+@dataclass
+class Rounds:
+    """What is to be done for a loop: copies before it, copies after each round, exchanges."""
+
+    before: list[tuple[Value, Value]] = field(default_factory=list)   # (from, to)
+    to_next: list[tuple[Value, Site]] = field(default_factory=list)
+    after: list[tuple[Value, Site]] = field(default_factory=list)
+    back: list[tuple[Site, Site]] = field(default_factory=list)       # next -> its buffer
+    exchanged: list[tuple[Site, Site]] = field(default_factory=list)  # buffer, next
+
+
+class Sharing:
+    """Finds the site of every value, and the copies that remain, in one walk over the calls."""
+
+    def __init__(self, lives: Lives) -> None:
+        self.lives = lives
+        self.site: dict[Value, Site] = {}
+        self.sites: list[Site] = []
+        self.bases: dict[KernelCall, list[tuple[Value, Value]]] = {}  # (result, base) to copy
+        self.rounds: dict[LoopCall, Rounds] = {}
+        self.finals: dict[Graph, list[tuple[Value, Target]]] = {}     # copies that end a body
+        self._rules: dict[int, Mapping[str, frozenset[str]]] = {}
+
+    def run(self, graph: Graph, calls: Sequence[Call]) -> None:
+        """The sites of all values; results of the graph get the caller's slots."""
+        self._calls(Body(graph, tuple(calls)), {})
+        for at, value in enumerate(graph.results):
+            self._settle(value, graph, at)
+
+    def _settle(self, value: Value, scope: Graph, home: int | Target) -> bool:
+        """Let the memory of a value be ``home``, if it is still free and of this very body."""
+        site = self.site.get(value)
+        if site is None or not site.free or site.scope is not scope:
+            return False
+        site.home = home
+        return True
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    def _calls(self, body: Body, carries: Mapping[Value, Site]) -> None:
+        """The calls of a body; ``carries`` maps the next values of what is carried to the memory
+        that they should have."""
+        for call in body.calls:
+            match call:
+                case KernelCall():
+                    self._kernel(body.graph, call, call, carries, ())
+                case GroupCall():
+                    for each in call.calls:
+                        others = [other for other in call.calls if other is not each]
+                        self._kernel(body.graph, each, call, carries, others)
+                case LoopCall():
+                    self._loop(body.graph, call, carries)
+                case BranchCall():
+                    self._branch(body.graph, call, carries)
+
+    def _new(self, scope: Graph, call: Call, value: Value, carries: Mapping[Value, Site]) -> Site:
+        """Memory for a value that ``call`` makes: what it is to be carried in, if that is idle."""
+        moment = self.lives.spans[call][0]
+        wanted = carries.get(value)
+        if wanted is not None and all(
+                self.lives.last[other] < moment for other in wanted.values):
+            return self._join(wanted, value)
+        site = Site(scope, call, [value], moment, self.lives.last[value])
+        self.site[value] = site
+        self.sites.append(site)
+        return site
+
+    def _join(self, site: Site, value: Value) -> Site:
+        site.values.append(value)
+        site.last = max(site.last, self.lives.last[value])
+        self.site[value] = site
+        return site
+
+    def _kernel(
+        self, graph: Graph, call: KernelCall, step: Call, carries: Mapping[Value, Site],
+        others: Sequence[KernelCall],
+    ) -> None:
+        lives = self.lives
+        bases = {lives.of(graph, result): lives.of(graph, base) for result, base in call.updates}
+        rules = self._rules.get(id(call.kernel))
+        if rules is None:
+            rules = self._rules[id(call.kernel)] = overwritable(call.kernel)
+        elsewhere = {lives.of(graph, name) for other in others for name in other.args}
+        taken: set[Value] = set()
+        # What is carried comes first: only it may have the memory of the last round's value.
+        for value in sorted(lives.born(graph, call), key=lambda value: value not in carries):
+            if value in bases:
+                base = bases[value]
+                old = [base] if base.name not in call.args else []
+            else:
+                old = [lives.of(graph, name) for name in _overwritten(call, value.name, rules)]
+            found = next((other for other in old if other not in taken and other not in elsewhere
+                          and self._may_take(call, value, other, carries)), None)
+            if found is not None:
+                taken.add(found)
+                self._join(self.site[found], value)
+                continue
+            self._new(graph, step, value, carries)
+            if value in bases:
+                self.bases.setdefault(call, []).append((value, bases[value]))
+
+    def _may_take(
+        self, call: Call, value: Value, old: Value, carries: Mapping[Value, Site]
+    ) -> bool:
+        """True if ``value`` may live where ``old`` was: memory of its size that is free now."""
+        lives, site = self.lives, self.site.get(old)
+        if site is None or not site.free or lives.last[old] != lives.spans[call][0] or (
+                old.dtype != value.dtype or old.type.size != value.type.size):
+            return False
+        wanted = carries.get(value)
+        if wanted is not site and self._is_carried(site):
+            return False
+        return site.values[-1] is old
+
+    def _is_carried(self, site: Site) -> bool:
+        """True for the memory of what a loop that still runs carries."""
+        return site.values[-1] in self.lives.carried
+
+    # -- loops and branches ---------------------------------------------------------------------
+
+    def _loop(self, graph: Graph, call: LoopCall, carries: Mapping[Value, Site]) -> None:
+        lives, rounds = self.lives, Rounds()
+        start, end = lives.spans[call]
+        inputs = [lives.of(graph, name) for name in call.inputs]
+        results = [lives.of(graph, name) for name in call.results]
+        params, nexts = call.body.graph.params, call.body.graph.results
+        self.rounds[call] = rounds
+        homes: list[Site] = []
+        for param, value, result in zip(params[:call.carried], inputs, results, strict=False):
+            old = self.site.get(value)
+            if (old is not None and self._may_take(call, result, value, carries)
+                    and inputs[:call.carried].count(value) == 1):
+                home = old
+            else:
+                home = self._new(graph, call, result, carries)
+                home.values.pop()
+                rounds.before.append((value, param))
+            home.last = max(home.last, end)
+            home.values.append(param)
+            self.site[param] = home
+            homes.append(home)
+        for value in results[call.carried:]:
+            self._new(graph, call, value, carries)
+        first = {value: home for value, home in reversed(
+            list(zip(nexts[:call.carried], homes, strict=True))) if value not in params}
+        if call.test is not None:
+            self._calls(call.test, {})
+        self._calls(call.body, first)
+        self._stack(call, results[call.carried:])
+        self._carry(graph, call, homes, start)
+        for value, home in zip(results[:call.carried], homes, strict=True):
+            self._join(home, value)
+            for site in (home, home.next):
+                if site is not None:
+                    site.last = max(site.last, home.last, end)
+
+    def _stack(self, call: LoopCall, results: Sequence[Value]) -> None:
+        """Rows of the other results: each is written where it belongs, or copied there."""
+        body = call.body.graph
+        index = symbol(call.index)
+        row = call.count - 1 - index if call.reverse and call.count is not None else index
+        for value, result in zip(body.results[call.carried:], results, strict=True):
+            target = Target(result, (row,))
+            if not self._settle(value, body, target):
+                self.finals.setdefault(body, []).append((value, target))
+
+    def _carry(self, graph: Graph, call: LoopCall, homes: Sequence[Site], start: int) -> None:
+        """How the next values of what is carried come to its memory."""
+        rounds, body = self.rounds[call], call.body.graph
+        params, nexts = body.params[:call.carried], body.results[:call.carried]
+        for at, (param, value, home) in enumerate(zip(params, nexts, homes, strict=True)):
+            site = self.site.get(value)
+            if value is param or (site is home and value not in params):
+                continue
+            shared = any(other is param for place, other in enumerate(nexts) if place != at)
+            mine = site is not None and site.free and site.scope is body and value not in params
+            if not mine and not shared:
+                rounds.after.append((value, home))
+                continue
+            if mine:
+                assert site is not None
+                new = site
+            else:  # other values of the next round are still to be read from ``home``
+                new = Site(body, call, [], start, home.last)
+                self.sites.append(new)
+                rounds.to_next.append((value, new))
+            new.is_next, new.first, new.call = True, start, call
+            if home.scope is graph and home.free:
+                home.next = new
+                rounds.exchanged.append((home, new))
+            else:  # the memory is somebody else's, who is not to find it in another place
+                new.last = max(new.last, self.lives.spans[call][1])
+                rounds.back.append((new, home))
+
+    def _branch(self, graph: Graph, call: BranchCall, carries: Mapping[Value, Site]) -> None:
+        lives = self.lives
+        results = [lives.of(graph, name) for name in call.results]
+        for value in results:
+            self._new(graph, call, value, carries)
+        for body in call.bodies:
+            self._calls(body, {})
+            for value, result in zip(body.graph.results, results, strict=True):
+                target = Target(result)
+                if not self._settle(value, body.graph, target):
+                    self.finals.setdefault(body.graph, []).append((value, target))
+
+
+def _overwritten(call: KernelCall, value: str, rules: Mapping[str, frozenset[str]]) -> list[str]:
+    """The values that a call may overwrite with ``value``, in the order of its parameters."""
+    pairs = list(zip(call.kernel.params, call.args, strict=True))
+    outputs = [param.name for param, arg in pairs if arg == value]
+    allowed = rules.get(outputs[0], frozenset()) if len(outputs) == 1 else frozenset()
+    barred = {arg for param, arg in pairs if param.name not in allowed}
+    barred.update(base for _, base in call.updates)
+    return [arg for param, arg in pairs if param.name in allowed and arg not in barred]
+
+
+def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
+    """For each parameter that is written, the ones whose memory it may be given.
+
+    Only in elementwise kernels: every point reads an element and then writes the same one, which
+    no other point touches, so all axes take part in the index and there are no loops in order,
+    no reductions and no masked stores.
+    """
+    if any(axis.kind == "seq" for axis in kernel.axes) or any(
+            isinstance(stmt, (Reduce, Contract)) for stmt in kernel.body):
+        return {}
+    moving = {axis.name for axis in kernel.axes if axis.extent != 1}
+    stores: dict[str, list[Store]] = {}
+    for stmt in kernel.body:
+        if isinstance(stmt, Store):
+            stores.setdefault(stmt.param, []).append(stmt)
+    return {output: frozenset(param.name for param in kernel.params if not param.mutable
+                              and may_share(kernel, param.name, output))
+            for output, places in stores.items()
+            if len(places) == 1 and not places[0].guard and not places[0].accumulate
+            and moving <= frozenset[str]().union(*map(symbols_of, places[0].indices))}

@@ -1,0 +1,153 @@
+"""Bodies of control flow without what nobody needs.
+
+    results that are not read, and what a loop carries only for them
+    operands that no body reads; what a loop carries without ever changing it is one that it reads
+    constants among the operands stand in the bodies; a condition that is known chooses its body
+
+Effects must have been resolved (``state``): a body with any is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..ir.graph import Graph, Node, Value, constant_of, control_of, effects_of
+from ..ir.ops.region import Branching, Looping
+from .clone import Clone
+
+
+def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:
+    """The graph with smaller bodies, each of them simplified."""
+    if not any(node.op.control is not None for node in graph.nodes):
+        return graph
+    read = {value for node in graph.nodes for value in node.inputs} | set(graph.results)
+    clone = Clone(graph)
+    for value in graph.params:
+        clone.param(value)
+    for node in graph.nodes:
+        control = control_of(node)
+        if control is None or next(effects_of(node), None) is not None:
+            clone.node(node)
+        elif isinstance(control, Branching):
+            _branching(clone, node, control, read, simplify)
+        else:
+            _looping(clone, node, control, read, simplify)
+    return clone.finish()
+
+
+def live_values(graph: Graph, results: Collection[Value]) -> set[Value]:
+    """The values that these results need."""
+    live = set(results)
+    for node in reversed(graph.nodes):
+        if any(value in live for value in node.results):
+            live.update(node.inputs)
+            live.update(value for earlier in node.after for value in earlier.results)
+    return live
+
+
+def _branching(
+    clone: Clone, node: Node, control: Branching, read: Collection[Value],
+    simplify: Callable[[Graph], Graph],
+) -> None:
+    condition, *operands = node.inputs
+    known = constant_of(condition)
+    if known is not None:
+        body = control.then if known else control.other
+        clone.values.update({param: clone.values[operand]
+                             for param, operand in zip(body.params, operands, strict=True)})
+        for inner in body.nodes:
+            clone.node(inner, node.device)
+        clone.values.update({result: clone.values[value]
+                             for result, value in zip(node.results, body.results, strict=True)})
+        return
+    wanted = [at for at, result in enumerate(node.results) if result in read]
+    if not wanted:
+        return
+    bodies = [simplify(_cut(body, range(len(operands)), wanted, {})) for body in (
+        control.then, control.other)]
+    needed = [live_values(body, body.results) for body in bodies]
+    constants = {at: operand for at, operand in enumerate(operands)
+                 if constant_of(operand) is not None}
+    kept = [at for at in range(len(operands)) if at not in constants and any(
+        body.params[at] in live for body, live in zip(bodies, needed, strict=True))]
+    then, other = (_cut(body, kept, range(len(wanted)), constants) for body in bodies)
+    _remade(clone, node, [condition, *(operands[at] for at in kept)],
+            {"then": then, "other": other}, [node.results[at] for at in wanted])
+
+
+def _looping(
+    clone: Clone, node: Node, control: Looping, read: Collection[Value],
+    simplify: Callable[[Graph], Graph],
+) -> None:
+    carried, scanned = control.carried, control.scanned
+    body, params = control.body, control.body.params
+    fixed = {at for at in range(carried) if body.results[at] is params[at]}
+    for at in fixed:  # it is what it was before the loop
+        clone.values[node.results[at]] = clone.values[node.inputs[at]]
+    needed = {at for at, result in enumerate(node.results) if result in read} - fixed
+    live = live_values(body, [body.results[at] for at in needed])
+    tested: set[Value] = set()
+    if control.test is not None:
+        tested = live_values(control.test, control.test.results)
+    while True:
+        more = {at for at in range(carried) if at not in needed and at not in fixed and (
+            params[at] in live
+            or (control.test is not None and control.test.params[at] in tested))}
+        if not more:
+            break
+        needed |= more
+        live |= live_values(body, [body.results[at] for at in more])
+    if not any(node.results[at] in read for at in needed):
+        return
+    used = {at for at, param in enumerate(params) if param in live or (
+        control.test is not None and control.test.params[at] in tested)}
+    states = [at for at in range(carried) if at in needed]
+    rows = [at for at in range(carried, carried + scanned) if at in used]
+    rest = [at for at in (*sorted(fixed), *range(carried + scanned, len(params))) if at in used]
+    constants = {at: node.inputs[at] for at in rest if constant_of(node.inputs[at]) is not None}
+    order = [*states, *rows, *(at for at in rest if at not in constants)]
+    wanted = [*states, *(at for at in range(carried, len(node.results)) if at in needed)]
+    attrs: dict[str, Any] = {"carried": len(states),
+                             "body": simplify(_cut(body, order, wanted, constants))}
+    if control.test is not None:
+        attrs["test"] = simplify(_cut(control.test, order, [0], constants))
+    else:
+        attrs["scanned"] = len(rows)
+    _remade(clone, node, [node.inputs[at] for at in order], attrs,
+            [node.results[at] for at in wanted])
+
+
+def _cut(
+    body: Graph, params: Sequence[int], results: Sequence[int], constants: dict[int, Value]
+) -> Graph:
+    """A body with some of its parameters and results, in this order; constants that stood for a
+    parameter are nodes of it."""
+    clone = Clone(body)
+    live = live_values(body, [body.results[at] for at in results])
+    for at in params:
+        clone.param(body.params[at])
+    for at, constant in constants.items():
+        if body.params[at] in live:
+            assert constant.node is not None
+            copy = clone.node(constant.node)
+            clone.values[body.params[at]] = copy.results[0]
+    for node in body.nodes:
+        if any(value in live for value in node.results):
+            clone.node(node)
+    clone.graph.results = [clone.values[body.results[at]] for at in results]
+    return clone.graph
+
+
+def _remade(
+    clone: Clone, node: Node, inputs: Sequence[Value], attrs: dict[str, Any],
+    results: Sequence[Value],
+) -> None:
+    """Append a node with other operands, attributes and results."""
+    smaller = Node(node.op, tuple(inputs), {**node.attrs, **attrs}, node.name, device=node.device,
+                   locs=node.locs, after=node.after)
+    smaller.results = tuple(
+        Value(value.type, f"{node.name}:{at}", smaller, at) for at, value in enumerate(results))
+    copy = clone.node(smaller)
+    clone.nodes[node] = copy
+    clone.values.update(zip(results, copy.results, strict=True))

@@ -1,0 +1,128 @@
+"""Wrong programs with control flow; see ``programs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from .programs import W, X, wrong
+
+
+@wrong("W111", TypeError)
+def carry_changes_its_dtype() -> None:
+    @weft.compile
+    def rnn(state: Any, xs: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            h = np.tanh(state["h"] + x)
+            return {"h": h.astype(np.float64)}, h  # here
+
+        return weft.scan(step, state, xs)
+
+    rnn({"h": X[0]}, X)
+
+
+@wrong("W102", ValueError)
+def carry_changes_its_shape() -> None:
+    @weft.compile
+    def collect(xs: Any) -> Any:
+        def step(rows: Any, x: Any) -> Any:
+            return np.concatenate([rows, x[None]]), None  # here
+
+        return weft.scan(step, xs[:1], xs)[0]
+
+    collect(X)
+
+
+@wrong("W102", ValueError)
+def carry_becomes_another_nest() -> None:
+    @weft.compile
+    def rnn(h: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:  # here
+            return (h + x, h), h
+
+        return weft.scan(step, h, xs)
+
+    rnn(X[0], X)
+
+
+@wrong("W102", ValueError)
+def branches_of_different_shapes() -> None:
+    @weft.compile
+    def clip(x: Any, w: Any) -> Any:
+        def product() -> Any:
+            return x @ w  # here
+
+        return weft.cond(np.sum(x) > 3, lambda: x, product)
+
+    clip(X, W)
+
+
+@wrong("W111", TypeError)
+def condition_is_a_number() -> None:
+    @weft.compile
+    def count(n: Any) -> Any:
+        return weft.while_loop(lambda n: n, lambda n: n - 1, n)  # here
+
+    count(np.int64(3))
+
+
+@wrong("W113", TypeError)
+def condition_assigns() -> None:
+    calls = weft.Variable(np.int64(0), name="calls")
+
+    @weft.compile
+    def count(n: Any) -> Any:
+        def positive(n: Any) -> Any:
+            calls.assign_add(1)  # here
+            return n > 0
+
+        return weft.while_loop(positive, lambda n: n - 1, n)
+
+    count(np.int64(3))
+
+
+@wrong("W113", TypeError)
+def gradient_of_a_scan() -> None:
+    @weft.compile
+    def loss(w: Any, xs: Any) -> Any:
+        h, _ = weft.scan(lambda h, x: (np.tanh(h @ w + x), None), xs[0], xs)  # here
+        return np.sum(h)
+
+    weft.grad(loss)(W[:, :4], X)
+
+
+@wrong("W113", TypeError)
+def gradient_of_a_branch() -> None:
+    def loss(x: Any) -> Any:
+        return weft.cond(x > 0, np.sin, np.cos, x)  # here
+
+    weft.grad(loss)(1.0)
+
+
+@wrong("W203", TypeError)
+def outer_array_changed_in_a_body() -> None:
+    @weft.compile
+    def fill(xs: Any) -> Any:
+        rows = np.zeros_like(xs)
+
+        def step(i: Any, total: Any) -> Any:
+            rows[i] = total  # here
+            return total + 1
+
+        weft.fori_loop(0, 3, step, 0.0)
+        return rows
+
+    fill(X)
+
+
+@wrong("W102", ValueError)
+def rows_that_differ_in_number() -> None:
+    @weft.compile
+    def total(xs: Any, ys: Any) -> Any:
+        rows = {"x": xs, "y": ys}
+        return weft.scan(lambda t, r: (t + r["x"], r["y"]), xs[0], rows)  # here
+
+    total(X, X[:2])
