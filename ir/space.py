@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from string import ascii_letters
 
 from .graph import Graph, Node, Value
-from .index import Dim, bounds, product, symbol
+from .index import Dim, bounds, symbol
 from .kernel import Index as IndexStmt
 from .kernel import KernelBuilder
 from .ops.op import Kind
-from .ops.reduce import contract_letters
+from .ops.reduce import contract_letters, is_matrix_product
 
 Index = tuple[Dim, ...]
 
@@ -162,14 +162,8 @@ def _neighbours(part: Sequence[int], one: int, other: int, dims: Sequence[Dim]) 
 
 
 def is_chain(node: Node) -> bool:
-    """True for a contraction that is a product of matrices: a chain of multiply-adds for each
-    element. One row or column, or no terms, make it a sum of products; sizes alone decide."""
-    lhs, rhs, out = contract_letters(node.attrs["dims"])
-    sizes = dict(zip(contract_order(node.attrs["dims"]), own_dims(node), strict=True))
-    rows, columns = (product(sizes[c] for c in out if c in part and c not in other)
-                     for part, other in ((lhs, rhs), (rhs, lhs)))
-    terms = product(dim for letter, dim in sizes.items() if letter not in out)
-    return rows != 1 and columns != 1 and terms not in (0, 1)
+    """True for a contraction that is a product of matrices: one chain of multiply-adds each."""
+    return is_matrix_product(node.attrs["dims"], *(value.shape for value in node.inputs))
 
 
 def space_text(places: Sequence[Index | None]) -> str:

@@ -17,7 +17,6 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,19 +36,6 @@ Array = np.ndarray[Any, Any]
 
 FORMAT = 2
 """The version of the manifest; a change that old readers cannot read makes it one more."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """An argument: its name and type, and the Python scalar it is, or "array".
-
-    ``slot.var`` is the name of a variable that the function assigns, its value ``offset`` bytes
-    into the weights file.
-    """
-
-    slot: Slot
-    kind: str
-    offset: int | None
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> Loaded:
@@ -132,11 +118,10 @@ class Loaded:
         self.name: str = manifest["name"]
         self.threads = threads
         self._manifest, self._library = manifest, library
-        self._inputs = [
-            Input(Slot(item["name"], parse_type(item["type"]), item.get("variable", "")),
-                  item["kind"], item.get("offset")) for item in manifest["inputs"]]
-        self._outputs = [Slot(item["name"], parse_type(item["type"]), item.get("variable", ""))
-                         for item in manifest["outputs"]]
+        self._inputs, self._outputs = (
+            [Slot(item["name"], parse_type(item["type"]), item.get("variable", ""))
+             for item in manifest[side]] for side in ("inputs", "outputs"))
+        self._kinds: list[str] = [item["kind"] for item in manifest["inputs"]]
         self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
         self._args = [structure_of(text) for text in manifest["args"]]
@@ -148,22 +133,22 @@ class Loaded:
         self._arena.argtypes = [ctypes.c_int64] * len(self._symbols)
         self._handle = self._map_weights(folder) if manifest["weights"] else None
         self._state: dict[str, Array] = {
-            item.slot.var: self._initial(item) for item in self._inputs if item.slot.var}
+            slot.var: self._initial(slot, item["offset"])
+            for slot, item in zip(self._inputs, manifest["inputs"], strict=True) if slot.var}
         self._stateful = any(slot.var for slot in self._outputs)
         self._lock = threading.Lock()
         self._spare: list[Array] = []  # at most one arena that no call uses
         self._last: tuple[tuple[int, ...], list[list[int]], int] | None = None
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{item.slot.name}: {item.slot.type}"
-                           for item in self._inputs if not item.slot.var)
+        inputs = ", ".join(f"{slot.name}: {slot.type}" for slot in self._inputs if not slot.var)
         outputs = ", ".join(f"{slot.name}: {slot.type}" for slot in self._outputs if not slot.var)
         return f"<{self.name}({inputs}) -> ({outputs})>"
 
     @property
     def inputs(self) -> list[str]:
         """The names of the inputs, in order, as ``run`` takes them."""
-        return [item.slot.name for item in self._inputs if not item.slot.var]
+        return [slot.name for slot in self._inputs if not slot.var]
 
     @property
     def outputs(self) -> list[str]:
@@ -236,9 +221,9 @@ class Loaded:
         """One run: results in order, those for variables too, which are committed."""
         with self._lock if self._stateful else nullcontext():
             source = iter(leaves)
-            slots = [item.slot for item in self._inputs]
+            slots = self._inputs
             values = [self._state[slot.var] if slot.var else next(source) for slot in slots]
-            fitted, bound = fit_all(slots, [item.kind for item in self._inputs], values)
+            fitted, bound = fit_all(slots, self._kinds, values)
             args = [np.asarray(value, slot.type.dtype.numpy)
                     for slot, value in zip(slots, fitted, strict=True)]
             dims = tuple([bound[name] for name in self._symbols])
@@ -307,15 +292,14 @@ class Loaded:
         self._mapped = Lifetime(partial(free, handle))
         return handle
 
-    def _initial(self, item: Input) -> Array:
-        """The exported value of a variable."""
+    def _initial(self, slot: Slot, offset: int) -> Array:
+        """The exported value of a variable, so many bytes into the weights file."""
         assert self._handle is not None
         assert self._handle.value is not None
-        assert item.offset is not None
-        type_ = item.slot.type
+        type_ = slot.type
         shape = [evaluate(dim, {}) for dim in type_.shape]
         count = int(np.prod(shape, dtype=np.int64)) * type_.dtype.itemsize
-        data = ctypes.string_at(self._handle.value + item.offset, count)
+        data = ctypes.string_at(self._handle.value + offset, count)
         return np.frombuffer(data, type_.dtype.numpy).reshape(shape).copy()
 
 

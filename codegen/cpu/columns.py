@@ -38,6 +38,13 @@ def by_order(loop: Loop) -> tuple[list[Reduce], list[Ends]]:
     return ordered, [stmt for stmt in loop.ends if stmt not in ordered]
 
 
+def of_sums(ends: Iterable[Ends]) -> list[Reduce | Contract]:
+    """What a loop ends, where nothing is carried along it."""
+    sums = [stmt for stmt in ends if not isinstance(stmt, Carry)]
+    assert len(sums) == len(list(ends)), "what is carried goes from one index to the next"
+    return sums
+
+
 def _is_light(loop: Loop) -> bool:
     """True if the body of a loop may be written several times."""
     return len(loop.body) <= LIGHT and not any(
@@ -152,7 +159,7 @@ class ColumnLoops:
         """So few rounds that none of them is in a loop: a tree of the lanes."""
         ordered, free = by_order(loop)
         held = {stmt.name: self.stmts.initial(stmt, self._width_of(scope, stmt))
-                for stmt in (*ordered, *free)}
+                for stmt in of_sums([*ordered, *free])}
         order = ordered[0].order
         assert order is not None
         lanes = min(order.lanes, 1 << max(0, extent - 1).bit_length())
@@ -171,7 +178,7 @@ class ColumnLoops:
 
             def take(inner: Scope, stmt: Ends) -> None:
                 into = sums if stmt in ordered else held
-                if stmt.name in into:
+                if stmt.name in into and not isinstance(stmt, Carry):
                     into[stmt.name] = self.stmts.accumulated(stmt, into[stmt.name], inner)
                 else:
                     into[stmt.name] = inner.values[stmt.operands[0]]

@@ -36,7 +36,7 @@ from ...ir.types import DType
 from ..kernel.cost import is_heavy
 from ..kernel.nest import Loop, nest
 from ..kernel.stages import local_bytes
-from .columns import ColumnLoops, Ends, Take, by_order
+from .columns import ColumnLoops, Ends, Take, by_order, of_sums
 from .contract import emit_contract
 from .dims import emit_dim
 from .scalars import LlvmValue
@@ -241,7 +241,7 @@ class _KernelEmitter:
                     for stmt, value in zip(ordered, found, strict=False)]
             return sums, found[len(ordered):]
 
-        carry = [self.stmts.initial(stmt, self.width) for stmt in free]
+        carry = [self.stmts.initial(stmt, self.width) for stmt in of_sums(free)]
         sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop, carry,
                                 chunk)
         for stmt, value in zip(ordered, sums, strict=True):

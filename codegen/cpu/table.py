@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 
 from ...ir.index import Dim, product, row_major, symbol, symbols_of
 from ...ir.kernel import Check, Kernel
@@ -98,7 +99,7 @@ class _Around:
     loop: Loop
     windows: list[tuple[int, Window]] = field(default_factory=list)
 
-    @property
+    @cached_property
     def exchanged_inside(self) -> frozenset[str]:
         """The buffers that loops inside of this one exchange."""
         inner = (*self.loop.test, *self.loop.body)

@@ -300,10 +300,10 @@ class _Emitter(TileSums):
                     self.to_lanes(item, lanes[id(item)])
                 else:
                     self.accumulate(item, totals[id(item)])
-            for stmt in loop.stmts:
-                if isinstance(stmt, Carry):
-                    total = totals[id(stmt)]
-                    following = self.broadcast(self.values[stmt.next], total.axes)
+            for end in loop.ends:
+                if isinstance(end, Carry):
+                    total = totals[id(end)]
+                    following = self.broadcast(self.values[end.next], total.axes)
                     self.line(f"{total.text} = {self.typed(following)}")
             for param in sorted({stmt.param for stmt in loop.stmts if _meets_stores(stmt)}):
                 self.barrier(param)

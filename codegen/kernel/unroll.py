@@ -15,6 +15,7 @@ from dataclasses import replace
 from ...ir.index import substitute
 from ...ir.kernel import (
     Apply,
+    Carry,
     Const,
     Contract,
     Index,
@@ -32,15 +33,35 @@ SHORT = 8  # elements
 
 
 def with_short_axes_unrolled(kernel: Kernel) -> Kernel:
-    """The kernel without the short axes that it loops over beside another one."""
+    """The kernel without the short axes that it loops over inside of another loop."""
     loops = [axis for axis in kernel.axes if axis.kind == "seq"]
-    if any(isinstance(stmt, Contract) for stmt in kernel.body):
+    if any(isinstance(stmt, (Contract, Carry)) for stmt in kernel.body):
         return kernel
     for axis in sorted(loops, key=lambda axis: axis.extent if isinstance(axis.extent, int) else 0):
-        if len(loops) > 1 and isinstance(axis.extent, int) and axis.extent <= SHORT:
+        if (len(loops) > 1 and isinstance(axis.extent, int) and axis.extent <= SHORT
+                and _is_inner(kernel, axis.name)):
             kernel = _Unroll(kernel, axis.name, axis.extent).kernel()
             loops.remove(axis)
     return kernel
+
+
+def _is_inner(kernel: Kernel, axis: str) -> bool:
+    """True if nothing that is summed over an axis is itself a sum over another one; or if a sum
+    over another axis is one for each index of this one, so that no order of loops would do."""
+    sums: set[str] = set()  # values that sums over other axes are behind
+    inner = True
+    for stmt in kernel.body:
+        behind = not sums.isdisjoint(stmt.operands)
+        if isinstance(stmt, Reduce):
+            if axis in kernel.value_axes[stmt.name]:
+                return True
+            if stmt.axis != axis:
+                sums.add(stmt.name)
+            elif behind:
+                inner = False
+        elif behind:
+            sums.add(stmt.name)
+    return inner
 
 
 class _Unroll:

@@ -169,14 +169,17 @@ def check_locals(kernel: Kernel) -> Problems:
                 if isinstance(stmt, Load) and at <= min(uses[stmt.param], default=at):
                     yield stmt, f"local '{stmt.param}' is read before a stage has stored it"
                 uses[stmt.param].append(at)
-    sized = [local for local in kernel.locals if isinstance(local.type.nbytes, int)]
+    ends: dict[str, int] = {}
     for local in kernel.locals:
-        if local not in sized or local.offset < 0 or local.offset % 64:
+        size = local.type.nbytes
+        if not isinstance(size, int) or local.offset < 0 or local.offset % 64:
             yield None, f"local '{local.name}' has no size or does not begin at a multiple of 64"
+        else:
+            ends[local.name] = local.offset + size
+    sized = [local for local in kernel.locals if local.name in ends]
     for at, one in enumerate(sized):
         for other in sized[at + 1:]:
-            apart = (one.offset + int(one.type.nbytes) <= other.offset
-                     or other.offset + int(other.type.nbytes) <= one.offset)
+            apart = ends[one.name] <= other.offset or ends[other.name] <= one.offset
             first, second = uses[one.name] or [-1], uses[other.name] or [-2]
             if not apart and min(first) <= max(second) and min(second) <= max(first):
                 yield None, f"locals '{one.name}' and '{other.name}' overlap while both are in use"

@@ -21,6 +21,7 @@ from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.space import Index, is_transparent, natural, own_dims, placed_nodes, space_text
 from .again import with_copies
+from .long import with_long_sums_split
 from .regions import (
     Partition,
     Region,
@@ -85,7 +86,8 @@ def _merge_siblings(partition: Partition) -> None:
             if other is region or other.id not in partition.regions or (
                     len(other.nodes) + len(region.nodes) > partition.limit // 2):
                 first[key] = region, index
-            elif not (other.ancestors & region.bits or region.ancestors & other.bits):
+            elif not (other.ancestors & region.bits or region.ancestors & other.bits) and (
+                    partition.together(region.nodes[0], other)):
                 rename(region, dict(zip(names, (axis for axis in there if axis != 0),
                                         strict=True)))
                 partition.unite(other, region)
@@ -172,8 +174,15 @@ def _absorbable(
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
     if Kind.CONTRACT in target.kinds:
         return cheap
-    grows = product(region.extents) != product(target.extents)
+    grows = _is_more(product(target.extents), product(region.extents))
     return cheap or (times == 1 and not grows)
+
+
+def _is_more(one: Dim, other: Dim) -> bool:
+    """True unless ``one`` is surely at most ``other``."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one > other
+    return one != other
 
 
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
@@ -183,7 +192,8 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
-    partition = grow(graph, limit)
+    graph, apart = with_long_sums_split(graph)
+    partition = grow(graph, limit, apart)
     again = with_copies(graph, partition)
     if again is not None:
         graph, apart = again

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ...ir.graph import Graph, Node, Value, with_bodies
 from ..clone import Clone
-from .regions import is_transparent
+from ...ir.space import is_transparent
 
 
 def fuse_around(

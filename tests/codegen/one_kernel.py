@@ -94,6 +94,15 @@ def total(x: Any) -> Any:
     return np.sum(x)
 
 
+def column_means(x: Any) -> Any:
+    return np.mean(np.tanh(x), axis=0)
+
+
+def square_deviation(x: Any) -> Any:
+    away = x - np.mean(x)
+    return np.sum(away * away)
+
+
 _CONV = (numbers(2, 6, 13, 15), numbers(8, 6, 3, 3, seed=1), numbers(8))
 # name -> function, arguments, how many launches it has
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
@@ -115,6 +124,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "forces": (forces, (numbers(150, 3), numbers(150) ** 2), 1),
     "transpose": (transpose, (numbers(100, 130),), 1),
     "total": (total, (numbers(30, 70),), 1),
+    "total_in_parts": (total, (numbers(600, 601),), 2),
+    "columns_in_parts": (column_means, (numbers(20_000, 16),), 2),
+    "squares_in_parts": (square_deviation, (numbers(300_000),), 5),
 }
 # Too large to be interpreted: two kernels, and nothing of 2048 x 2048 between them.
 LARGE = (attention_gradient, ("f32[2048,32]",) * 4)

@@ -17,6 +17,7 @@ from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel
 from weft.ir.verify.verifier import verify_kernel
+from weft.passes.fusion import long
 
 Golden = Callable[[str, str], None]
 
@@ -45,6 +46,19 @@ def test_bits(name: str) -> None:
     np.testing.assert_allclose(run_plan(plan, arguments)[0], want, rtol=1e-4, atol=2e-6)
     for opt in (0, 1):
         np.testing.assert_array_equal(weft.compile(opt=opt)(function)(*arguments), want)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.endswith("_in_parts")])
+def test_parts_of_a_sum_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it matter how many elements there are in the last one."""
+    function, (x,), launches = PROGRAMS[name]
+    for array in (x, x[:-1], x[:len(x) // 2 + 7]):
+        got = weft.compile(function)(array)
+        with monkeypatch.context() as patch:
+            patch.setattr(long, "LONG", 1 << 60)
+            whole = weft.compile(function)
+            np.testing.assert_array_equal(got, whole(array))
+            assert whole.lower(array).stages.plan.launches < launches
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

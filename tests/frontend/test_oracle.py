@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from programs import wrong_simplify
 
 import weft
+from weft.frontend.compile import pipeline
 from weft.frontend.compile.oracle import example_array
+from weft.ir.plan import Plan, map_launches
 from weft.ir.types import parse_type
 from weft.passes import manager
 
@@ -28,6 +33,43 @@ def test_a_wrong_pass_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(weft.Error, match=r"W601: pass simplify changes result 0") as caught:
         weft.compile(step)(np.arange(5.0))
     assert "np.sin(x) * 2" in str(caught.value)
+
+
+def test_a_wrong_plan_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step after the graphs: two operands of a kernel change places."""
+    monkeypatch.setenv("WEFT_VERIFY", "passes")
+    plan_memory = pipeline.plan_memory
+
+    def wrong(*args: Any) -> Plan:
+        plan = plan_memory(*args)
+        return replace(plan, steps=map_launches(plan.steps, lambda launch: replace(
+            launch, args=(launch.args[1], launch.args[0], *launch.args[2:]))))
+
+    monkeypatch.setattr(pipeline, "plan_memory", wrong)
+    with pytest.raises(weft.Error, match="W601: pass memory changes result 0") as caught:
+        weft.compile(lambda x, y: x - y * 2)(np.arange(5.0), np.ones(5))
+    assert "which was right after tile" in str(caught.value)
+
+
+def test_a_wrong_kernel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_VERIFY", "passes")
+    monkeypatch.setattr(pipeline, "tile", lambda kernel, target: replace(
+        kernel, body=kernel.body[1:]))
+    with pytest.raises(weft.Error, match="W601: check_definitions of kernel"):
+        weft.compile(step)(np.arange(5.0))
+
+
+def test_the_steps_are_one_list() -> None:
+    assert [each.name for each in pipeline.STEPS] == [
+        "state", "simplify", "place", "fuse", "lower", "share", "group", "tile", "memory", "emit"]
+    stages = weft.compile(step).lower(np.arange(5.0)).stages
+    assert not stages.times
+    stages.text("opt")
+    assert list(stages.times) == ["state", "simplify"]  # and nothing later
+    stages.text("plan")
+    assert list(stages.times)[-1] == "memory"
+    with pytest.raises(KeyError):
+        stages.after("melt")
 
 
 def test_examples_are_normal_floats_and_small_integers() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from weft.ir.diagnose import VerifyError
+from weft.ir.diagnose import Error, VerifyError
 from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.index import symbol
 from weft.ir.kernel import Axis, Const, Kernel, Store
@@ -119,6 +119,7 @@ def _bad_dim_name(graph: Graph) -> None:
 def _effect_in_body(graph: Graph) -> None:
     inner = body(graph)
     Builder(inner, OPS).emit(OPS["read_var"], (), {"var": "v", "type": parse_type("f32[4]")})
+    graph.nodes[-1].attrs["space"] = separate_space(inner)
 
 
 def _no_variable(graph: Graph) -> None:
@@ -276,6 +277,72 @@ def test_broken_kernels(check: str, old: str, new: str, message: str) -> None:
         verify_kernel(parse_kernel(KERNEL.replace(old, new, 1)))
 
 
+STAGED = """
+kernel @k(x: f32[64,32], w: f32[32,80], y: mut f32[64,80])
+    local (s: f32[16,80] at 0, t: f32[16] at 5120) {
+  par i in 64 by 16, lane j in 80, seq k in 32 by 32 {
+    %0: f32 = x[i, k]
+    %1: f32 = w[k, j]
+    %2: f32 = contract %0, %1 over k
+    s[i mod 16, j] = %2
+    %3: f32 = s[i mod 16, j]
+    %4: f32 = reduce max %3 over j
+    t[i mod 16] = %4
+    %5: f32 = s[i mod 16, j]
+    %6: f32 = t[i mod 16]
+    %7: f32 = sub %5, %6
+    y[i, j] = %7
+  }
+}
+"""
+CARRIED = """
+kernel @k(x: f32[9,8], y: mut f32[9,8]) {
+  seq i in 9 by 1, par j in 8 by 8 {
+    %0: f32 = const 0.0
+    %1: f32 = carry %0 next %3 over i
+    %2: f32 = x[i, j]
+    %3: f32 = add %1, %2
+    y[i, j] = %3
+  }
+}
+"""
+BROKEN_STAGES = [
+    (STAGED, "check_locals", "t: f32[16] at 5120", "t: f32[16] at 64", "'s' and 't' overlap"),
+    (STAGED, "check_locals", "at 5120", "at 5130", "begin at a multiple of 64"),
+    (STAGED, "check_locals", "t: f32[16]", "t: f32[b]", "has no size"),
+    (STAGED, "check_locals", "sub %5, %6", "sub %3, %6", "a value of an earlier stage"),
+    (STAGED, "check_locals", "%3: f32 = s[i mod 16, j]", "%3: f32 = t[i mod 16]",
+     "'t' is read before a stage has stored it"),
+    (STAGED, "check_params", "s: f32[16,80]", "x: f32[16,80]", "two parameters"),
+    (STAGED, "check_reductions", "over k\n", "over (k, k)\n", "summed over twice"),
+    (CARRIED, "check_carries", "next %3", "next %9", "%9, the next value, is not defined below"),
+    (CARRIED, "check_carries", "next %3", "next %0", "%0, the next value, is not defined below"),
+    (CARRIED, "check_carries", "seq i in 9 by 1", "seq i in 9 by 3", "no seq axis by 1"),
+    (CARRIED, "check_carries", "next %3 over i", "next %3 over k", "there is no axis 'k'"),
+    (CARRIED, "check_carries", "const 0.0", "x[i, j]", "the first value depends on 'i'"),
+]
+
+
+@pytest.mark.parametrize(("text", "check", "old", "new", "message"), BROKEN_STAGES)
+def test_broken_stages(text: str, check: str, old: str, new: str, message: str) -> None:
+    verify_kernel(parse_kernel(text))
+    assert old in text
+    with pytest.raises(VerifyError, match=f"^W601: {check} of kernel @k: .*{re.escape(message)}"):
+        verify_kernel(parse_kernel(text.replace(old, new, 1)))
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("over k\n", "over k {rows i, lanes 16}\n", "'rows, lanes' is no complete tiling"),
+    ("at 0,", "of 0,", "expected 'at'"),
+    ("over k\n", "over (k\n", "expected ','"),
+])
+def test_broken_texts_of_stages(old: str, new: str, message: str) -> None:
+    assert old in STAGED
+    with pytest.raises(Error, match=re.escape(message)) as problem:
+        parse_kernel(STAGED.replace(old, new, 1))
+    assert problem.value.code == "W501"
+
+
 def test_kernels_that_have_no_text() -> None:
     kernel = parse_kernel(KERNEL)
 
@@ -320,7 +387,9 @@ def test_stores_along_an_axis_of_one_element() -> None:
 
 
 def test_no_check_is_one_that_cannot_fail() -> None:
-    for checks, broken in ((GRAPH_CHECKS, BROKEN_GRAPHS), (KERNEL_CHECKS, BROKEN_KERNELS)):
+    staged = [(check, *_) for _, check, *_ in BROKEN_STAGES]
+    for checks, broken in ((GRAPH_CHECKS, BROKEN_GRAPHS),
+                           (KERNEL_CHECKS, [*BROKEN_KERNELS, *staged])):
         assert {check.__name__ for check in checks} == {case[0] for case in broken}
         assert all(check.__doc__ for check in checks)
 

@@ -290,7 +290,7 @@ def _kernel_step(
             order = draw(orders) if is_ordered(combine, x.dtype) else None
             total = s.reduce(combine, x, "j", order)
             values.append(draw(st.sampled_from((total, x if x.dtype == BOOL
-                                                else s.contract(x, x, "j")))))
+                                                else s.contract(x, x, ("j",))))))
         return
     prim = PRIMITIVES[draw(st.sampled_from([name for name, p in PRIMITIVES.items()
                                             if p.rule in ("same", "compare")

@@ -1,0 +1,162 @@
+"""Long sums in parts: a sum of millions of elements for one number is work for every core.
+
+The order of a sum is chunks of 1024 terms, added pairwise. So groups of a power of two of chunks
+can be summed apart, and their sums added pairwise, without any bit changing:
+
+    s = sum x[n]   ->   p = sum x[:m*g] as [m, g], over g      m parts of g terms
+                        t = sum x[m*g:]                        the rest
+                        s = ((p[0] + p[1]) + (p[2] + p[3])) + t
+
+What x is made of is repeated for the rest, so that both sums can take it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.index import product
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ...ir.space import is_transparent, summed_runs
+
+LONG = 1 << 18    # elements of an operand, below which one core is enough
+CHUNK = 1024      # terms of the order of sums that are added pairwise
+MOST_PARTS = 16
+COLUMNS = 256     # of a sum down columns that are one task
+TASKS = 8         # that a sum has anyway: enough for the cores
+
+
+def with_long_sums_split(graph: Graph) -> tuple[Graph, frozenset[Node]]:
+    """The graph in which long sums that would be few tasks are sums of parts, and the nodes that
+    it has twice for them: these go with their reader, and with nothing else."""
+    chosen = {id(node): parts for node in graph.nodes if (parts := _parts(node))}
+    if not chosen:
+        return graph, frozenset()
+    readers: dict[int, int] = {}
+    for node in graph.nodes:
+        for value in dict.fromkeys(node.inputs):
+            readers[id(value)] = readers.get(id(value), 0) + 1
+    for value in graph.results:
+        readers[id(value)] = readers.get(id(value), 0) + 1
+    splitter = _Splitter(graph, chosen, readers)
+    return splitter.graph(), frozenset(splitter.apart)
+
+
+def _parts(node: Node) -> int:
+    """The terms of one part of a sum that is to be split; 0 for every other node."""
+    if node.op.kind is not Kind.REDUCE or node.op.combine != "add":
+        return 0
+    (operand,), runs = node.inputs, summed_runs(node)
+    if len(runs) != 1 or not all(isinstance(dim, int) for dim in operand.shape):
+        return 0
+    dims: list[int] = [int(str(dim)) for dim in operand.shape]
+    terms = product(dims[at] for at in runs[0])
+    kept = [dim for at, dim in enumerate(dims) if at not in runs[0]]
+    assert isinstance(terms, int)
+    rows = product(kept)
+    if runs[0][-1] != max(at for at, dim in enumerate(dims) if dim != 1):  # down columns
+        rows = product(kept[:-1]) * -(-kept[-1] // COLUMNS)
+    assert isinstance(rows, int)
+    if product(dims) < LONG or rows >= TASKS or terms < 4 * CHUNK:  # type: ignore[operator]
+        return 0
+    part = CHUNK
+    while part * MOST_PARTS < terms:
+        part *= 2
+    return part
+
+
+class _Splitter:
+    """The new graph under construction."""
+
+    def __init__(self, graph: Graph, chosen: dict[int, int], readers: dict[int, int]) -> None:
+        self.source, self.chosen, self.readers = graph, chosen, readers
+        self.result = Graph(graph.name)
+        self.builder = Builder(self.result, OPS, share=False, fold=False)
+        self.moved: dict[int, Value] = {}
+        self.apart: set[Node] = set()
+
+    def graph(self) -> Graph:
+        for param in self.source.params:
+            self.moved[id(param)] = self.result.add_param(
+                param.type, param.name.rpartition(":")[0])
+        nodes: dict[int, Node] = {}
+        for node in self.source.nodes:
+            with self.builder.like(node):
+                if id(node) in self.chosen:
+                    self.moved[id(node.results[0])] = self._split(node, self.chosen[id(node)])
+                    nodes[id(node)] = self.result.nodes[-1]
+                    continue
+                made = self.builder.emit(node.op, [self.moved[id(v)] for v in node.inputs],
+                                         node.attrs, name=node.name)
+            made.after = tuple(nodes[id(earlier)] for earlier in node.after)
+            nodes[id(node)] = made
+            self.moved.update(zip(map(id, node.results), made.results, strict=True))
+        self.result.results = [self.moved[id(value)] for value in self.source.results]
+        self.result.variables = dict(self.source.variables)
+        self.result.var_params = {var: self.moved[id(value)]
+                                  for var, value in self.source.var_params.items()}
+        self.result.var_results = dict(self.source.var_results)
+        return self.result
+
+    def _split(self, node: Node, part: int) -> Value:
+        b = self.builder
+        (run,) = summed_runs(node)
+        operand = node.inputs[0]
+        terms = product(operand.shape[at] for at in run)
+        assert isinstance(terms, int)
+        before, after = operand.shape[:run[0]], operand.shape[run[-1] + 1:]
+        whole = (terms - 1) // part  # parts but for the rest, which is not empty
+        axis = len(before)
+
+        def piece(value: Value, first: int, count: int) -> Value:
+            line = b.reshape(value, shape=(*before, terms, *after))
+            rank = len(line.shape)
+            return b.slice(line, start=tuple(first if at == axis else 0 for at in range(rank)),
+                           step=(1,) * rank, shape=(*before, count, *after))
+
+        many = b.reshape(piece(self.moved[id(operand)], 0, whole * part),
+                         shape=(*before, whole, part, *after))
+        sums = b.sum(many, axes=(axis + 1,))
+        rest = b.sum(piece(self._again(operand), whole * part, terms - whole * part), axes=(axis,))
+        kept = sums.shape
+        values = [b.reshape(
+            b.slice(sums, start=tuple(number if at == axis else 0 for at in range(len(kept))),
+                    step=(1,) * len(kept), shape=(*before, 1, *after)), shape=rest.shape)
+            for number in range(whole)]
+        total, shape = _pairwise(b, [*values, rest]), node.results[0].shape
+        return total if total.shape == shape else b.reshape(total, shape=shape)
+
+    def _again(self, value: Value) -> Value:
+        """The value once more, of nodes of its own as far back as nothing else reads them."""
+        copies: dict[int, Value] = {}
+        stack = [value]
+        while stack:
+            top = stack[-1]
+            node = top.node
+            own = node is not None and (is_transparent(node) or (
+                node.op.kind is Kind.MAP and self.readers[id(top)] == 1))
+            missing = [v for v in node.inputs if id(v) not in copies] if own and node else []
+            if missing and id(top) not in copies:
+                stack += missing
+                continue
+            stack.pop()
+            if id(top) in copies:
+                continue
+            if not own or node is None:
+                copies[id(top)] = self.moved[id(top)]
+                continue
+            with self.builder.like(node):
+                made = self.builder.emit(node.op, [copies[id(v)] for v in node.inputs],
+                                         node.attrs, name=node.name)
+            copies.update(zip(map(id, node.results), made.results, strict=True))
+            self.apart.add(made)
+        return copies[id(value)]
+
+
+def _pairwise(b: Builder, values: Sequence[Value]) -> Value:
+    """Neighbours added, level by level; an odd last one goes up as it is."""
+    while len(values) > 1:
+        values = [b.add(values[at], values[at + 1]) if at + 1 < len(values) else values[at]
+                  for at in range(0, len(values), 2)]
+    return values[0]
