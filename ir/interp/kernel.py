@@ -278,4 +278,4 @@ def _slice(part: Array, at: Sequence[int], where: Sequence[int]) -> Array:
     for place, k in zip(at, where, strict=True):
         k = k if part.shape[place] > 1 else 0
         index[place] = slice(k, k + 1)
-    return part[tuple(index)]
+    return np.asarray(part[tuple(index)])

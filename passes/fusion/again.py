@@ -15,7 +15,9 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.ops.op import Kind
 from ...ir.space import is_chain, is_transparent, own_dims, result_index
 from ..clone import Clone
-from .regions import Partition, Region, axes_of, exceeds_caches
+from .partition import Partition
+from .region import Region, axes_of
+from .rules import exceeds_caches
 
 DEPTH = 256  # terms of a product that is worth computing twice
 

@@ -9,7 +9,7 @@ norm are one region, and so is attention:
     d   = x - max      joins: reads max at (i,), where the region has it
     s   = sum exp(d)   joins: the same axes;   y = exp(d) / s   joins
 
-A join must keep the regions acyclic (see ``regions``). Afterwards producers with one consumer
+A join must keep the regions acyclic (see ``partition``). Afterwards producers with one consumer
 region are absorbed through their views (prologues) when recomputing them costs little.
 """
 
@@ -22,16 +22,10 @@ from ...ir.ops.table import OPS
 from ...ir.space import Index, is_transparent, natural, own_dims, placed_nodes, space_text
 from .again import with_copies
 from .long import with_long_sums_split
-from .regions import (
-    Partition,
-    Region,
-    Use,
-    admits,
-    operand_uses,
-    pieces,
-    rename,
-    sources,
-)
+from .partition import Partition
+from .reads import Use, operand_uses, pieces, sources
+from .region import Region, rename
+from .rules import admits
 from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows

@@ -112,8 +112,10 @@ class _Splitter:
         def piece(value: Value, first: int, count: int) -> Value:
             line = b.reshape(value, shape=(*before, terms, *after))
             rank = len(line.shape)
-            return b.slice(line, start=tuple(first if at == axis else 0 for at in range(rank)),
-                           step=(1,) * rank, shape=(*before, count, *after))
+            start = tuple(first if at == axis else 0 for at in range(rank))
+            some: Value = b.slice(line, start=start, step=(1,) * rank,
+                                  shape=(*before, count, *after))
+            return some
 
         many = b.reshape(piece(self.moved[id(operand)], 0, whole * part),
                          shape=(*before, whole, part, *after))
@@ -125,7 +127,8 @@ class _Splitter:
                     step=(1,) * len(kept), shape=(*before, 1, *after)), shape=rest.shape)
             for number in range(whole)]
         total, shape = _pairwise(b, [*values, rest]), node.results[0].shape
-        return total if total.shape == shape else b.reshape(total, shape=shape)
+        same: Value = total if total.shape == shape else b.reshape(total, shape=shape)
+        return same
 
     def _again(self, value: Value) -> Value:
         """The value once more, of nodes of its own as far back as nothing else reads them."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...ir.graph import Graph, Node, Value, with_bodies
-from ..clone import Clone
 from ...ir.space import is_transparent
+from ..clone import Clone
 
 
 def fuse_around(

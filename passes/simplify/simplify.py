@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...ir.graph import Graph
-from ..regions import tidy_regions
+from ..bodies import tidy_regions
 from .algebra import ALGEBRA
 from .rewrite import Rewriter, Rule
 from .views import VIEWS

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from weft.ir.graph import Graph
+from weft.ir.space import is_transparent
 from weft.passes.fusion.fuse import LIMIT, grow, joined
-from weft.passes.fusion.regions import Partition, is_transparent
+from weft.passes.fusion.partition import Partition
 
 
 def check_partition(graph: Graph) -> None:

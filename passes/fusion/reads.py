@@ -1,0 +1,87 @@
+"""What nodes read, seen through the views in between: at which index, and whether always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...ir.graph import Graph, Node, Value
+from ...ir.index import symbol
+from ...ir.ops.op import Kind
+from ...ir.space import (
+    Index,
+    is_transparent,
+    natural,
+    operand_index,
+    operand_place,
+    own_dims,
+    searched_axis,
+)
+
+SEARCHED = "@search"  # the axis along which a gather looks for its element
+DEPTH = 128  # views that a reader repeats
+
+
+@dataclass(frozen=True)
+class Use:
+    """A value that an operand reaches through views, and the index at which it is read."""
+
+    value: Value
+    index: Index
+    exact: bool  # False: under a condition (pad, concatenate) or at a computed index
+
+
+def sources(value: Value, index: Index, opaque: set[int]) -> Iterator[Use]:
+    """The values that ``value`` at ``index`` reads, seen through views that are not opaque;
+    constants have none."""
+    pending = [Use(value, index, True)]
+    while pending:
+        use = pending.pop()
+        node = use.value.node
+        if node is None or id(use.value) in opaque or not is_transparent(node):
+            yield use
+        else:
+            pending += pieces(node, use)
+
+
+def pieces(view: Node, use: Use) -> list[Use]:
+    """What a view, used at an index, reads of its operands; nothing if it is a constant."""
+    if view.op.view is None:
+        return []
+    types = tuple(operand.type for operand in view.inputs)
+    found = view.op.view(use.index, types, use.value.type, **view.attrs)
+    return [Use(view.inputs[piece.operand], piece.indices,
+                use.exact and len(found) == 1 and not piece.conditions) for piece in found]
+
+
+def operand_uses(node: Node, opaque: set[int]) -> list[Use]:
+    """What a node reads, at the natural index of its own space."""
+    if node.op.kind in (Kind.MAP, Kind.REDUCE, Kind.CONTRACT):
+        own = natural(own_dims(node))
+        return [use for at, operand in enumerate(node.inputs)
+                for use in sources(operand, operand_index(node, at, own), opaque)]
+    uses = [Use(use.value, use.index, False) for operand in node.inputs
+            for use in sources(operand, natural(operand.shape), opaque)]
+    if node.op.kind is Kind.GATHER:
+        x, axis = node.inputs[0], searched_axis(node)
+        own = natural(node.results[0].shape)
+        place = None if axis is None else operand_place(node, (*own, symbol(SEARCHED)))
+        if place is not None:  # in place, if the region has that axis
+            rest = uses[len(list(sources(x, natural(x.shape), opaque))):]
+            return [*sources(x, place, opaque), *rest]
+    return uses
+
+
+def opaque_values(graph: Graph) -> set[int]:
+    """Views that must be memory: the bases that scatters add to, and views of so many pieces and
+    so deep that to repeat them in every reader would be more work than to store them once."""
+    opaque = {id(node.inputs[0]) for node in graph.nodes if node.op.kind is Kind.SCATTER}
+    depth: dict[int, int] = {}
+    for node in graph.nodes:
+        if node.op.kind is Kind.VIEW:
+            value = node.results[0]
+            depth[id(value)] = 1 + sum(depth.get(id(operand), 0) for operand in node.inputs)
+            if id(value) in opaque or depth[id(value)] > DEPTH:
+                opaque.add(id(value))
+                depth[id(value)] = 0
+    return opaque

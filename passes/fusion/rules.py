@@ -1,0 +1,155 @@
+"""What may be computed in a region beside what is there: one rule for each kind of node.
+
+A join must leave axes that are separate tasks, and keep what a task holds of its rows small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ...ir.graph import Node
+from ...ir.index import Dim, product
+from ...ir.ops.op import Kind
+from ...ir.ops.reduce import contract_letters
+from ...ir.space import Index, contract_order, is_chain, own_dims
+from .region import Region, axes_of, in_order, runs_of
+
+SHORT = 8    # elements of a reduction that is unrolled beside another one
+MANY = 128   # rows that make several tasks
+LARGE = 16 << 20      # bytes that no cache of one core holds
+ROW_BYTES = 32 << 10  # of a row that a task keeps with others of its block
+
+
+def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Whether a node that reads a region in place may be computed there: the rule of its kind."""
+    rule = _RULES.get(node.op.kind)
+    return rule is not None and rule(region, node, own)
+
+
+def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Wherever a value of the region is: in full, or where axes have been reduced."""
+    index = _closed(own)
+    if index is None or not in_order([str(dim) for dim in index if dim != 0], region):
+        return False
+    axes = axes_of(index)
+    return axes >= region.par and axes in region.spaces
+
+
+def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Over what the region reduces already, or the first; after another one if that is short, so
+    that it will be unrolled; after a contraction if a block of its rows can be kept."""
+    index = _closed(own)
+    if index is None or axes_of(index) not in region.spaces or not in_order(
+            [str(dim) for dim in index if dim != 0], region):
+        return False
+    runs = runs_of(node, index)
+    if runs == region.reduced:
+        return bool(runs) or Kind.CONTRACT not in region.kinds
+    if not runs:
+        return Kind.CONTRACT not in region.kinds
+    axes = {axis for run in runs for axis in run}
+    if Kind.CONTRACT in region.kinds:
+        return not region.reduced and _rows_can_be_kept(region, node, axes)
+    done = {axis for run in region.reduced for axis in run}
+    short = product(region.axes[axis] for axis in done)
+    rest = product(region.axes[axis] for axis in region.par - axes)
+    return not done or (isinstance(short, int) and short <= SHORT and done.isdisjoint(axes)
+                        and (not isinstance(rest, int) or rest >= MANY))
+
+
+def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
+    """Whether a task can hold rows of a product that something is reduced along: the last axes,
+    short enough, of a product with rows enough for several tasks."""
+    length = product(region.axes[axis] for axis in axes)
+    rows = product(extent for axis, extent in region.axes.items() if axis not in axes)
+    return (isinstance(length, int) and length * node.inputs[0].dtype.itemsize <= ROW_BYTES
+            and list(region.axes)[-len(axes):] == [a for a in region.axes if a in axes]
+            and len(region.axes) > len(axes) and axes <= region.columns
+            and (not isinstance(rows, int) or rows >= MANY))
+
+
+def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Of rows that are kept, over the axis along which they were reduced, with new columns; or of
+    a product so large that all else is little beside it."""
+    if Kind.CONTRACT not in region.kinds or not is_chain(node):
+        return False
+    kept, order = contract_letters(node.attrs["dims"])[2], contract_order(node.attrs["dims"])
+    place = dict(zip(order, own, strict=True))
+    summed = [str(dim) for letter, dim in place.items() if letter not in kept and dim != 0]
+    columns = [letter for letter in kept if place[letter] is None]
+    rows = {str(place[letter]) for letter in kept if place[letter] not in (None, 0)}
+    sizes = dict(zip(order, own_dims(node), strict=True))
+    if len(columns) != 1 or not isinstance(sizes[columns[0]], int):
+        return False
+    if region.reduced:
+        return summed == [axis for run in region.reduced for axis in run] and rows == region.par
+    return (len(summed) == 1 and rows == region.product - set(summed)
+            and is_large(region, node) and _length(region, node, summed) <= ROW_BYTES)
+
+
+def _length(region: Region, node: Node, axes: Iterable[str]) -> int:
+    """Bytes of a row along some axes."""
+    length = product(region.axes[axis] for axis in axes)
+    return length * node.inputs[0].dtype.itemsize if isinstance(length, int) else 1 << 62
+
+
+def is_large(region: Region, node: Node) -> bool:
+    """Whether each product of a region is more than caches hold, and all of them are several times
+    what it reads from outside and what ``node`` makes of them: memory would be the limit."""
+    whole = product(region.axes[axis] for axis in region.product)
+    others = [*region.outside, *node.inputs, *node.results]
+    small = {id(value): value.type.size for value in others if value.type.size != whole}
+    total = sum(size for size in small.values() if isinstance(size, int))
+    return (isinstance(whole, int) and len(small) == sum(isinstance(n, int) for n in small.values())
+            and exceeds_caches(region, node.inputs[0].dtype.itemsize) and whole >= 2 * total)
+
+
+def exceeds_caches(region: Region, itemsize: int) -> bool:
+    """Whether one product of a region, of perhaps many, is more than caches hold."""
+    elements = product(region.axes[axis] for axis in region.product - region.batch)
+    return isinstance(elements, int) and elements * itemsize >= LARGE
+
+
+def _closed(own: Sequence[Dim | None]) -> Index | None:
+    return None if any(dim is None for dim in own) else tuple(dim or 0 for dim in own)
+
+
+def _gather_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """From a value of the region, along the axis that it reduces: a maximum over the one hit."""
+    index = _closed(own)
+    return (index is not None and (str(index[-1]),) in region.reduced
+            and axes_of(index[:-1]) in region.spaces and axes_of(index[:-1]) >= region.par
+            and str(index[-1]) not in axes_of(index[:-1]))
+
+
+_RULES: Mapping[Kind, Callable[[Region, Node, Sequence[Dim | None]], bool]] = {
+    Kind.MAP: _map_fits, Kind.REDUCE: _reduce_fits, Kind.CONTRACT: _contract_fits,
+    Kind.GATHER: _gather_fits,
+}
+
+
+def fits(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
+    """Whether a region may be computed in the space of another: elementwise ones wherever the
+    other has values, reductions over the same axes."""
+    if Kind.SCATTER in wide.kinds | narrow.kinds:
+        return False
+    axes = frozenset(names.values())
+    if Kind.CONTRACT in narrow.kinds:
+        return _products_fit(wide, narrow, names)
+    if narrow.plain:
+        return axes >= wide.par and (wide.plain or any(
+            axes == axes_of(at) for at in (*wide.own.values(), *wide.index.values())))
+    reduced = tuple(tuple(names[axis] for axis in run) for run in narrow.reduced)
+    return reduced == wide.reduced and axes == wide.axes.keys() and (
+        Kind.CONTRACT not in wide.kinds)
+
+
+def _products_fit(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
+    """Products of one shape, of which rows are kept anyway or which are too large to store."""
+    axes = frozenset(names[axis] for axis in narrow.product)
+    if not axes or axes != wide.product or frozenset(names.values()) != axes:
+        return False
+    reduced = tuple(tuple(names[axis] for axis in run) for run in narrow.reduced)
+    if reduced not in ((), wide.reduced):
+        return False
+    return bool(wide.reduced) or is_large(wide, wide.nodes[0])
