@@ -312,7 +312,11 @@ def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
     own, kept, axes = low.place(node), iter(index), node.attrs["axes"]
     full = tuple(place if at in axes else next(kept) for at, place in enumerate(own))
     value = yield node.inputs[0], full, guard
-    for axis in reversed(low.runs(node)):
+    runs = low.runs(node)
+    if axes and not runs and node.op.combine == "add" and value.dtype.is_float:
+        # One term, from 0.0 on as in every sum: the sum of -0.0 is 0.0.
+        return low.builder.add(low.builder.const(0.0, value.dtype), value)
+    for axis in reversed(runs):
         value = low.reduce(node.op.combine, value, axis)
     return value
 

@@ -279,7 +279,7 @@ def sliding_window_view(
             a = required(a, shape, least=(left - 1,), code="W102",
                          message=f"a window of {size} in an axis of {shape[at]}")
         a = current().emit("broadcast", a, shape=(*shape, size), axes=tuple(range(len(shape))))
-        a = current().emit("skew", a, axis=at, along=len(shape), step=1, size=left, value=0.0)
+        a = current().emit("window", a, axis=at, along=len(shape), size=left)
     return a
 
 

@@ -353,6 +353,35 @@ def _skew_grad(
     return (b.skew(g, axis=axis, along=along, step=-step, size=x.shape[axis], value=0.0),)
 
 
+def _window_infer(
+    x: TensorType, *, axis: int, along: int, size: Dim
+) -> tuple[TensorType, ...]:
+    types = _skew_infer(x, axis=axis, along=along, step=1, size=size, value=0.0)
+    needed = size + x.shape[along] - 1
+    if isinstance(needed, int) and isinstance(have := x.shape[axis], int) and needed > have:
+        raise error("W102", f"{size} windows of {x.shape[along]} in an axis of {have}")
+    return types
+
+
+def _window_view(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *, axis: int,
+    along: int, size: Dim,
+) -> list[Piece]:
+    at = tuple(i + index[along] if dim == axis else i for dim, i in enumerate(index))
+    return [Piece(0, at)]
+
+
+def _window_ref(x: Any, *, axis: int, along: int, size: int) -> Any:
+    x = np.asarray(x)
+    shape, strides = list(x.shape), list(x.strides)
+    shape[axis], strides[along] = size, strides[along] + strides[axis]
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+
+def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size: Dim) -> Any:
+    return (b.skew(g, axis=axis, along=along, step=-1, size=x.shape[axis], value=0.0),)
+
+
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
           alias: str = "") -> OpDef:
@@ -414,13 +443,20 @@ ROWS: tuple[OpDef, ...] = (
                     ((5,), (2,), (3,), (0,), 0), ((3, 4), (0, 1), (2, 0), (0, 0), 7),
                     ((4,), (1,), (1,), (2,), 1), ((0,), (2,), (2,), (0,), 3),
                     ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0)))),
+    _view("window", _window_infer, _window_view, _window_ref, _window_grad,
+          "x[i + k, k], of size elements i, for axes i and along k", {
+              "axis": int, "along": int, "size": object},
+          tuple(Sample((a,), {"axis": axis, "along": along, "size": size})
+                for a, axis, along, size in (
+                    ((7, 3), 0, 1, 5), ((2, 6, 4), 1, 2, 3), ((3, 9), 1, 0, 7),
+                    ((40, 35), 0, 1, 6))), alias="repeated"),
     _view("skew", _skew_infer, _skew_view, _skew_ref, _skew_grad,
-          "x[i + step*k, k], of size elements i, for axes i and along k; value beyond x: windows",
+          "x[i + step*k, k], of size elements i, for axes i and along k; value beyond x",
           {"axis": int, "along": int, "step": int, "size": object, "value": float},
           tuple(Sample((a,), {"axis": axis, "along": along, "step": step, "size": size,
                               "value": value})
                 for a, axis, along, step, size, value in (
                     ((7, 3), 0, 1, 1, 5, 0), ((3, 9), 1, 0, 2, 5, 0), ((5, 3), 0, 1, -1, 7, 0),
                     ((5, 3), 0, 1, 1, 6, 2), ((2, 6, 4), 1, 2, 1, 3, 0), ((0, 3), 0, 1, 1, 2, 1),
-                    ((40, 35), 0, 1, 1, 6, 0))), alias="repeated"),
+                    ((40, 35), 0, 1, 1, 6, 0)))),
 )

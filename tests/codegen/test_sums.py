@@ -339,3 +339,12 @@ def test_loops_in_loops(index: str) -> None:
         run_on_cpu(kernel, got, {"a": a, "b": b})
         for name in ("y", "z"):
             assert_same(got[name], buffers[name])
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2])
+def test_the_sum_of_one_negative_zero_is_zero(opt: int) -> None:
+    """As NumPy has it, and as a sum of more terms starts."""
+    for shape, axis in (((3, 1), 1), ((1, 40), 0), ((2, 1, 1), (1, 2))):
+        x = np.full(shape, -0.0, "f4")
+        got = weft.compile(opt=opt)(lambda x, axis=axis: np.sum(x, axis=axis))(x)
+        assert not np.signbit(got).any() and not np.signbit(np.sum(x, axis=axis)).any()

@@ -539,7 +539,7 @@ def one_kernel(name: str) -> Case:
         plan.params, arguments, strict=True)}
     want = np.asarray(weft.compile(function)(*arguments))
     buffers = {param.name: np.zeros(param.type.shape, param.type.dtype.numpy) if param.mutable
-               else held[arg].reshape(param.type.shape)
+               else held[arg.buffer].reshape(param.type.shape)
                for param, arg in zip(kernel.params, launch.args, strict=True)}
     (out,) = (param for param in kernel.params if param.mutable)
     return Case(kernel, buffers, error=1e-6, expected={
