@@ -25,6 +25,9 @@ loop, whichever bytes that are, and nothing is copied. A round that may overwrit
 needs no pair: it writes to ``%h``. ``loop t while %more limit 9 { test { ... } ... }`` runs the
 steps of ``test`` before each round, the first one too, and ends where they leave ``%more`` false.
 
+With ``arena = 4224 scratch = 4096`` the last bytes of the arena are what the calling thread needs
+besides for the tasks of kernels; workers have memory of their own for that.
+
 The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
 another one writes. ``host``, ``send`` and ``recv`` are the doors to functions of the host and to
 the plans of other devices.
@@ -270,7 +273,8 @@ class KernelCall:
 class Plan:
     """Parameters, results, steps and the kernels they launch; check numbers start at 1.
 
-    ``requires`` holds before the first step: with it, no size of the plan is negative.
+    ``requires`` holds before the first step: with it, no size of the plan is negative. The last
+    ``scratch`` bytes of the arena are what the calling thread brings to the tasks of kernels.
     """
 
     name: str
@@ -281,6 +285,12 @@ class Plan:
     kernels: dict[str, Kernel]
     checks: tuple[CheckSite, ...] = ()
     requires: tuple[Require, ...] = ()
+    scratch: int = 0
+
+    @property
+    def scratch_at(self) -> Dim:
+        """Where in the arena the scratch begins: after all temporaries."""
+        return self.arena - self.scratch
 
     @property
     def launches(self) -> int:

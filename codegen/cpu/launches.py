@@ -34,13 +34,14 @@ def step_globals(table: StepTable) -> list[str]:
 
 
 def run_steps(
-    f: FunctionText, table: StepTable, registers: str, context: str, parallel_for: str
+    f: FunctionText, table: StepTable, registers: str, context: str, scratch: str,
+    parallel_for: str,
 ) -> None:
     """Run all steps and return 0, or the number of the check that failed, after which none runs."""
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
     f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
-    run = _Run(f, registers, context, status, parallel_for if table.parallel else "")
+    run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "")
     if len(table.rows) <= UNROLLED:
         _written_out(f, table, run)
     else:
@@ -117,6 +118,7 @@ class _Run:
     f: FunctionText
     registers: str
     context: str
+    scratch: str
     status: str
     parallel_for: str
 
@@ -135,10 +137,10 @@ class _Run:
             f.branch(f(f"icmp sge i64 {work}, {PARALLEL_WORK}"), shared, alone)
             f.place(shared)
             f.call("void", self.parallel_for, ("ptr", kernel), ("ptr", self.context),
-                   ("i64", tasks), ("i64", "%threads"))
+                   ("i64", tasks), ("i64", "%threads"), ("ptr", self.scratch))
             f.jump(done)
             f.place(alone)
-        f.do(f"call void {kernel}(ptr {self.context}, i64 0, i64 {tasks})")
+        f.do(f"call void {kernel}(ptr {self.context}, i64 0, i64 {tasks}, ptr {self.scratch})")
         f.jump(done)
         f.place(done)
         site = f(f"load i32, ptr {self.status}, align 4")

@@ -1,7 +1,8 @@
-"""From a tiled kernel to an LLVM function ``void @kernel(ptr context, i64 begin, i64 end)``.
+"""From a tiled kernel to ``void @kernel(ptr context, i64 begin, i64 end, ptr scratch)``, in LLVM.
 
 The function runs the tasks [begin, end): par blocks, numbered row-major. The context is an array
-of 8-byte slots: a pointer for each parameter, the symbolic dims, and a pointer to the status.
+of 8-byte slots: a pointer for each parameter, the symbolic dims, and a pointer to the status. The
+scratch is 64-byte aligned memory that only the thread which runs the tasks uses.
 
     for task in begin..end                      par axes from the task number
       uniform statements                        neither on the vector nor on a loop axis
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from ...ir.access import local_bytes, scratch_bytes
 from ...ir.index import ceil_div
 from ...ir.kernel import (
     Apply,
@@ -35,10 +37,10 @@ from ...ir.kernel import (
 from ...ir.types import DType
 from ..kernel.cost import is_heavy
 from ..kernel.nest import Loop, nest
-from ..kernel.stages import local_bytes
 from .columns import ColumnLoops, Ends, Take, by_order, of_sums
 from .contract import emit_contract
 from .dims import emit_dim
+from .host.workers import WORKER_SCRATCH
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Values, in_chunks, renamed
@@ -53,29 +55,23 @@ SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold co
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``."""
     # Inlined into the plan, kernels would make one huge function, slow to compile.
-    f = FunctionText("void", kernel.name, [("ptr", "context"), ("i64", "begin"), ("i64", "end")],
-                     linkage="internal", attributes="noinline nounwind")
-    scratch = f.alloca("i8", max(scratch_bytes(kernel), 1))
+    assert scratch_bytes(kernel) <= WORKER_SCRATCH, "more scratch than a worker has"
+    f = FunctionText("void", kernel.name, [
+        ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
+    ], linkage="internal", attributes="noinline nounwind")
     stmts = StmtEmitter(f, kernel, target)
-    stmts.use_scratch(scratch)
+    stmts.use_scratch("%scratch")
     with f.loop("%begin", "%end") as task:
         scope = stmts.task_scope(task)
         for body in stages_of(kernel):
             stage = stmts.of(replace(kernel, body=body))
             if any(isinstance(stmt, Contract) and stmt.tiling for stmt in body):
-                place = f(f"getelementptr i8, ptr {scratch}, i64 {local_bytes(kernel)}")
+                place = f(f"getelementptr i8, ptr %scratch, i64 {local_bytes(kernel)}")
                 emit_contract(f, stage.kernel, stage, scope.child(), place)
             else:
                 _rows(f, stage.kernel, target, stage, scope)
     f.ret()
     return f
-
-
-def scratch_bytes(kernel: Kernel) -> int:
-    """Bytes that each worker brings to a kernel: its locals, and what contractions pack."""
-    return local_bytes(kernel) + max(
-        (stmt.tiling.scratch_bytes for stmt in kernel.body
-         if isinstance(stmt, Contract) and stmt.tiling is not None), default=0)
 
 
 def _rows(

@@ -3,7 +3,7 @@
     i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
         args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
         number of the check that failed (later steps are then skipped), or what @f_fits says
-    i64 @f_arena(ptr dims)       bytes of scratch, when it depends on symbolic dims; 0 if they fail
+    i64 @f_arena(ptr dims)       bytes of arena, when they depend on symbolic dims; 0 if these fail
     i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
         disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
@@ -173,7 +173,10 @@ def _program(
             value = emit_dim(f, start, dims)
         f.do(f"store i64 {value}, ptr {element(f, 'i64', registers, at)}, align 8")
     context = f.alloca("i64", table.slots, align=16)
-    run_steps(f, table, registers, context, parallel_for)
+    scratch = "null"
+    if plan.scratch:
+        scratch = f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, plan.scratch_at, dims)}")
+    run_steps(f, table, registers, context, scratch, parallel_for)
     return f
 
 

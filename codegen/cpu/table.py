@@ -393,7 +393,8 @@ class _Values:
 def _group_function(name: str, members: Sequence[tuple[Kernel, int, int]]) -> FunctionText:
     """Tasks [begin, end) of several kernels, which are numbered through; each has its context at
     some slot of the whole one, and a number of tasks (negative: ``~n`` is slot n)."""
-    f = FunctionText("void", name, [("ptr", "context"), ("i64", "begin"), ("i64", "end")],
+    f = FunctionText("void", name, [("ptr", "context"), ("i64", "begin"), ("i64", "end"),
+                                    ("ptr", "scratch")],
                      linkage="internal", attributes="noinline nounwind")
     begin, end = "%begin", "%end"
     for kernel, start, count in members:
@@ -403,7 +404,7 @@ def _group_function(name: str, members: Sequence[tuple[Kernel, int, int]]) -> Fu
         last = f.call("i64", "llvm.smin.i64", ("i64", end), ("i64", tasks))
         with f.when(f(f"icmp slt i64 {first}, {last}")):
             own = element(f, "i64", "%context", start)
-            f.do(f"call void @{kernel.name}(ptr {own}, i64 {first}, i64 {last})")
+            f.do(f"call void @{kernel.name}(ptr {own}, i64 {first}, i64 {last}, ptr %scratch)")
         begin, end = f(f"sub i64 {begin}, {tasks}"), f(f"sub i64 {end}, {tasks}")
     f.ret()
     return f

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from ...ir.access import local_bytes
 from ...ir.index import Dim, coefficient, row_major, substitute, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
@@ -26,7 +27,7 @@ from ...ir.kernel import (
     index_exprs,
 )
 from ..kernel.axes import with_joined_sums, without_unit_axes
-from ..kernel.stages import local_bytes, needs_stages, with_stages
+from ..kernel.stages import needs_stages, with_stages
 from ..kernel.unroll import with_short_axes_unrolled
 from .gemm_plan import Access, GemmTarget, plan_gemm
 from .target import Target

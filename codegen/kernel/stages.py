@@ -29,11 +29,9 @@ from ...ir.kernel import (
     Store,
     rename_values,
 )
-from ...ir.tiling import round_up
+from ...ir.plan import ALIGNMENT
 from ...ir.types import TensorType
 from .cost import is_composite
-
-ALIGNMENT = 64  # of locals, in bytes
 
 
 def needs_stages(kernel: Kernel) -> bool:
@@ -51,12 +49,6 @@ def with_stages(kernel: Kernel) -> Kernel:
     plan.assign()
     plan.choose()
     return plan.rewritten()
-
-
-def local_bytes(kernel: Kernel) -> int:
-    """Bytes of scratch that the locals of a kernel take."""
-    ends = [local.offset + local.type.nbytes for local in kernel.locals]
-    return round_up(max((end for end in ends if isinstance(end, int)), default=0), ALIGNMENT)
 
 
 @dataclass

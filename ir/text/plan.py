@@ -1,6 +1,7 @@
 """The item of ``parser`` that is a plan.
 
-    plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim "{" {step} "}"
+    plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim
+              ["scratch" "=" number] "{" {step} "}"
     slot    = %name: type ["var" string]
     step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
             | "alloc" %name: type "at" dim | "copy" window "to" window | launch
@@ -62,7 +63,10 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     results = _slots(scanner)
     scanner.expect("arena")
     scanner.expect("=")
-    arena = scanner.dim()
+    arena, scratch = scanner.dim(), 0
+    if scanner.accept("scratch"):
+        scanner.expect("=")
+        scratch = scanner.number()
     scanner.expect("{")
     checks: list[CheckSite] = []
     while scanner.accept("check"):
@@ -77,7 +81,7 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     reader = _StepReader(scanner, (*params, *results))
     steps = reader.steps()
     return Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
-                tuple(requires))
+                tuple(requires), scratch)
 
 
 def _require(scanner: Scanner) -> Require:

@@ -66,4 +66,5 @@ def describe_plan(plan: Plan) -> tuple[Any, ...]:
     kernels = tuple((name, describe_kernel(kernel))
                     for name, kernel in sorted(plan.kernels.items()))
     checks = tuple((site.code, site.message, site.locs) for site in plan.checks)
-    return plan.name, plan.params, plan.results, plan.steps, plan.arena, kernels, checks
+    memory = plan.arena, plan.scratch
+    return plan.name, plan.params, plan.results, plan.steps, memory, kernels, checks

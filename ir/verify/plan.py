@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from ..access import may_share, reads_and_stores
+from ..access import may_share, reads_and_stores, scratch_bytes
 from ..dims import nonnegative
 from ..index import divide, evaluate, symbols_of
 from ..kernel import Check
@@ -338,7 +338,7 @@ def check_sites(plan: Plan) -> Problems:
 
 
 def check_arena(plan: Plan) -> Problems:
-    """Allocations are aligned and inside the arena."""
+    """Allocations are aligned and inside the arena, before the scratch of kernels."""
     for step in all_steps(plan.steps):
         if not isinstance(step, Alloc):
             continue
@@ -346,9 +346,22 @@ def check_arena(plan: Plan) -> Problems:
             yield step, f"offset {step.offset} is not a multiple of {ALIGNMENT}"
         for values in _bindings(plan):
             window = _bytes(step, values)
-            if window and (window.start < 0 or window.stop > evaluate(plan.arena, values)):
-                yield step, f"bytes {window.start} to {window.stop} are not in the arena"
+            if window and (window.start < 0 or window.stop > evaluate(plan.scratch_at, values)):
+                yield step, (f"bytes {window.start} to {window.stop} are not in the arena"
+                             f"{' before its scratch' if plan.scratch else ''}")
                 break
+
+
+def check_scratch(plan: Plan) -> Problems:
+    """The scratch is inside the arena, aligned, and enough for every kernel that is launched."""
+    if plan.scratch and (plan.scratch < 0 or divide(plan.scratch_at, ALIGNMENT)[1] != 0):
+        yield None, f"the scratch is {plan.scratch} bytes at {plan.scratch_at}"
+    if any(evaluate(plan.scratch_at, values) < 0 for values in _bindings(plan)):
+        yield None, f"a scratch of {plan.scratch} bytes is more than the arena"
+    for step in all_steps(plan.steps):
+        if isinstance(step, Launch) and scratch_bytes(plan.kernels[step.kernel]) > plan.scratch:
+            yield step, (f"@{step.kernel} needs {scratch_bytes(plan.kernels[step.kernel])} bytes "
+                         f"of scratch, the plan has {plan.scratch}")
 
 
 def _apart(a: Window, b: Window) -> bool:
@@ -440,6 +453,6 @@ def _in_place(timeline: Timeline, dying: Life, born: Life) -> bool:
 
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (
     check_kernels, check_buffers, check_dims, check_arguments, check_control, check_windows,
-    check_sizes, check_groups, check_writes, check_sites, check_arena, check_sharing,
-    check_overlap,
+    check_sizes, check_groups, check_writes, check_sites, check_scratch, check_arena,
+    check_sharing, check_overlap,
 )

@@ -7,7 +7,8 @@ Everything else lives in one arena. Values share memory in two ways:
     one by one      t1 -> t2 -> t3: once t1 is dead its bytes may serve t3 (see ``arena``)
 
 ``lives`` says from when to when each value is needed, ``sites`` which values hand on one memory;
-a site is one buffer of the plan, or a part of one. Parameters are never written to.
+a site is one buffer of the plan, or a part of one. Parameters are never written to. After all
+temporaries comes the scratch that the kernels need, one after the other, in the calling thread.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ...ir.access import scratch_bytes
 from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall, kernel_calls
 from ...ir.dims import Requirement, nonnegative, not_negative
 from ...ir.graph import Graph, Value
@@ -60,8 +62,9 @@ def plan_memory(
     sharing.run(graph, calls)
     writer = _PlanWriter(graph, calls, lives, sharing)
     steps = [*writer.steps(graph, calls), *writer.last_copies(graph)]
-    plan = Plan(graph.name, writer.params, writer.results, tuple(steps), writer.arena,
-                writer.kernels, tuple(writer.checks))
+    scratch = max(map(scratch_bytes, writer.kernels.values()), default=0)
+    plan = Plan(graph.name, writer.params, writer.results, tuple(steps), writer.arena + scratch,
+                writer.kernels, tuple(writer.checks), scratch=scratch)
     return _with_sizes_checked(plan, needs)
 
 

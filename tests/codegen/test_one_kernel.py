@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -73,6 +74,40 @@ def test_values(name: str) -> None:
     else:
         scale = np.abs(want).max()
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_tasks_take_their_memory_from_the_arena() -> None:
+    """Tiles of scores and packed panels would not fit into the stack of every thread."""
+    function, _, _ = PROGRAMS["attention"]
+    lowered = weft.compile(target="x86-64-v3")(function).lower(*("f32[8,512,64]",) * 3)
+    plan = lowered.stages.plan
+    assert plan.scratch > 64 << 10
+    assert f" scratch = {plan.scratch} {{" in lowered.as_text("plan")
+    assert lowered.compile().memory_analysis().peak_bytes == plan.arena >= plan.scratch
+    sizes = {"i8": 1, "i32": 4, "i64": 8, "float": 4, "double": 8}
+    allocas = re.findall(r"= alloca (\w+), i64 (\d+)", lowered.as_text("llvm"))
+    assert all(sizes[type_] * int(count) <= 64 << 10 for type_, count in allocas)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_with_small_stacks(threads: int) -> None:
+    function, _, _ = PROGRAMS["attention"]
+    arguments = [numbers(4, 512, 64, seed=at) for at in range(3)]
+    square = numbers(512, 512)
+    attend = weft.compile(threads=threads)(function)
+    multiply = weft.compile(threads=threads)(lambda x, y: x @ y)
+    want = attend(*arguments), multiply(square, square)
+    found: list[Any] = []
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(
+            target=lambda: found.extend([attend(*arguments), multiply(square, square)]))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    for got, wanted in zip(found, want, strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_the_gradient_of_attention_stores_no_product(golden: Golden) -> None:

@@ -29,11 +29,15 @@ from numpy.typing import NDArray
 from running import in_threads, python
 
 from weft.codegen.cpu.host.threads import pool_module, pool_parts
+from weft.codegen.cpu.host.workers import WORKER_SCRATCH
 from weft.codegen.cpu.text import FunctionText, module_text
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end")]
+BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr", "scratch")]
+LAUNCH = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads"),
+          ("ptr", "scratch")]
 INNER = 37  # tasks of a nested launch
+FILLED = 1000  # words of scratch that ``fill`` touches
 PAUSE = 2000  # rounds of a slow body, about a microsecond
 
 Counts = NDArray[np.int32]
@@ -57,7 +61,8 @@ def _nested() -> FunctionText:
     f = FunctionText("void", "nested", BODY)
     with f.loop("%begin", "%end") as i:
         row = f(f"getelementptr [{INNER} x i32], ptr %context, i64 {i}")
-        f.do(f"call void @weft_parallel_for(ptr @count, ptr {row}, i64 {INNER}, i64 4)")
+        f.do(f"call void @weft_parallel_for(ptr @count, ptr {row}, i64 {INNER}, i64 4, "
+             "ptr %scratch)")
     f.ret()
     return f
 
@@ -71,6 +76,29 @@ def _who() -> FunctionText:
             f.do(f"store volatile i64 {k}, ptr {waste}")
         p = f(f"getelementptr i32, ptr %context, i64 {i}")
         f.do(f"store i32 {f.call('i32', 'gettid')}, ptr {p}")
+    f.ret()
+    return f
+
+
+def _fill() -> FunctionText:
+    """``context[i]`` = the thread that ran index i, ``context[64 + i]`` = its scratch; each fills
+    the scratch, waits, and counts in ``context[128]`` the words that are no longer its own."""
+    f = FunctionText("void", "fill", BODY)
+    waste = f.alloca("i64", align=8)
+    me = f(f"zext i32 {f.call('i32', 'gettid')} to i64")
+    wrong = f("getelementptr i64, ptr %context, i64 128")
+    with f.loop("%begin", "%end") as i:
+        with f.loop("0", str(FILLED)) as k:
+            f.do(f"store volatile i64 {me}, ptr {f(f'getelementptr i64, ptr %scratch, i64 {k}')}")
+        with f.loop("0", str(10 * PAUSE)) as k:
+            f.do(f"store volatile i64 {k}, ptr {waste}")
+        with f.loop("0", str(FILLED)) as k:
+            held = f(f"load volatile i64, ptr {f(f'getelementptr i64, ptr %scratch, i64 {k}')}")
+            f(f"atomicrmw add ptr {wrong}, "
+              f"i64 {f('zext i1 ' + f(f'icmp ne i64 {held}, {me}') + ' to i64')} monotonic")
+        f.do(f"store i64 {me}, ptr {f(f'getelementptr i64, ptr %context, i64 {i}')}")
+        other = f(f"getelementptr i64, ptr %context, i64 {f(f'add i64 {i}, 64')}")
+        f.do(f"store i64 {f('ptrtoint ptr %scratch to i64')}, ptr {other}")
     f.ret()
     return f
 
@@ -129,12 +157,11 @@ def _halve() -> FunctionText:
 
 def _repeat() -> FunctionText:
     """Launch over and over without Python in between."""
-    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads")]
-    f = FunctionText("void", "repeat", [*params, ("i64", "launches")])
+    f = FunctionText("void", "repeat", [*LAUNCH, ("i64", "launches")])
     with f.loop("0", "%launches"):
         f.do(
             "call void @weft_parallel_for("
-            "ptr %body, ptr %context, i64 %tasks, i64 %threads)"
+            "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch)"
         )
     f.ret()
     return f
@@ -145,18 +172,18 @@ def _alternate() -> FunctionText:
     params = [("ptr", "ups"), ("i64", "n"), ("ptr", "downs"), ("i64", "m"), ("i64", "launches")]
     f = FunctionText("void", "alternate", params)
     with f.loop("0", "%launches"):
-        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 %n, i64 4)")
-        f.do("call void @weft_parallel_for(ptr @count_down, ptr %downs, i64 %m, i64 2)")
-        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 2, i64 3)")
+        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 %n, i64 4, ptr null)")
+        f.do("call void @weft_parallel_for(ptr @count_down, ptr %downs, i64 %m, i64 2, ptr null)")
+        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 2, i64 3, ptr null)")
     f.ret()
     return f
 
 
 def _flushed() -> FunctionText:
     """``parallel_for`` with subnormal results flushed in the calling thread."""
-    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads")]
-    f = FunctionText("void", "flushed", params)
-    launch = "call void @weft_parallel_for(ptr %body, ptr %context, i64 %tasks, i64 %threads)"
+    f = FunctionText("void", "flushed", LAUNCH)
+    launch = ("call void @weft_parallel_for("
+              "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch)")
     if platform.machine() == "x86_64":
         old, new = f.alloca("i32", align=4), f.alloca("i32", align=4)
         f.call("void", "llvm.x86.sse.stmxcsr", ("ptr", old))
@@ -177,7 +204,7 @@ def _flushed() -> FunctionText:
 class Pool:
     """The pool and the functions above, compiled; one for the life of the process."""
 
-    def __init__(self, *, wiped: bool = True) -> None:
+    def __init__(self, *, wiped: bool = True, scratch: bool = True) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         triple = llvm.get_process_triple()
@@ -185,6 +212,9 @@ class Pool:
         if not wiped:  # a kernel that knows no MADV_WIPEONFORK
             assert "i32 18)" in pool
             pool = pool.replace("i32 18)", "i32 -1)")
+        if not scratch:  # more than any address space has
+            assert f"i64 {WORKER_SCRATCH}, i32 3" in pool
+            pool = pool.replace(f"i64 {WORKER_SCRATCH}, i32 3", f"i64 {1 << 60}, i32 3")
         bodies = [
             FunctionText("void", "empty", BODY),
             _count("count", 1),
@@ -193,6 +223,7 @@ class Pool:
             _count("late", 1, 200 * PAUSE),
             _nested(),
             _who(),
+            _fill(),
             _lame(),
             _meet(),
             _halve(),
@@ -201,7 +232,7 @@ class Pool:
             _flushed(),
         ]
         bodies[0].ret()
-        declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64)"
+        declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64, ptr)"
         jit = llvm.create_lljit_compiler(llvm.Target.from_triple(triple).create_target_machine())
         builder = llvm.JITLibraryBuilder()
         builder.add_ir(pool).add_ir(module_text(bodies, [declared])).add_current_process()
@@ -224,13 +255,15 @@ class Pool:
         types = [type(value) for value in spelled]
         ctypes.CFUNCTYPE(None, *types)(self.address[name])(*spelled)
 
-    def launch(self, body: str, context: NDArray[np.generic], tasks: int, threads: int) -> None:
-        self.call("weft_parallel_for", body, context, tasks, threads)
+    def launch(
+        self, body: str, context: NDArray[np.generic], tasks: int, threads: int, scratch: int = 0
+    ) -> None:
+        self.call("weft_parallel_for", body, context, tasks, threads, scratch)
 
     def check(self, tasks: int, threads: int, launches: int = 1, body: str = "count") -> None:
         """Launch, and expect every index to have been counted once a launch, and no other."""
         counts = np.zeros(tasks + 2, np.int32)
-        self.call("repeat", body, counts[1:], tasks, threads, launches)
+        self.call("repeat", body, counts[1:], tasks, threads, 0, launches)
         expected = np.full(tasks + 2, launches, np.int32)
         expected[[0, -1]] = 0
         assert_array_equal(counts, expected)
@@ -341,19 +374,38 @@ def test_no_more_threads_than_asked(pool: Pool) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_each_thread_has_scratch_of_its_own(pool: Pool, threads: int) -> None:
+    own = np.zeros(8 * FILLED + 64, np.uint8)
+    mine = own.ctypes.data + -own.ctypes.data % 64
+    scratch_of: dict[int, int] = {}
+    deadline = time.monotonic() + 5
+    while not scratch_of or len(scratch_of) < min(threads, 2):  # the caller may be quicker
+        assert time.monotonic() < deadline
+        found = np.zeros(129, np.int64)
+        pool.launch("fill", found, 64, threads, mine)
+        assert found[128] == 0
+        for thread, scratch in zip(found[:64].tolist(), found[64:128].tolist(), strict=True):
+            assert scratch % 64 == 0 and scratch_of.setdefault(thread, scratch) == scratch
+    assert scratch_of.get(threading.get_native_id(), mine) == mine
+    assert len(set(scratch_of.values())) == len(scratch_of) <= threads
+
+
 def test_rounding_of_the_caller(pool: Pool) -> None:
     tiny = np.finfo(np.float32).tiny
     for launch, expected in (("flushed", 0), ("weft_parallel_for", tiny / 2)) * 10:
         values = np.full(100_000, tiny, np.float32)
-        pool.call(launch, "halve", values, len(values), 4)
+        pool.call(launch, "halve", values, len(values), 4, 0)
         assert (values == expected).all()
 
 
-def _fresh(scenario: str, *, wiped: bool = True, seconds: float = 60) -> None:
+def _fresh(
+    scenario: str, *, wiped: bool = True, scratch: bool = True, seconds: float = 60
+) -> None:
     """Run ``scenario_<scenario>`` in a new process; a hang or an error there is a failure."""
     command = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
-        f"import test_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}))"
+        f"import test_threads as t; t.scenario_{scenario}(t.Pool(wiped={wiped}, scratch={scratch}))"
     )
     done = python(command, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -483,6 +535,48 @@ def test_threads_that_cannot_be_made() -> None:
     _fresh("no_more_threads")
 
 
+def scenario_no_scratch(pool: Pool) -> None:
+    before = _tasks()
+    for _ in range(3):
+        pool.check(100, 4, launches=100)
+        time.sleep(0.01)
+    deadline = time.monotonic() + 5
+    while _tasks() != before:  # they end
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    pool.check(100, 4, launches=100)
+    assert _tasks() == before
+
+
+def test_workers_without_scratch() -> None:
+    _fresh("no_scratch", scratch=False)
+
+
+def scenario_fork_and_scratch(pool: Pool) -> None:
+    """A child has the scratch of its own workers, and not that of its parent's as well."""
+    def address_space() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+    def launches() -> None:
+        """Launch until three workers have mapped what they need."""
+        before, deadline = address_space(), time.monotonic() + 5
+        while address_space() < before + 3 * WORKER_SCRATCH:
+            assert time.monotonic() < deadline
+            pool.check(100, 4, launches=10)
+
+    def child() -> None:
+        assert address_space() < mine - 2 * WORKER_SCRATCH
+        launches()
+
+    launches()
+    mine = address_space()
+    _fork(child)
+
+
+def test_a_forked_child_has_its_own_scratch_only() -> None:
+    _fresh("fork_and_scratch")
+
+
 def _fork(child: Callable[[], None], seconds: float = 20) -> None:
     """Run ``child`` in a forked process and expect it to return before the time is over."""
     with warnings.catch_warnings():
@@ -575,7 +669,7 @@ def test_a_part_of_another_module() -> None:
     functions, globals_ = pool_parts(TRIPLES[0], prefix="model", linkage="internal")
     run = FunctionText("void", "run", BODY)
     run.call("void", "model_parallel_for", *((type_, f"%{name}") for type_, name in BODY[:1]),
-             ("ptr", "null"), ("i64", "1"), ("i64", "1"))
+             ("ptr", "null"), ("i64", "1"), ("i64", "1"), ("ptr", "%scratch"))
     run.ret()
     module = llvm.parse_assembly(module_text([run, *functions], globals_))
     module.verify()

@@ -57,6 +57,8 @@ WRONG = [
     ("loop t in m", "loop t of m", "expected 'in'", "5:10"),
     ("loop t in m carry", "loop t in {", "expected a dim", "5:13"),
     ("limit 7", "limit seven+", "not a dim", ""),
+    ("arena = 128", "arena = 128 scratch 64", "not a dim", ""),
+    ("arena = 128", "arena = 128 scratch = n", "expected a number", "2:76"),
     ("group {\n        launch", "group {\n        copy", "expected 'launch'", "16:9"),
     ("-> (%g)", "(%g)", "expected '->'", "20:17"),
     (' key "g"', "", "expected 'key'", "22:3"),

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from weft.ir.access import may_share
+import weft
+from weft.ir.access import may_share, scratch_bytes
 from weft.ir.diagnose import VerifyError
 from weft.ir.plan import Loop, Plan, Window, map_launches
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
@@ -111,6 +112,10 @@ BROKEN_PLANS = [
     ("check_arena", "at (n + 15)//16*64", "at (n + 15)//16*60", "not a multiple of 64"),
     ("check_arena", "*192", "*128", "are not in the arena"),
     ("check_arena", "%a: f32[n] at 0", "%a: f32[n] at -64", "are not in the arena"),
+    ("check_arena", "*192", "*128 + 64 scratch = 64", "are not in the arena before its scratch"),
+    ("check_scratch", "*192", "*192 + 64 scratch = 32", "the scratch is 32 bytes at"),
+    ("check_scratch", "arena = (n + 15)//16*192", "arena = 64 scratch = 128",
+     "more than the arena"),
     ("check_sharing", "@flip(%d, %y)", "@flip(%d, %d) on cpu:0\n  launch @flip(%d, %y)",
      "%d is both x and y"),
     ("check_overlap", "*128", "*64", "%c and %b overlap"),
@@ -332,6 +337,16 @@ def test_temporaries_in_place() -> None:
     with pytest.raises(VerifyError, match="%b and %a overlap in the arena while both are live"):
         verify_plan(with_args(plan, ("x", "a"), ("a", "b"), ("a", "y")))
     verify_plan(with_args(plan, ("x", "a"), ("a", "a"), ("a", "y")))
+
+
+def test_a_launch_has_the_scratch_that_its_kernel_needs() -> None:
+    plan = weft.compile(lambda x, w: x @ w).lower("f32[b,70]", "f32[70,90]").stages.plan
+    verify_plan(plan)
+    needed = max(map(scratch_bytes, plan.kernels.values()))
+    assert plan.scratch == needed > 0
+    less = replace(plan, scratch=needed - 64)
+    with pytest.raises(VerifyError, match=rf"check_scratch .* needs {needed} bytes of scratch"):
+        verify_plan(less)
 
 
 def with_args(plan: Plan, *args: tuple[str, ...]) -> Plan:

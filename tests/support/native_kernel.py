@@ -13,6 +13,7 @@ from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.loops import emit_kernel
 from weft.codegen.cpu.statements import NOWHERE
 from weft.codegen.cpu.text import module_text
+from weft.ir.access import scratch_bytes
 from weft.ir.index import evaluate
 from weft.ir.kernel import Kernel
 from weft.ir.plan import tasks_of
@@ -29,7 +30,9 @@ def run_native(kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, in
     slots = [buffers[param.name].ctypes.data for param in kernel.params]
     slots += [*(dims[name] for name in kernel.dims), status.ctypes.data]
     context = np.array(slots, np.int64)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(library.addresses["k"])
-    call(context.ctypes.data, 0, evaluate(tasks_of(kernel), dims))
+    scratch = np.full(scratch_bytes(kernel) + 64, 0xFF, np.uint8)
+    aligned = scratch.ctypes.data + -scratch.ctypes.data % 64
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(library.addresses["k"])
+    call(context.ctypes.data, 0, evaluate(tasks_of(kernel), dims), aligned)
     library.unload()
     return int(status[0])

@@ -88,5 +88,6 @@ def plan_trees(draw: st.DrawFn) -> Plan:
     buffers = {"x": 1, "rows": 3, "y": 1}
     steps = draw(trees(buffers, []))
     checks = draw(st.lists(st.builds(CheckSite, st.just("W124"), names, locs), max_size=2))
-    return Plan(draw(names), params, (Slot("y", ROW),), steps, 64 * N, {"add": add_kernel(N)},
-                tuple(checks))
+    arena, scratch = draw(st.sampled_from((0, 64, 64 * N))), draw(st.sampled_from((0, 128)))
+    return Plan(draw(names), params, (Slot("y", ROW),), steps, arena + scratch,
+                {"add": add_kernel(N)}, tuple(checks), scratch=scratch)

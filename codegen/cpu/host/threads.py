@@ -1,4 +1,4 @@
-"""The worker pool as LLVM IR: ``parallel_for(body, context, tasks, threads)``.
+"""The worker pool as LLVM IR: ``parallel_for(body, context, tasks, threads, scratch)``.
 
 Emitted rather than linked, so that the JIT and an object file run the same code on libc alone.
 One launch at a time owns the pool; any other (concurrent or nested) runs inline: none waits.
@@ -11,6 +11,8 @@ fields, ``pending``, then the word (release), works as thread 0, and waits for `
 read stale. A late swap succeeds only on a word equal to the one seen, and is then a valid claim
 in the launch that is there now: with no generation there is none to mistake (no ABA), and 0
 left admits nobody. A worker nobody woke costs speed only: the owner would claim all itself.
+
+A body gets scratch memory of the thread that runs it: a worker's own, or the caller's.
 """
 
 from __future__ import annotations
@@ -86,11 +88,13 @@ def pool_parts(
 ) -> tuple[list[FunctionText], list[str]]:
     """The functions and globals of the pool, to be put into a module with other code.
 
-    Of them ``void @{prefix}_parallel_for(ptr body, ptr context, i64 tasks, i64 threads)`` has
-    ``linkage``, the others are internal. It runs ``void body(ptr context, i64 begin, i64 end)``
-    on disjoint ranges that cover [0, tasks), on at most ``threads`` threads (the caller and up
-    to 63 workers), and returns when all have ended. With ``threads`` or ``tasks`` below 2, or
-    the pool busy, that is one range in the caller's thread; so results must not depend on cuts.
+    Of them ``void @{prefix}_parallel_for(ptr body, ptr context, i64 tasks, i64 threads, ptr
+    scratch)`` has ``linkage``, the others are internal. It runs ``void body(ptr context, i64
+    begin, i64 end, ptr scratch)`` on disjoint ranges that cover [0, tasks), on at most
+    ``threads`` threads (the caller and up to 63 workers), and returns when all have ended. With
+    ``threads`` or ``tasks`` below 2, or the pool busy, that is one range in the caller's thread;
+    so results must not depend on cuts. The body's scratch is the caller's in its thread, and
+    ``WORKER_SCRATCH`` bytes in a worker, aligned to pages and full of what was left there.
 
     Workers are never joined: the code must stay mapped until the process ends (the JIT library
     is never freed, not even at exit; a shared object is linked with ``-z nodelete``).
@@ -151,7 +155,7 @@ def _parallel_for(prefix: str, linkage: str) -> FunctionText:
         br i1 %alone, label %unlock, label %launch
       launch:
         call void @{prefix}_pool_launch(
-          ptr %pool, ptr %body, ptr %context, i64 %tasks, i64 %seats)
+          ptr %pool, ptr %body, ptr %context, i64 %tasks, i64 %seats, ptr %scratch)
         br label %unlock
       unlock:
         store atomic i32 0, ptr %lock release, align 4
@@ -160,11 +164,12 @@ def _parallel_for(prefix: str, linkage: str) -> FunctionText:
         %any = icmp sgt i64 %tasks, 0
         br i1 %any, label %run, label %done
       run:
-        call void %body(ptr %context, i64 0, i64 %tasks)
+        call void %body(ptr %context, i64 0, i64 %tasks, ptr %scratch)
         br label %done
       done:
         ret void"""
-    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads")]
+    params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads"),
+              ("ptr", "scratch")]
     return pool_function("void", f"{prefix}_parallel_for", params, text, linkage=linkage)
 
 
@@ -197,11 +202,12 @@ def _launch(machine: _Machine, prefix: str) -> FunctionText:
         ; its last look at the word: either it sees this launch, or the launch sees its bell.
         store atomic i64 %published, ptr %word seq_cst, align 8
         call void @{prefix}_pool_wake(ptr %pool, i64 0, i64 %seats)
-        call void @{prefix}_pool_work(ptr %pool, i64 0)
+        call void @{prefix}_pool_work(ptr %pool, i64 0, ptr %scratch)
         call void @{prefix}_pool_wait(ptr %pool)
         ret void"""
-    params = [("ptr", "pool"), ("ptr", "body"), ("ptr", "context"), ("i64", "tasks")]
-    return pool_function("void", f"{prefix}_pool_launch", [*params, ("i64", "seats")], text)
+    params = [("ptr", "pool"), ("ptr", "body"), ("ptr", "context"), ("i64", "tasks"),
+              ("i64", "seats"), ("ptr", "scratch")]
+    return pool_function("void", f"{prefix}_pool_launch", params, text)
 
 
 def _wake(machine: _Machine, prefix: str) -> FunctionText:
@@ -265,7 +271,7 @@ def _work(machine: _Machine, prefix: str) -> FunctionText:
         {machine.load_control}
         br label %chunk
       chunk:
-        call void @{prefix}_pool_run_chunk(ptr %pool, i64 %word.left)
+        call void @{prefix}_pool_run_chunk(ptr %pool, i64 %word.left, ptr %scratch)
         %counted = add i32 %count, 1
         %now = load atomic i64, ptr %at.word monotonic, align 8
         br label %check
@@ -283,7 +289,8 @@ def _work(machine: _Machine, prefix: str) -> FunctionText:
         br label %done
       done:
         ret void"""
-    return pool_function("void", f"{prefix}_pool_work", [("ptr", "pool"), ("i64", "index")], text)
+    params = [("ptr", "pool"), ("i64", "index"), ("ptr", "scratch")]
+    return pool_function("void", f"{prefix}_pool_work", params, text)
 
 
 def _run_chunk(prefix: str) -> FunctionText:
@@ -308,9 +315,9 @@ def _run_chunk(prefix: str) -> FunctionText:
         %ones = call i64 @llvm.umin.i64(i64 %number, i64 %extra)
         %begin = add i64 %before, %ones
         %end = add i64 %begin, %size
-        call void %body(ptr %context, i64 %begin, i64 %end)
+        call void %body(ptr %context, i64 %begin, i64 %end, ptr %scratch)
         ret void"""
-    params = [("ptr", "pool"), ("i64", "left")]
+    params = [("ptr", "pool"), ("i64", "left"), ("ptr", "scratch")]
     return pool_function("void", f"{prefix}_pool_run_chunk", params, text)
 
 
@@ -345,7 +352,10 @@ def _wait(machine: _Machine, prefix: str) -> FunctionText:
 
 
 def _worker(machine: _Machine, prefix: str) -> FunctionText:
-    """The life of worker ``argument``: spin for a launch, join it; without one, sleep."""
+    """The life of worker ``argument``: spin for a launch, join it; without one, sleep.
+
+    Without memory for its scratch it ends at once: nobody waits for a thread that claims nothing.
+    """
     text = f"""
         %index = ptrtoint ptr %argument to i64
         %pool = load atomic ptr, ptr @{prefix}_pool acquire, align 8
@@ -355,7 +365,11 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
         %allowed = alloca [{CORE_SET // 64} x i64], align 8
         %chosen = alloca [{CORE_SET // 64} x i64], align 8
         call void @llvm.memset.p0.i64(ptr %chosen, i8 0, i64 {CORE_SET // 8}, i1 false)
-        br label %poll
+        %scratch = call ptr @{prefix}_pool_scratch()
+        %lacking = icmp eq ptr %scratch, null
+        br i1 %lacking, label %end, label %poll
+      end:
+        ret ptr null
       poll:
         %spins = phi i64 [ 0, %entry ], [ %spun, %relax ],
           [ 0, %join ], [ 0, %stay ], [ 0, %sleep ]
@@ -364,7 +378,7 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
         br i1 %word.go, label %join, label %relax
       join:
         call void @{prefix}_pool_wake(ptr %pool, i64 %index, i64 %word.seats)
-        call void @{prefix}_pool_work(ptr %pool, i64 %index)
+        call void @{prefix}_pool_work(ptr %pool, i64 %index, ptr %scratch)
         br label %poll
       relax:
         {machine.relax}

@@ -5,6 +5,7 @@ as launches ask for more of them, and settle on cores of their own. None of them
 
     enter   -> the page, owned by the calling thread; -> open where there is none yet
     grow    -> workers for a launch
+    scratch -> memory for the tasks of a worker, which only it uses
     spread  -> a worker, before it sleeps, leaves the cores of the threads before it
 """
 
@@ -13,6 +14,9 @@ from __future__ import annotations
 from ..text import FunctionText
 
 MAX_THREADS = 64
+
+# Bytes that each worker has for the tasks it runs: addresses, of which pages exist once touched.
+WORKER_SCRATCH = 64 << 20
 
 
 class Page:
@@ -36,7 +40,9 @@ CORE_SET = 1024  # bits of libc's cpu_set_t
 _BLOCKED = -1 & ~sum(1 << (number - 1) for number in (4, 5, 7, 8, 11))
 
 _MAP_PRIVATE_ANONYMOUS = 0x22
+_MAP_NORESERVE = 0x4000
 _WIPE_ON_FORK = 18
+_DONT_FORK = 10
 
 _DECLARATIONS = (
     "declare i64 @syscall(i64, ...)",
@@ -85,7 +91,7 @@ def at(name: str, offset: int) -> str:
 
 
 def worker_functions(prefix: str) -> list[FunctionText]:
-    """``{prefix}_pool_enter``, ``_grow``, ``_spread``, ``_seen`` and what they call."""
+    """``{prefix}_pool_enter``, ``_grow``, ``_spread``, ``_seen``, ``_scratch`` and their like."""
     return [
         _enter(prefix),
         _open(prefix),
@@ -93,6 +99,7 @@ def worker_functions(prefix: str) -> list[FunctionText]:
         _spread(prefix),
         _strike(prefix),
         _seen(prefix),
+        _scratch(prefix),
     ]
 
 
@@ -333,3 +340,20 @@ def _seen(prefix: str) -> FunctionText:
         store atomic i32 %core.1, ptr %own monotonic, align 4
         ret void"""
     return pool_function("void", f"{prefix}_pool_seen", [("ptr", "pool"), ("i64", "index")], text)
+
+
+def _scratch(prefix: str) -> FunctionText:
+    """Map a worker's scratch; null if that fails. It is kept out of a forked child, which has none
+    of the workers and makes its own."""
+    text = f"""
+        %block = call ptr @mmap(ptr null, i64 {WORKER_SCRATCH}, i32 3,
+          i32 {_MAP_PRIVATE_ANONYMOUS | _MAP_NORESERVE}, i32 -1, i64 0)
+        %address = ptrtoint ptr %block to i64
+        %failed = icmp eq i64 %address, -1
+        br i1 %failed, label %none, label %advise
+      advise:
+        %ignored = call i32 @madvise(ptr %block, i64 {WORKER_SCRATCH}, i32 {_DONT_FORK})
+        ret ptr %block
+      none:
+        ret ptr null"""
+    return pool_function("ptr", f"{prefix}_pool_scratch", [], text)
