@@ -19,7 +19,6 @@ from ...ir.index import Dim, fold, row_major
 from ...ir.kernel import (
     Axis,
     Carry,
-    Check,
     Contract,
     Kernel,
     Load,
@@ -83,7 +82,7 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
 
 
 def layout_of(kernel: Kernel) -> Layout:
-    """Rewrite the axes of a kernel, drop what no store needs, and order the tile dimensions."""
+    """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions."""
     kernel = _live(without_unit_axes(kernel))
     kernel = replace(kernel, axes=tuple(_rounded(kernel, axis) for axis in kernel.axes))
     for stmt in kernel.body:
@@ -135,8 +134,10 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
         step = max(1, STEP_ELEMENTS // prod(sizes))
         if step < max((order.lanes for order in _orders(kernel, stmt.axis)), default=1):
             step = 1  # sums beside the contraction want all of their lanes, or one term
+    stores = [axes for at, axes in kernel.effect_axes.items()
+              if isinstance(kernel.body[at], Store)]  # a check goes along in any loop
     other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes) or any(
-        stmt.axis in axes for axes in kernel.effect_axes.values()) or any(
+        stmt.axis in axes for axes in stores) or any(
         isinstance(other, (Reduce, Contract)) and other is not stmt and (
             stmt.axis in kernel.value_axes[other.name] or stmt.axis in summed_axes(other))
         for other in kernel.body)
@@ -150,12 +151,11 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
 
 
 def _live(kernel: Kernel) -> Kernel:
-    """Only what stores need. Checks go: a GPU kernel has no way yet to fail a step, and the loads
-    that a check stands for are guarded by their own guard."""
+    """Only what stores and checks need."""
     needed = {stmt.next for stmt in kernel.body if isinstance(stmt, Carry)}
     body: list[Stmt] = []
     for stmt in reversed(kernel.body):
-        if (stmt.name in needed) if stmt.name else not isinstance(stmt, Check):
+        if not stmt.name or stmt.name in needed:
             needed.update(stmt.operands)
             body.append(stmt)
     return replace(kernel, body=tuple(reversed(body)))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.index import evaluate
+from ...ir.interp.kernel import ChecksFailedError
 from ...ir.kernel import Kernel
 from .source import TritonSource, emit_triton
 
@@ -75,7 +76,8 @@ def interpreting() -> bool:
 
 
 def compile_triton(source: TritonSource, target: str) -> Compiled:
-    """Compile for ``sm_80``, ``sm_90``, ``sm_100`` or ``gfx942``; buffers must be 16-byte aligned.
+    """Compile for ``sm_80``, ``sm_90``, ``sm_100`` or ``gfx942``; buffers must be 16-byte aligned
+    (the status need not be: those of several launches may lie side by side).
 
     Raises RuntimeError in a process that interprets, KeyError for an unknown target.
     """
@@ -85,10 +87,11 @@ def compile_triton(source: TritonSource, target: str) -> Compiled:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
-    pointers = [at for at, (_, type_) in enumerate(source.signature) if type_.startswith("*")]
+    buffers = [at for at, (name, type_) in enumerate(source.signature)
+               if type_.startswith("*") and name != source.status]
     built = compile(
         ASTSource(_function(source.text, source.name), dict(source.signature), {},
-                  {(at,): _ALIGNED for at in pointers}),
+                  {(at,): _ALIGNED for at in buffers}),
         target=GPUTarget(kind, arch, warp),
         # Multiplications and additions are fused where the kernel says fma, nowhere else.
         options={"num_warps": source.num_warps, "num_stages": source.num_stages,
@@ -131,7 +134,8 @@ def run_kernel_triton(
 ) -> None:
     """Run a kernel in Triton's interpreter on the memory of dense arrays, by parameter name.
 
-    Raises RuntimeError unless the process was started with TRITON_INTERPRET=1.
+    Raises ChecksFailedError (W124) with the site of a check that failed, if one did, and
+    RuntimeError unless the process was started with TRITON_INTERPRET=1.
     """
     if not interpreting():
         raise RuntimeError("Triton's interpreter needs TRITON_INTERPRET=1 in the environment "
@@ -144,8 +148,12 @@ def run_kernel_triton(
     namespace = _namespace(source.text)
     namespace["libdevice"] = _libdevice()
     arguments = [_Memory(buffers[param.name]) for param in kernel.params]
+    status = np.zeros(1, np.int32)
+    more = [_Memory(status)] if source.status else []
     with np.errstate(all="ignore"):
-        namespace[source.name][(grid,)](*arguments, *(dims[name] for name in kernel.dims))
+        namespace[source.name][(grid,)](*arguments, *(dims[name] for name in kernel.dims), *more)
+    if status[0]:
+        raise ChecksFailedError(kernel.name, frozenset((int(status[0]),)), kernel.locs)
 
 
 class _Memory:

@@ -3,6 +3,9 @@
 Lanes beyond an extent hold anything, so every access is masked by the axes that it depends on, and
 by its guard. An accumulating store is load, add, store where no two programs or lanes can meet in
 an element, and atomic otherwise (then the order of float additions is not fixed).
+
+A check stores its site to the status, one int32 for all programs, where a lane in range fails; of
+several that fail, any remains. The kernel goes on: what a check stands for has a guard of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 
 from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, product, row_major, symbols_of
-from ...ir.kernel import Axis, Kernel, Load, Store
+from ...ir.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64
 from .axes import Layout, is_tile
@@ -51,6 +54,8 @@ class TileMemory(TritonScalars):
         self.axes = {axis.name: self.fresh(identifier(axis.name)) for axis in self.kernel.axes}
         self.pointers = {param.name: self.fresh(f"{identifier(param.name)}_ptr")
                          for param in source.params}
+        checks = any(isinstance(stmt, Check) for stmt in self.kernel.body)
+        self.status = self.fresh("status_ptr") if checks else ""
         self.depends = self.kernel.value_axes
         self.effects = {id(self.kernel.body[at]): axes
                         for at, axes in self.kernel.effect_axes.items()}
@@ -156,10 +161,14 @@ class TileMemory(TritonScalars):
 
     def mask(self, axes: tuple[str, ...], guard: str) -> str:
         """``, mask=...`` for an access over ``axes``, or nothing where all lanes are in range."""
-        parts = [self.fit(self.masks[axis], axes).text for axis in axes if axis in self.masks]
+        parts = self.in_range(axes)
         if guard:
             parts.append(self.typed(self.fit(self.values[guard], axes)))
         return f", mask={' & '.join(parts)}" if parts else ""
+
+    def in_range(self, axes: tuple[str, ...]) -> list[str]:
+        """The masks of a tile over ``axes``."""
+        return [self.fit(self.masks[axis], axes).text for axis in axes if axis in self.masks]
 
     def load(self, stmt: Load) -> Tile:
         self.barrier(stmt.param)
@@ -188,6 +197,13 @@ class TileMemory(TritonScalars):
             other = ", other=0" if mask else ""
             self.line(f"tl.store({at}, tl.load({at}{mask}{other}) + {value}{mask})")
         self.stored.add(stmt.param)
+
+    def check(self, stmt: Check) -> None:
+        axes = self.layout.tile_axes(self.effects[id(stmt)])
+        holds = self.typed(self.fit(self.values[stmt.value], axes))
+        pointer = f"tl.broadcast_to({self.status}, {self.shape(axes)})" if axes else self.status
+        mask = " & ".join((*self.in_range(axes), f"~{holds}"))
+        self.line(f"tl.store({pointer}, {stmt.site}, mask={mask})")
 
     def collides(self, stmt: Store) -> bool:
         """False if different programs and lanes surely add to different elements.

@@ -26,6 +26,7 @@ from ...ir.kernel import (
     Apply,
     Axis,
     Carry,
+    Check,
     Const,
     Contract,
     Index,
@@ -52,7 +53,9 @@ class TritonSource:
     """One kernel as a Python module, and how to launch it.
 
     ``signature`` lists the arguments in order as (name, Triton type): a pointer for each parameter
-    of the kernel, then its symbolic dims. ``grid`` is the number of programs, on one axis.
+    of the kernel, then its symbolic dims, then a pointer to the status if the kernel has checks.
+    ``status`` is the name of that one, or empty: an int32 that is 0 before the launch and the site
+    of a check that failed, if one did, after it. ``grid`` is the number of programs, on one axis.
     """
 
     name: str
@@ -61,6 +64,7 @@ class TritonSource:
     grid: Dim
     num_warps: int
     num_stages: int
+    status: str = ""
 
 
 def emit_triton(kernel: Kernel) -> TritonSource:
@@ -72,14 +76,17 @@ def emit_triton(kernel: Kernel) -> TritonSource:
     signature = [(emitter.pointers[param.name], _pointer_type(param.type.dtype))
                  for param in kernel.params]
     signature += [(emitter.dims[dim], "i64") for dim in kernel.dims]
+    if emitter.status:
+        signature.append((emitter.status, "*i32"))
     header = f"def {emitter.name}({', '.join(argument for argument, _ in signature)}):"
     comments = [f"    # {emitter.pointers[param.name]}: {'mut ' * param.mutable}{param.type}"
                 for param in kernel.params]
+    comments += [f"    # {emitter.status}: the site of a check that failed"] * bool(emitter.status)
     comments += [f"    # {' '.join(f'{loc}  {loc.source}'.split())}" for loc in kernel.locs]
     main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
     text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
     return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
-                        _warps(layout), 3 if emitter.loops else 1)
+                        _warps(layout), 3 if emitter.loops else 1, emitter.status)
 
 
 def _pointer_type(dtype: DType) -> str:
@@ -118,6 +125,8 @@ class _Emitter(TileSums):
             self.hint = f"v{stmt.name[1:]}"
             if isinstance(stmt, Store):
                 self.store(stmt)
+            elif isinstance(stmt, Check):
+                self.check(stmt)
             else:
                 self.values[stmt.name] = self.value(stmt)
 

@@ -19,6 +19,7 @@ from ...ir.index import product
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.space import is_transparent, summed_runs
+from ..clone import Clone
 
 LONG = 1 << 18    # elements of an operand, below which one core is enough
 CHUNK = 1024      # terms of the order of sums that are added pairwise
@@ -70,34 +71,23 @@ class _Splitter:
     """The new graph under construction."""
 
     def __init__(self, graph: Graph, chosen: dict[int, int], readers: dict[int, int]) -> None:
-        self.source, self.chosen, self.readers = graph, chosen, readers
-        self.result = Graph(graph.name)
-        self.builder = Builder(self.result, OPS, share=False, fold=False)
-        self.moved: dict[int, Value] = {}
+        self.chosen, self.readers = chosen, readers
+        self.clone = Clone(graph)
+        self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.apart: set[Node] = set()
 
     def graph(self) -> Graph:
-        for param in self.source.params:
-            self.moved[id(param)] = self.result.add_param(
-                param.type, param.name.rpartition(":")[0])
-        nodes: dict[int, Node] = {}
-        for node in self.source.nodes:
+        clone = self.clone
+        for param in clone.old.params:
+            clone.param(param)
+        for node in clone.old.nodes:
+            if id(node) not in self.chosen:
+                clone.node(node)
+                continue
             with self.builder.like(node):
-                if id(node) in self.chosen:
-                    self.moved[id(node.results[0])] = self._split(node, self.chosen[id(node)])
-                    nodes[id(node)] = self.result.nodes[-1]
-                    continue
-                made = self.builder.emit(node.op, [self.moved[id(v)] for v in node.inputs],
-                                         node.attrs, name=node.name)
-            made.after = tuple(nodes[id(earlier)] for earlier in node.after)
-            nodes[id(node)] = made
-            self.moved.update(zip(map(id, node.results), made.results, strict=True))
-        self.result.results = [self.moved[id(value)] for value in self.source.results]
-        self.result.variables = dict(self.source.variables)
-        self.result.var_params = {var: self.moved[id(value)]
-                                  for var, value in self.source.var_params.items()}
-        self.result.var_results = dict(self.source.var_results)
-        return self.result
+                clone.values[node.results[0]] = self._split(node, self.chosen[id(node)])
+            clone.nodes[node] = clone.graph.nodes[-1]
+        return clone.finish()
 
     def _split(self, node: Node, part: int) -> Value:
         b = self.builder
@@ -117,7 +107,7 @@ class _Splitter:
                                   shape=(*before, count, *after))
             return some
 
-        many = b.reshape(piece(self.moved[id(operand)], 0, whole * part),
+        many = b.reshape(piece(self.clone.values[operand], 0, whole * part),
                          shape=(*before, whole, part, *after))
         sums = b.sum(many, axes=(axis + 1,))
         rest = b.sum(piece(self._again(operand), whole * part, terms - whole * part), axes=(axis,))
@@ -132,29 +122,22 @@ class _Splitter:
 
     def _again(self, value: Value) -> Value:
         """The value once more, of nodes of its own as far back as nothing else reads them."""
-        copies: dict[int, Value] = {}
+        copies: dict[Value, Value] = {}
         stack = [value]
         while stack:
             top = stack[-1]
             node = top.node
-            own = node is not None and (is_transparent(node) or (
-                node.op.kind is Kind.MAP and self.readers[id(top)] == 1))
-            missing = [v for v in node.inputs if id(v) not in copies] if own and node else []
-            if missing and id(top) not in copies:
-                stack += missing
-                continue
-            stack.pop()
-            if id(top) in copies:
-                continue
-            if not own or node is None:
-                copies[id(top)] = self.moved[id(top)]
-                continue
-            with self.builder.like(node):
-                made = self.builder.emit(node.op, [copies[id(v)] for v in node.inputs],
-                                         node.attrs, name=node.name)
-            copies.update(zip(map(id, node.results), made.results, strict=True))
-            self.apart.add(made)
-        return copies[id(value)]
+            missing: list[Value] = []
+            if top not in copies and node is not None and (is_transparent(node) or (
+                    node.op.kind is Kind.MAP and self.readers[id(top)] == 1)):
+                missing = [operand for operand in node.inputs if operand not in copies]
+                if not missing:
+                    self.apart.add(self.clone.copy(node, copies))
+            stack += missing
+            if not missing:
+                copies.setdefault(top, self.clone.values[top])
+                stack.pop()
+        return copies[value]
 
 
 def _pairwise(b: Builder, values: Sequence[Value]) -> Value:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton_kernels import CASES, every_primitive
+from triton_checks import CASES, FAILING, FINE
+from triton_kernels import every_primitive
 
 from weft.codegen.gpu.axes import STEP_ELEMENTS, layout_of
 from weft.codegen.gpu.build import (
@@ -27,7 +28,7 @@ from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
 from weft.codegen.gpu.source import emit_triton
 from weft.codegen.kernel.order import order_of
 from weft.ir.index import evaluate, symbol
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
+from weft.ir.kernel import Axis, Check, Kernel, KernelBuilder, Param
 from weft.ir.plan import tasks_of
 from weft.ir.scalar.primitives import PRIMITIVES, RAW
 from weft.ir.text.parser import parse_kernel
@@ -151,7 +152,10 @@ def test_source(name: str) -> None:
         verify_kernel(case.kernel)
     source = emit_triton(case.kernel)
     assert evaluate(source.grid, case.dims) == evaluate(tasks_of(case.kernel), case.dims)
-    assert len(source.signature) == len(case.kernel.params) + len(case.dims)
+    checks = any(isinstance(stmt, Check) for stmt in case.kernel.body)
+    assert len(source.signature) == len(case.kernel.params) + len(case.dims) + checks
+    assert (source.status != "") == checks
+    assert (source.signature[-1] == (source.status, "*i32")) == checks
 
 
 # Meaning
@@ -173,6 +177,19 @@ def report() -> dict[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_interpreted(name: str, report: dict[str, str]) -> None:
     assert report[name] == ""
+
+
+@needs_triton
+@pytest.mark.parametrize("name", FAILING)
+def test_failed_check_is_the_error_of_the_users_line(name: str, report: dict[str, str]) -> None:
+    text = report[f"error of {name}"]
+    assert text.startswith("W") and FAILING[name][2] in text and "triton_checks.py" in text
+
+
+@needs_triton
+@pytest.mark.parametrize("name", FINE)
+def test_checks_that_hold_change_nothing(name: str, report: dict[str, str]) -> None:
+    assert report[f"result of {name}"] == ""
 
 
 def test_interpreter_needs_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,3 +280,10 @@ kernel @k(x: f64[64,512], w: f64[512,32], y: mut f64[64,32]) {
 """)
     axis = next(axis for axis in layout_of(kernel).kernel.axes if axis.name == "k")
     assert axis.block == STEP_ELEMENTS // (16 * 8)
+
+
+def test_a_check_does_not_keep_a_contraction_from_going_in_steps() -> None:
+    """What it depends on is there in each round; only stores would need a loop of their own."""
+    layout = layout_of(CASES["contraction_checked-()-()"]().kernel)
+    axis = layout.kernel.axis("k")
+    assert (axis.kind, axis.block) == ("seq", STEP_ELEMENTS // (16 * 8))

@@ -1,31 +1,38 @@
-"""Runs every case of ``triton_kernels`` in Triton's interpreter and prints what differs, as JSON.
+"""Runs every case of ``triton_kernels`` and ``triton_checks`` in Triton's interpreter and prints
+what differs, as JSON.
 
 A script of its own: TRITON_INTERPRET=1 must be set before triton is imported.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from triton_kernels import CASES, Case
+from triton_checks import CASES, FAILING, FINE
+from triton_kernels import Case
 
+import weft
+from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.build import run_kernel_triton
+from weft.ir.diagnose import Error
+from weft.ir.interp.graph import run_plan
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
 
 
 def difference(case: Case) -> str:
     """The first disagreement with the NumPy interpreter or the expected results; "" if none."""
     wanted = {name: buffer.copy() for name, buffer in case.buffers.items()}
-    with contextlib.suppress(ChecksFailedError):  # a Triton kernel goes on with zeros instead
-        run_kernel(case.kernel, wanted, case.dims)
     given = {name: buffer.copy() for name, buffer in case.buffers.items()}
-    run_kernel_triton(case.kernel, given, case.dims)
+    failed, sites = (failures(run, case, buffers)
+                     for run, buffers in ((run_kernel, wanted), (run_kernel_triton, given)))
+    if failed != set(case.sites) or not sites <= failed or bool(sites) != bool(failed):
+        return f"checks {set(sites)} failed, for NumPy {set(failed)}, should be {case.sites}"
     for name, want in (*wanted.items(), *case.expected.items()):
         wrong = ~equal(given[name], want, case)
         if wrong.any():
@@ -33,6 +40,39 @@ def difference(case: Case) -> str:
             return (f"{name}{list(at)} is {given[name][at]!r}, should be {want[at]!r} "
                     f"({wrong.sum()} of {wrong.size} differ)")
     return ""
+
+
+def failures(
+    run: Callable[..., None], case: Case, buffers: dict[str, NDArray[Any]]
+) -> frozenset[int]:
+    """The checks that are said to have failed; the kernel has run to its end in any case."""
+    try:
+        run(case.kernel, buffers, case.dims)
+    except ChecksFailedError as problem:
+        return problem.sites
+    return frozenset()
+
+
+def message(name: str) -> str:
+    """The error of a program that fails, as both ways to run its kernels give it."""
+    function, arguments, _ = FAILING[name]
+    plan = weft.compile(function).lower(*arguments).stages.plan_for(GPU)
+    texts = []
+    for runner in (run_kernel, run_kernel_triton):
+        try:
+            run_plan(plan, list(map(np.asarray, arguments)), kernel_runner=runner)
+        except Error as problem:
+            texts.append(str(problem))
+    return texts[0] if len(texts) == 2 and texts[0] == texts[1] else f"they differ: {texts}"
+
+
+def wrong_result(name: str) -> str:
+    """The results of a program whose checks hold, if they are not those of the CPU; else ""."""
+    function, arguments = FINE[name]
+    plan = weft.compile(function).lower(*arguments).stages.plan_for(GPU)
+    (given,) = run_plan(plan, list(map(np.asarray, arguments)), kernel_runner=run_kernel_triton)
+    want = np.asarray(weft.compile(function)(*arguments))
+    return "" if np.array_equal(given, want) else f"{given}, should be {want}"
 
 
 def equal(given: NDArray[Any], want: NDArray[Any], case: Case) -> NDArray[np.bool_]:
@@ -55,6 +95,12 @@ def main() -> None:
             report[name] = difference(make())
         except Exception:
             report[name] = traceback.format_exc(limit=-3)
+    for kind, names, tell in (("error", FAILING, message), ("result", FINE, wrong_result)):
+        for name in names:
+            try:
+                report[f"{kind} of {name}"] = tell(name)
+            except Exception:
+                report[f"{kind} of {name}"] = traceback.format_exc(limit=-3)
     json.dump(report, sys.stdout)
 
 

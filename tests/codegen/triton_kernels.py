@@ -46,6 +46,7 @@ class Case:
     """A kernel, its symbolic dims and buffers, and how close floats must come to the reference.
 
     ``ulp`` is for each element, ``error`` relative to the largest: products have no one order.
+    ``sites`` are the checks that fail.
     """
 
     kernel: Kernel
@@ -54,6 +55,7 @@ class Case:
     ulp: float = 0
     error: float = 0
     expected: dict[str, Array] = field(default_factory=dict)
+    sites: tuple[int, ...] = ()
 
 
 CASES: dict[str, Callable[[], Case]] = {}
@@ -420,7 +422,7 @@ def gather(dtype: DType) -> Case:
     good = (ids >= -9) & (ids < 9)
     rows = np.where(good[:, None], X[np.where(good, ids, 0)], np.zeros((), dtype.numpy))
     return Case(kernel, {"x": X, "ids": ids, "y": zeros(dtype, 11, 30)},
-                expected={"y": rows.astype(dtype.numpy)})
+                expected={"y": rows.astype(dtype.numpy)}, sites=(1,))
 
 
 @case((F32, "rows"), (I64, "rows"), (F64, "tile"), (F32, "programs"), (U32, "tile"),
