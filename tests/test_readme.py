@@ -36,7 +36,10 @@ def test_the_programs_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
         exec(compile(program, str(folder / f"program{number}.py"), "exec"), namespace)
         if number == 0:
             assert float(capsys.readouterr().out) < 0.05  # it has learnt the sine
-    assert len(PROGRAMS) == 3 and (folder / "model" / "model.h").is_file()
+    assert abs(namespace["root"](2.0) - 2**0.5) < 1e-12
+    last, sums = namespace["recurrent"](np.ones((5, 3)), np.zeros(3), np.eye(3))
+    assert last.shape == (3,) and sums.shape == (5,)
+    assert len(PROGRAMS) == 4 and (folder / "model" / "model.h").is_file()
     loaded = weft.load("model")
     params, x = namespace["params"], np.ones((256, 1), np.float32)
     np.testing.assert_array_equal(loaded(params, x), namespace["predict"](params, x))

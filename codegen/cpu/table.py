@@ -94,10 +94,12 @@ STATUS = 0  # the register that holds the address at which a failed check leaves
 
 @dataclass(eq=False)
 class _Around:
-    """A loop around the steps that are being written, and the windows that move with it."""
+    """A loop around the steps that are being written, the windows that move with it, and the
+    buffers of its rounds that loops inside of it exchange: each round has them anew."""
 
     loop: Loop
     windows: list[tuple[int, Window]] = field(default_factory=list)
+    fresh: list[tuple[int, Window]] = field(default_factory=list)
 
     @cached_property
     def exchanged_inside(self) -> frozenset[str]:
@@ -174,7 +176,7 @@ class StepTable:
                 return register
         else:
             loop = next((one for one in reversed(around) if one.loop.index in used), None)
-        key = window, None if loop is None else id(loop)
+        key = window, loop
         if key not in self._known:
             self._known[key] = self._new_register(window if loop is None else None)
             if loop is not None:
@@ -200,7 +202,8 @@ class StepTable:
                 case Branch():
                     self._branch(step, around)
                 case Alloc():
-                    pass
+                    if around and step.name in self._exchanged:
+                        around[-1].fresh.append((self._exchanged[step.name], Window(step.name)))
                 case _:
                     raise NotImplementedError(f"a step of type {type(step).__name__}")
 
@@ -272,12 +275,23 @@ class StepTable:
             return "false" if loop.count is None else f(
                 f"icmp sge i64 {values.load(index)}, {values.dim(loop.count)}")
 
-        self._control(here.windows, first, at=enter,
-                      before=lambda f, values: values.store(index, "0"))
-        self._control(here.windows, ended, at=again, other=enter + 1,
-                      before=lambda f, values: self._turn(index, loop.carried, f, values))
+        def start(f: FunctionText, values: _Values) -> None:
+            values.store(index, "0")
+            self._renew(here, f, values)
+
+        def turn(f: FunctionText, values: _Values) -> None:
+            self._turn(index, loop.carried, f, values)
+            self._renew(here, f, values)
+
+        self._control(here.windows, first, at=enter, before=start)
+        self._control(here.windows, ended, at=again, other=enter + 1, before=turn)
         for row in ends:
             self.rows[row] = replace(self.rows[row], tasks=len(self.rows))
+
+    def _renew(self, here: _Around, f: FunctionText, values: _Values) -> None:
+        for register, window in here.fresh:
+            address = self.address(f, window, values.dim, first=True)
+            values.store(register, f(f"ptrtoint ptr {address} to i64"))
 
     def _turn(
         self, index: int, carried: Sequence[Carry], f: FunctionText, values: _Values

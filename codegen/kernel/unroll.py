@@ -38,7 +38,7 @@ def with_short_axes_unrolled(kernel: Kernel) -> Kernel:
     if any(isinstance(stmt, (Contract, Carry)) for stmt in kernel.body):
         return kernel
     for axis in sorted(loops, key=lambda axis: axis.extent if isinstance(axis.extent, int) else 0):
-        if (len(loops) > 1 and isinstance(axis.extent, int) and axis.extent <= SHORT
+        if (len(loops) > 1 and isinstance(axis.extent, int) and 0 < axis.extent <= SHORT
                 and _is_inner(kernel, axis.name)):
             kernel = _Unroll(kernel, axis.name, axis.extent).kernel()
             loops.remove(axis)
@@ -82,7 +82,7 @@ class _Unroll:
                                else source.effect_axes[at]):
                 for element, names in enumerate(self.names):
                     self._copy(stmt, element, [names])
-            elif self.names:
+            else:
                 self._copy(stmt, 0, self.names)
         return replace(source, body=tuple(self.body), axes=tuple(
             axis for axis in source.axes if axis.name != self.axis))
@@ -112,8 +112,6 @@ class _Unroll:
         """The elements of a reduction combined in its order."""
         start = identity(stmt.combine, stmt.dtype)
         terms = [names[stmt.value] for names in self.names]
-        if not terms:
-            return self._define(Const("", stmt.dtype, start))
         if stmt.order is not None and stmt.combine == "add":  # accumulators start from 0.0
             zero = self._define(Const("", stmt.dtype, start))
             terms = [self._define(Apply("", stmt.dtype, "add", (zero, term))) for term in terms]

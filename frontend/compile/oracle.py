@@ -22,6 +22,7 @@ from ...ir.types import TensorType
 from ...ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
+_MOST_BODIES = 10_000  # rounds of loops that are waited for: less than a second
 
 
 def example_array(type_: TensorType, sizes: dict[str, int], rng: np.random.Generator) -> Array:
@@ -54,9 +55,11 @@ class PassOracle:
         self._last = "trace"
         self._wanted: list[Array] | None
         try:
-            self._wanted = self._run(lambda state: run_graph(traced, self._args, state))
+            self._wanted = self._run(
+                lambda state: run_graph(traced, self._args, state, most=_MOST_BODIES))
         except Error:
-            # The arguments are random: an index may be out of range. Then there is no oracle.
+            # The arguments are random: an index may be out of range, or a loop have no end. Then
+            # there is no oracle.
             self._wanted = None
 
     def graph(self, step: str, graph: Graph) -> None:

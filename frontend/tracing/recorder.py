@@ -82,6 +82,7 @@ class TraceContext:
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
         self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
+        self._assigned: set[str] = set()
         self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
         self._busy = False
 
@@ -326,9 +327,9 @@ class TraceContext:
 
     def _substitute(self, name: str) -> Tracer | None:
         """What a trace around lets a variable read as, instead of its value."""
-        here = self.parent
-        while here is not None:
-            if name in here._substituted:
+        here: TraceContext | None = self
+        while here is not None and name not in here._assigned:
+            if here is not self and name in here._substituted:
                 return self._inherit(here._reads[name])
             here = here.parent
         return None
@@ -338,6 +339,7 @@ class TraceContext:
         for name in names:
             self._reads.pop(name, None)
             self._substituted.discard(name)
+            self._assigned.add(name)
 
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
         """Assign to (``assign_var``) or add to (``update_var``) a variable."""

@@ -33,16 +33,18 @@ def run_graph(
     args: Sequence[Any],
     variables: MutableMapping[str, Any] | None = None,
     watch: Watch | None = None,
+    most: int | None = None,
 ) -> list[Array]:
     """Results of a graph as new arrays.
 
     ``args`` are the parameters in order. ``variables`` holds the state by name and is changed only
     when every node has succeeded. Where state is explicit (``var_params``), parameters and results
     of variables go by ``variables`` too. ``watch`` sees each node with its results, those inside
-    fused bodies before the fused node.
+    fused bodies before the fused node. ``most`` is how many times bodies may be run, all together:
+    a loop need not end.
 
     Raises W303 for an argument of another type, W105 for dims that do not fit, W124 for an index
-    out of range.
+    out of range, W601 for a loop that takes too long.
     """
     held = dict(variables or {})
     given = iter(args)
@@ -54,7 +56,7 @@ def run_graph(
                 for value in graph.params]
     dims = bind_dims([value.type for value in graph.params], operands,
                      [value.name.removesuffix(":0") for value in graph.params])
-    run = _Run(dims, held, watch)
+    run = _Run(dims, held, watch, most)
     with np.errstate(all="ignore"):
         # Copies: a view of an argument must not leave the interpreter.
         results = [np.array(value) for value in run.body(graph, operands)]
@@ -67,13 +69,18 @@ def run_graph(
 class _Run:
     """One run: the bound dims, the variables, and who watches."""
 
-    def __init__(self, dims: Mapping[str, int], held: dict[str, Any], watch: Watch | None) -> None:
-        self.dims, self.held, self.watch = dims, held, watch
+    def __init__(self, dims: Mapping[str, int], held: dict[str, Any], watch: Watch | None,
+                 left: int | None) -> None:
+        self.dims, self.held, self.watch, self.left = dims, held, watch, left
         self.written: set[str] = set()
         self._shapes: dict[TensorType, tuple[int, ...]] = {}
 
     def __call__(self, graph: Graph, operands: Sequence[Array], **dims: int) -> list[Array]:
         """The results of a nested graph, with values of its own symbols."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise error("W601", f"@{graph.name} is run too often")
         before = self.dims
         self.dims = {**before, **dims}
         try:

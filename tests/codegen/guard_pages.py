@@ -108,6 +108,7 @@ def run_fenced(
 DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 PRODUCTS = ("i4", "u4", "i8", "u8", "f4", "f8")
 SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
+STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65))
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
 
@@ -153,6 +154,11 @@ def product(x: Array, y: Array) -> Any:
     return x @ y, (x @ y).T, np.pad(x, ((0, 1), (1, 0))) @ np.pad(y, ((1, 0), (0, 2)))
 
 
+def staged(x: Array, y: Array) -> Any:
+    """One kernel, with a tile of products in the scratch of its task: the end of the arena."""
+    return np.argmin(x @ y, 1)
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -175,6 +181,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
             for m, k, n in SHAPES:
                 x, y = whole(rng, (m, k), dtype), whole(rng, (k, n), dtype)
                 yield f"product {x.dtype} {(m, k, n)}", product, (x, y)
+    for m, k, n in STAGED:
+        x, y = whole(rng, (m, k), "f4"), whole(rng, (k, n), "f4")
+        yield f"staged {x.dtype} {(m, k, n)}", staged, (x, y)
 
 
 def main(name: str, step: int) -> None:

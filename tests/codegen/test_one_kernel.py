@@ -127,3 +127,14 @@ def test_what_is_computed_again_has_the_same_bits() -> None:
         got: Any = weft.compile(threads=threads)(attention_gradient)(*arguments)
         for one, other in zip(got, want, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(70, 9), (0, 3), (1, 1), (4, 0)])
+@pytest.mark.parametrize("reps", [(2, 0), (0, 2), (3, 1)])
+def test_sums_over_short_and_empty_axes(shape: tuple[int, ...], reps: tuple[int, ...]) -> None:
+    """A short axis inside of a loop is written out, but for one without elements."""
+    x = np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)
+    value, grad = weft.compile(
+        lambda x: weft.value_and_grad(lambda x: np.sum(np.tanh(np.tile(x, reps))))(x))(x)
+    np.testing.assert_allclose(value, np.tanh(np.tile(x, reps)).sum(), atol=1e-12)
+    np.testing.assert_allclose(grad, np.prod(reps) * (1 - np.tanh(x) ** 2), atol=1e-12)

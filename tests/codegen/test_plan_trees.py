@@ -109,6 +109,26 @@ BODIES = {
           copy %a to %ys[t]
         }
         copy %h to %y''',
+    "memory of an earlier round": TOP + '''
+        loop t in m {
+          alloc %a: f64[n] at (n + 7)//8*128
+          alloc %c: f64[n] at (n + 7)//8*192
+          launch @count(%c) on cpu:0
+          launch @add(%rows[t], %x, %a) on cpu:0
+          launch @add(%c, %a, %a) on cpu:0
+          alloc %b: f64[n] at (n + 7)//8*192
+          loop s in 3 carry (%a = %b) {
+            launch @add(%rows[t], %a, %b) on cpu:0
+          }
+          copy %a to %ys[t]
+        }
+        copy %h to %y''',
+    "loops in a row": TOP + "".join(f'''
+        loop t in {count} {{
+          launch @add(%rows[m - 1 - t], %h, %h) on cpu:0
+        }}''' for count in ("m", "m - m//2", "m//2", "m") * 2) + '''
+        copy %h to %y
+        copy %rows to %ys''',
     "windows of what is carried": '''
         alloc %h: f64[m,n] at 0
         alloc %g: f64[m,n] at (m*n + 7)//8*64

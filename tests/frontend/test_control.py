@@ -516,7 +516,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_plans(name: str, golden: Golden) -> None:
     function, specs = PLANS[name]
-    lowered = weft.compile(function).lower(*specs)
+    lowered = weft.compile(target="x86-64-v3")(function).lower(*specs)
     verify_plan(lowered.stages.plan)
     text = re.sub(r"/\S*/(\w+\.py):\d+", r"\1", lowered.as_text("plan"))
     golden(text, f"plans/{name}.plan")

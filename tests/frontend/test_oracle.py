@@ -59,6 +59,13 @@ def test_a_wrong_kernel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         weft.compile(step)(np.arange(5.0))
 
 
+def test_a_loop_without_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The random arguments of the oracle are not those of the program."""
+    monkeypatch.setenv("WEFT_VERIFY", "passes")
+    grown = weft.compile(lambda x, n: weft.while_loop(lambda x: x != n, lambda x: x + 1, x))
+    assert grown(np.float64(1), np.float64(5)) == 5
+
+
 def test_the_steps_are_one_list() -> None:
     assert [each.name for each in pipeline.STEPS] == [
         "state", "simplify", "place", "fuse", "lower", "share", "group", "tile", "memory", "emit"]
