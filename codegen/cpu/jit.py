@@ -171,7 +171,7 @@ class _Linker:
         self.process = os.getpid()
         self.linked = 0
         self.lljit = _llvm().create_lljit_compiler(
-            _machine(target, 2), use_jit_link=False, suppress_errors=False)
+            _machine(target, 2), use_jit_link=True, suppress_errors=False)
 
     def unload(self, tracker: Any) -> None:
         """Unmap a library.
