@@ -20,8 +20,8 @@ from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
+from .frontend.tracing.dependencies import control_dependencies, group
 from .frontend.tracing.lost import TracingWarning
-from .frontend.tracing.recorder import control_dependencies, group
 from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced

@@ -170,6 +170,8 @@ class _Linker:
     def __init__(self, target: Target) -> None:
         self.process = os.getpid()
         self.linked = 0
+        # JITLink takes one block of memory for an object. The older linker maps sections one at a
+        # time and ends the process where two of them are out of reach of 32-bit addresses.
         self.lljit = _llvm().create_lljit_compiler(
             _machine(target, 2), use_jit_link=True, suppress_errors=False)
 

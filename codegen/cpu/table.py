@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
+from ...ir.diagnose import error
 from ...ir.index import Dim, product, row_major, symbol, symbols_of
 from ...ir.kernel import Check, Kernel
 from ...ir.plan import (
@@ -205,7 +206,9 @@ class StepTable:
                     if around and step.name in self._exchanged:
                         around[-1].fresh.append((self._exchanged[step.name], Window(step.name)))
                 case _:
-                    raise NotImplementedError(f"a step of type {type(step).__name__}")
+                    name = type(step).__name__.lower()
+                    raise error("W113", f"a step '{name}' has no native code yet",
+                                hint="run the plan in the interpreter")
 
     def _add(self, row: Row, words: Sequence[int]) -> None:
         self.rows.append(replace(row, first=len(self.words), count=len(words)))

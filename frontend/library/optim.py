@@ -20,7 +20,8 @@ import numpy as np
 
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.recorder import active, after
+from ..tracing.dependencies import after
+from ..tracing.recorder import active
 from ..tracing.variable import Variable
 from ..transforms.reverse import variable_gradients
 

@@ -29,9 +29,10 @@ from ..tracing.operand import (
 )
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
+from .create import band
 from .elementwise import fresh
 from .index import as_number
-from .shape import band, moveaxis, ravel
+from .shape import moveaxis, ravel
 
 _BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
 

@@ -35,7 +35,7 @@ from ..tracing.operand import (
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
-from . import contract
+from . import contract, create
 from . import elementwise as ufuncs
 from . import reduce as reducing
 from . import shape as shaping
@@ -169,7 +169,7 @@ _ELEMENTWISE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType
 })
 
 FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
-    **_ELEMENTWISE, **shaping.TABLE, **reducing.TABLE, **contract.TABLE})
+    **_ELEMENTWISE, **create.TABLE, **shaping.TABLE, **reducing.TABLE, **contract.TABLE})
 
 # What to write instead, where a short way exists.
 _INSTEAD: Mapping[str, str] = MappingProxyType({

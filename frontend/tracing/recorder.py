@@ -13,10 +13,10 @@ from __future__ import annotations
 import functools
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 from weakref import ref
 
@@ -147,7 +147,7 @@ class TraceContext:
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
             builder.prefix, builder.device = scope.prefix, scope.device
-            builder.after = self._own_nodes(scope.after, builder.locs) if scope.after else ()
+            builder.after = self.own_nodes(scope.after, builder.locs) if scope.after else ()
             first = len(self.graph.nodes)
             token = ACTIVE.set(self)
             self._busy = True
@@ -166,7 +166,7 @@ class TraceContext:
                 self._name(result, name, first)
             return result
 
-    def _own_nodes(
+    def own_nodes(
         self, found: Iterable[tuple[Recording, Node]], locs: tuple[Loc, ...]
     ) -> tuple[Node, ...]:
         """The nodes, which must be of this graph: others do not run when it runs. Raises
@@ -184,7 +184,7 @@ class TraceContext:
         """One operation for several of this graph, to be found by its name."""
         with self.lock:
             found = [pair for item in operations for pair in nodes_of(item)]
-            nodes = self._own_nodes(found, user_loc())
+            nodes = self.own_nodes(found, user_loc())
             label = self.graph.unique_name(SCOPE.get().prefix + name)
             self.groups[label] = Operation(nodes, label, self)
             return self.groups[label]
@@ -408,26 +408,6 @@ def _checksum(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
 
 
-@contextmanager
-def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
-    """Let nodes made in the body run after these operations or values; None drops outer ones.
-
-    Raises TracerError (W204) where a node would wait for one of another graph.
-    """
-    scope = SCOPE.get()
-    after = dict.fromkeys(scope.after if operations is not None else ())
-    for item in operations or ():
-        after.update(dict.fromkeys(nodes_of(item)))
-    ctx = ACTIVE.get()
-    if ctx is not None:
-        ctx._own_nodes(after, user_loc())
-    token = SCOPE.set(replace(scope, after=tuple(after)))
-    try:
-        yield
-    finally:
-        SCOPE.reset(token)
-
-
 def composite(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of several operations count as one in traced code: its nodes share the line
     of the call, and its result is named after the variable it is assigned to, or the function;
@@ -459,26 +439,13 @@ def context_for(operands: Iterable[Any]) -> TraceContext | None:
     if ctx is not None:
         return ctx
     tracer = next((x for x in operands if isinstance(x, Tracer)), None)
-    return None if tracer is None else _context(tracer.context())
+    return None if tracer is None else context_of(tracer.context())
 
 
-def _context(trace: Recording) -> TraceContext:
+def context_of(trace: Recording) -> TraceContext:
     """The trace itself, of which tracers and operations know a part."""
     assert isinstance(trace, TraceContext)
     return trace
-
-
-def after(value: Any, operations: Sequence[Operation]) -> Any:
-    """The same traced value, had only when the operations have run: to fetch it is to run them."""
-    ctx = context_for((value,))
-    if ctx is None or not isinstance(value, Tracer):
-        return value
-
-    def record() -> Tracer:
-        with ctx.waiting(*operations):
-            return ctx.emit("identity", value)
-
-    return ctx.apply(record, ())
 
 
 def nodes_of(item: Any) -> list[tuple[Recording, Node]]:
@@ -490,13 +457,3 @@ def nodes_of(item: Any) -> list[tuple[Recording, Node]]:
         return [(item.ctx, node)] if node is not None else []
     raise error("W112", f"{type(item).__name__} is neither an operation nor a traced value",
                 locs=user_loc())
-
-
-def group(*operations: Any, name: str = "group") -> Operation:
-    """One operation that stands for several; fetching it, by itself or by name, runs them all.
-
-    Raises TracerError (W204) if they are of several graphs.
-    """
-    known = [ctx for item in operations for ctx, _ in nodes_of(item)]
-    ctx = ACTIVE.get() or (_context(known[0]) if known else None)
-    return Operation((), name, None) if ctx is None else ctx.group(operations, name)

@@ -49,9 +49,9 @@ def _parts(node: Node) -> int:
     if node.op.kind is not Kind.REDUCE or node.op.combine != "add":
         return 0
     (operand,), runs = node.inputs, summed_runs(node)
-    if len(runs) != 1 or not all(isinstance(dim, int) for dim in operand.shape):
+    dims = [dim for dim in operand.shape if isinstance(dim, int)]
+    if len(runs) != 1 or len(dims) != len(operand.shape):
         return 0
-    dims: list[int] = [int(str(dim)) for dim in operand.shape]
     terms = product(dims[at] for at in runs[0])
     kept = [dim for at, dim in enumerate(dims) if at not in runs[0]]
     assert isinstance(terms, int)

@@ -256,7 +256,7 @@ def _link(text: str, machine: Machine) -> dict[str, int]:
     passes.add_simplify_cfg_pass()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     passes.run(module, llvm.create_pass_builder(target, options))
-    jit = llvm.create_lljit_compiler(target)
+    jit = llvm.create_lljit_compiler(target, use_jit_link=True)
     builder = llvm.JITLibraryBuilder().add_object_img(target.emit_object(module))
     builder.add_current_process().export_symbol("gemm").export_symbol("tasks")
     library = builder.link(jit, "gemm")

@@ -11,7 +11,7 @@ import pytest
 from weft.codegen.cpu import launches
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
-from weft.ir.diagnose import Error
+from weft.ir.diagnose import Error, UnsupportedError
 from weft.ir.entry import entry_of
 from weft.ir.interp.plan import Outside, run_plan
 from weft.ir.plan import Plan
@@ -248,3 +248,11 @@ def test_what_is_sent_is_received() -> None:
     assert not sent
     with pytest.raises(Error, match="has sent nothing under the key \"k\""):
         run_plan(two, [np.zeros(3)], outside=outside)
+
+
+@pytest.mark.parametrize("step", ["host @twice(%x) -> (%y)", 'send %x to cpu:1 key "k"',
+                                  'recv %y from cpu:1 key "k"'])
+def test_steps_without_native_code_are_refused(step: str) -> None:
+    plan = parse_plan(f"plan @a(%x: f64[3]) -> (%y: f64[3]) arena = 0 {{\n  {step}\n}}")
+    with pytest.raises(UnsupportedError, match=f"W113: a step '{step[:4]}' has no native code"):
+        emit_program(plan, cpu_target("x86-64-v3"), entry_of(plan))

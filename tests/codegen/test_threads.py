@@ -233,7 +233,8 @@ class Pool:
         ]
         bodies[0].ret()
         declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64, ptr)"
-        jit = llvm.create_lljit_compiler(llvm.Target.from_triple(triple).create_target_machine())
+        machine = llvm.Target.from_triple(triple).create_target_machine(reloc="pic")
+        jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
         builder = llvm.JITLibraryBuilder()
         builder.add_ir(pool).add_ir(module_text(bodies, [declared])).add_current_process()
         for name in ("weft_parallel_for", *(body.name for body in bodies)):

@@ -19,7 +19,8 @@ from weft.frontend.compile.eager import interpret, run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder
-from weft.frontend.tracing.recorder import active, control_dependencies, group
+from weft.frontend.tracing.dependencies import control_dependencies, group
+from weft.frontend.tracing.recorder import active
 from weft.frontend.tracing.scope import device, name_scope
 from weft.frontend.tracing.spec import Spec
 from weft.frontend.tracing.trace import Signature, Traced, trace_function, trace_region

@@ -1,0 +1,56 @@
+"""Order that no value says: what runs after what, and what runs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from .recorder import ACTIVE, context_for, context_of, nodes_of
+from .scope import SCOPE
+from .source import user_loc
+from .tracer import Operation, Tracer
+
+
+@contextmanager
+def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
+    """Let nodes made in the body run after these operations or values; None drops outer ones.
+
+    Raises TracerError (W204) where a node would wait for one of another graph.
+    """
+    scope = SCOPE.get()
+    after = dict.fromkeys(scope.after if operations is not None else ())
+    for item in operations or ():
+        after.update(dict.fromkeys(nodes_of(item)))
+    ctx = ACTIVE.get()
+    if ctx is not None:
+        ctx.own_nodes(after, user_loc())
+    token = SCOPE.set(replace(scope, after=tuple(after)))
+    try:
+        yield
+    finally:
+        SCOPE.reset(token)
+
+
+def after(value: Any, operations: Sequence[Operation]) -> Any:
+    """The same traced value, had only when the operations have run: to fetch it is to run them."""
+    ctx = context_for((value,))
+    if ctx is None or not isinstance(value, Tracer):
+        return value
+
+    def record() -> Tracer:
+        with ctx.waiting(*operations):
+            return ctx.emit("identity", value)
+
+    return ctx.apply(record, ())
+
+
+def group(*operations: Any, name: str = "group") -> Operation:
+    """One operation that stands for several; fetching it, by itself or by name, runs them all.
+
+    Raises TracerError (W204) if they are of several graphs.
+    """
+    known = [ctx for item in operations for ctx, _ in nodes_of(item)]
+    ctx = ACTIVE.get() or (context_of(known[0]) if known else None)
+    return Operation((), name, None) if ctx is None else ctx.group(operations, name)
