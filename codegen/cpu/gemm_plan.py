@@ -64,25 +64,30 @@ def plan_gemm(
     lhs: Access,
     rhs: Access,
     whole: bool = False,
+    sure: tuple[bool, bool] | None = None,
 ) -> Tiling:
     """Choose tiles and blocks for extents (None: known at run time only) and access patterns;
-    ``whole``: one block for all of a known extent."""
-    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole)]
+    ``whole``: one block for all of a known extent. An extent that is not ``sure`` may turn out to
+    be less; by default those that are known are."""
+    m, n = (M is not None, N is not None) if sure is None else sure
+    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
-        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole))
+        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole, n, m))
     return min(plans, key=lambda plan: plan.cost * (1.05 if plan.swap else 1.0))
 
 
 def _plan(
     M: int | None, N: int | None, K: int | None, dtype: DType, target: GemmTarget,
-    lhs: Access, rhs: Access, swap: bool, whole: bool,
+    lhs: Access, rhs: Access, swap: bool, whole: bool, sure_m: bool, sure_n: bool,
 ) -> Tiling:
     size = dtype.itemsize
     lanes = target.vector_bits // 8 // size
     depth = max(1, _NOMINAL if K is None else K)
     # Batches are often small where they are symbolic, and a swapped tile is turned in registers.
     most_rows = lanes if swap else 8 if M is None else max(1, M)
-    turned = _turned_tile(M, N, K, rhs, size, lanes, most_rows)
+    turned = _turned_tile(M, N, rhs, size, lanes, most_rows)
+    if not sure_n and not _copies(rhs, K):
+        turned = None
     if turned is not None:
         (mr, nv), compute = turned, 0.3 * (N or _NOMINAL) * depth
     else:
@@ -97,12 +102,12 @@ def _plan(
     packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes, swap=swap)
-    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (M is not None or _copies(lhs, K)):
-        plan = replace(plan, lhs="in_place", lhs_line=0 if M is not None else lhs.stride or 0)
-    if rhs.lanes == "free" and N is not None and _in_place(rhs, size, nr, M, 8 * mr):
+    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (sure_m or _copies(lhs, K)):
+        plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
+    if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, 8 * mr):
         plan = replace(plan, rhs="in_place")
     if turned is not None:
-        plan = replace(plan, rhs="turned", rhs_line=0 if N is not None else rhs.stride or 0)
+        plan = replace(plan, rhs="turned", rhs_line=0 if sure_n else rhs.stride or 0)
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
 
 
@@ -127,14 +132,14 @@ def _copies(access: Access, K: int | None) -> bool:
 
 
 def _turned_tile(
-    M: int | None, N: int | None, K: int | None, rhs: Access, size: int, lanes: int, most_rows: int
+    M: int | None, N: int | None, rhs: Access, size: int, lanes: int, most_rows: int
 ) -> tuple[int, int] | None:
     """The tile of a product that uses each vector of rhs too seldom to pay for packing it."""
     if rhs.lanes != "k" or rhs.stride is None or M is None:
         return None
     if not 1 <= M <= min(_TURNED_ROWS, most_rows):
         return None
-    if (N is None and not _copies(rhs, K)) or (N is not None and lanes > N):
+    if N is not None and lanes > N:
         return None
     few = N is not None and 2 * lanes > N
     return M, 1 if few or rhs.stride * size % _SAME_SET == 0 else 2

@@ -258,13 +258,18 @@ def _tiled(kernel: Kernel, stmt: Contract, target: Target, rows: str, whole: boo
 
     def extent(name: str) -> int | None:
         axis = kernel.axis(name)
-        size = axis.block if whole and axis.kind == "par" else axis.extent
-        return size if isinstance(size, int) else None
+        if isinstance(axis.extent, int):
+            return min(axis.block, axis.extent) if whole and axis.kind == "par" else axis.extent
+        return axis.block if whole and axis.kind == "par" else None
+
+    def is_known(name: str) -> bool:
+        return isinstance(kernel.axis(name).extent, int)
 
     gemm_target = GemmTarget(target.vector_bits, target.registers, target.l1, target.l2)
     plan = plan_gemm(extent(m), extent(n), extent(stmt.axis), stmt.dtype, gemm_target,
                      operand_access(kernel, stmt.lhs, m, stmt.axis),
-                     operand_access(kernel, stmt.rhs, n, stmt.axis), whole)
+                     operand_access(kernel, stmt.rhs, n, stmt.axis), whole,
+                     (is_known(m), is_known(n)))
     return replace(stmt, tiling=replace(plan, rows=m, columns=n))
 
 

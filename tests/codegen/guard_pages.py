@@ -71,18 +71,23 @@ class Fenced:
 
 
 def run_fenced(
-    function: Callable[..., Any], arrays: tuple[Array, ...], target: str | None
+    function: Callable[..., Any], arrays: tuple[Array, ...], target: str | None,
+    dynamic: bool = False,
 ) -> Iterator[str]:
-    """What is wrong with the results or the fences, for both sides."""
+    """What is wrong with the results or the fences, for both sides; ``dynamic`` lets the first
+    array have any number of rows."""
     wanted = function(*arrays)
     wanted = [np.asarray(x) for x in (wanted if isinstance(wanted, tuple) else (wanted,))]
-    stages = weft.compile(function, target=target).lower(*arrays).stages
+    unknown = {"x": {0: "rows"}} if dynamic else None
+    stages = weft.compile(function, target=target, dynamic=unknown).lower(*arrays).stages
     machine, name = build(stages), stages.plan.name
-    assert not stages.entry.symbols, "the sizes are static"
+    sizes = [arrays[at].shape[axis] for at, axis in stages.entry.places]
+    assert bool(sizes) == dynamic
+    symbols = (ctypes.c_int64 * len(sizes))(*sizes)
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
         machine.addresses[name])
     arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
-        machine.addresses[f"{name}_arena"])(None)
+        machine.addresses[f"{name}_arena"])(symbols)
     sides: tuple[Side, Side] = ("before", "after")
     for side in sides:
         inputs = [Fenced(array.nbytes, side) for array in arrays]
@@ -92,7 +97,7 @@ def run_fenced(
             block.put(array)
         pointers = (ctypes.c_void_p * (len(inputs) + len(outputs)))(
             *(block.address for block in (*inputs, *outputs)))
-        status = call(pointers, None, arena.address, 1)
+        status = call(pointers, symbols, arena.address, 1)
         if status != 0:
             yield f"{side}: status {status}"
         for at, (block, want) in enumerate(zip(outputs, wanted, strict=True)):
@@ -108,6 +113,7 @@ def run_fenced(
 DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 PRODUCTS = ("i4", "u4", "i8", "u8", "f4", "f8")
 SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
+ROWS = (0, 1, 2, 7, 15, 16, 17, 33, 64, 65, 130, 300)  # not known to the compiler
 STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65))
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
@@ -159,12 +165,30 @@ def staged(x: Array, y: Array) -> Any:
     return np.argmin(x @ y, 1)
 
 
+def kept(x: Array, y: Array) -> Any:
+    """One kernel, with the rows of a product kept in the scratch of its task."""
+    scores = x @ y
+    return scores - np.max(scores, axis=1, keepdims=True)
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
 
 
-def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
+def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]:
+    for case in static_cases():
+        yield *case, False
+    rng = np.random.default_rng(1)
+    for k, n, dtype in ((4, 5, "f4"), (20, 33, "f8"), (70, 17, "f4")):
+        for rows in ROWS:
+            x, y = whole(rng, (rows, k), dtype), whole(rng, (k, n), dtype)
+            for function in (kept, staged, product) if k == 4 else (kept, staged):
+                yield f"{function.__name__} {dtype} {(rows, k, n)} rows not known", function, (
+                    x, y), True
+
+
+def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
     rng = np.random.default_rng(0)
     for dtype in DTYPES:
         for at, size in enumerate(SIZES):
@@ -184,14 +208,15 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
     for m, k, n in STAGED:
         x, y = whole(rng, (m, k), "f4"), whole(rng, (k, n), "f4")
         yield f"staged {x.dtype} {(m, k, n)}", staged, (x, y)
+        yield f"kept {x.dtype} {(m, k, n)}", kept, (x, y)
 
 
 def main(name: str, step: int) -> None:
     target = None if name == "native" else name
     count = 0
-    for label, function, arrays in islice(cases(), 0, None, step):
+    for label, function, arrays, dynamic in islice(cases(), 0, None, step):
         print(label, flush=True)
-        for problem in run_fenced(function, arrays, target):
+        for problem in run_fenced(function, arrays, target, dynamic):
             print(f"wrong: {label}: {problem}", flush=True)
         count += 1
     print(f"done {count}")
