@@ -2,8 +2,9 @@
 
 A node has dims of its own: those of a MAP's result, of a REDUCE's operand, the letters of a
 CONTRACT. Of a fused region each dim of each node is an axis of the region, written as a letter; a
-dim of size 1 is ``1``, and ``-`` is a node that is computed wherever it is read. A GATHER from a
-value of the region has one letter more: the axis along which it looks for its element.
+dim of size 1 is ``1``, and ``-`` is a node that is computed wherever it is read, or a result that
+has the elements of another node at other places and is stored where that one is computed. A GATHER
+from a value of the region has one letter more: the axis along which it looks for its element.
 
     s = contract q, k {dims = "md,nd->mn"}     i j k       "ijk,ij,ij"; sums over k
     m = max s {axes = (1,)}                    i j         reduces j
@@ -12,7 +13,7 @@ value of the region has one letter more: the axis along which it looks for its e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from string import ascii_letters
 
 from .graph import Graph, Node, Value
@@ -61,6 +62,27 @@ def operand_index(node: Node, at: int, own: Index) -> Index:
         place = dict(zip(contract_order(node.attrs["dims"]), own, strict=True))
         return tuple(place[letter] for letter in contract_letters(node.attrs["dims"])[at])
     return own
+
+
+def unmoved(value: Value, placed: Container[int]) -> tuple[Value, list[Node]]:
+    """The value whose elements ``value`` has at other places, and the views in between, the last
+    one first; views that are ``placed``, by identity, are computed where they are."""
+    views: list[Node] = []
+    node = value.node
+    while node is not None and node.op.back is not None and id(node) not in placed:
+        views.append(node)
+        value = node.inputs[0]
+        node = value.node
+    return value, views
+
+
+def moved(index: Index, views: Sequence[Node]) -> Index:
+    """Where an element of the value behind ``views`` is in their result."""
+    for view in reversed(views):
+        assert view.op.back is not None
+        types = tuple(operand.type for operand in view.inputs)
+        index = view.op.back(index, types, view.results[0].type, **view.attrs)
+    return index
 
 
 def searched_axis(node: Node) -> int | None:
@@ -200,12 +222,14 @@ def space_problem(body: Graph, space: str) -> str:
     if len(nodes) != len(words):
         return f"a space of {len(words)} nodes for {len(nodes)}"
     extents: dict[str, Dim] = {}
+    placed: set[int] = set()
     for node, word in zip(nodes, words, strict=True):
         dims = own_dims(node)
         if word == UNPLACED:
             if node.op.kind in (Kind.REDUCE, Kind.CONTRACT):
                 return f"{node.name} needs axes"
             continue
+        placed.add(id(node))
         axis = searched_axis(node) if node.op.kind is Kind.GATHER else None
         if axis is not None and len(word) > len(dims):
             dims = (*dims, node.inputs[0].shape[axis])
@@ -214,6 +238,10 @@ def space_problem(body: Graph, space: str) -> str:
         for letter, dim in zip(word, dims, strict=True):
             if (letter == "1") != (dim == 1) or extents.setdefault(letter, dim) != dim:
                 return f"axis '{letter}' of {node.name} is {dim} and {extents.get(letter, 1)}"
+    for result in body.results:
+        source, _ = unmoved(result, placed)
+        if id(source.node) not in placed and result.node is not None:
+            return f"{result.node.name} is stored, but nothing says where"
     return ""
 
 

@@ -295,10 +295,11 @@ def operand_access(kernel: Kernel, name: str, free: str | None, k: str) -> Acces
         pending += stmt.operands
         if isinstance(stmt, Load):
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
+            weight = 2 if {free, k} <= symbols_of(offset) else 1  # one number for a row is little
             for side, axis in (("free", free), ("k", k)):
                 slope = coefficient(offset, axis) if axis else None
                 if slope is not None and slope[0] == 1:
-                    score[side] += 1
+                    score[side] += weight
     lanes: Literal["free", "k"] | None = "free" if score["free"] else None
     if score["k"] > score["free"]:
         lanes = "k"

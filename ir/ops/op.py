@@ -92,6 +92,7 @@ class OpDef:
     constant: bool = False                              # MAP: every element is the attribute value
     check: RunCheck | None = None                       # MAP
     view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
+    back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None

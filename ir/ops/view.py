@@ -6,6 +6,9 @@ result is the first piece whose conditions ``low <= expr < high`` all hold, else
     pad x {low = (2,), ...}:      piece(0, (i - 2,), conditions ((i - 2, 0, n),)), else value
     concatenate a, b {axis = 0}:  piece(0, (i,), ((i, 0, n),)), piece(1, (i - n,), ())
 
+``back(index, types, out, **attrs)``, of views that have each element of the operand once, is the
+index in the result of the operand's element at ``index``.
+
 ``alias`` says how NumPy's result shares the operand's memory, which decides what in-place code
 changes: "part" of it in the same order, the axes "permuted", "repeated" (and so read-only), or
 "reshaped", which shares only where strides can say so. The others are copies.
@@ -109,6 +112,13 @@ def _reshape_view(
     return [Piece(0, unravel(row_major(index, shape), types[0].shape))]
 
 
+def _reshape_back(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *,
+    shape: tuple[Dim, ...],
+) -> tuple[Dim, ...]:
+    return _reshape_view(index, (out,), types[0], shape=types[0].shape)[0].indices
+
+
 def _transpose_infer(x: TensorType, *, perm: tuple[int, ...]) -> tuple[TensorType, ...]:
     if sorted(perm) != list(range(x.rank)):
         raise error("W121", f"{perm} is not a permutation of the {x.rank} axes")
@@ -123,6 +133,13 @@ def _transpose_view(
     for at, axis in enumerate(perm):
         source[axis] = index[at]
     return [Piece(0, tuple(source))]
+
+
+def _transpose_back(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *,
+    perm: tuple[int, ...],
+) -> tuple[Dim, ...]:
+    return tuple(index[axis] for axis in perm)
 
 
 def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
@@ -384,9 +401,10 @@ def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size:
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
-          alias: str = "") -> OpDef:
-    return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, alias=alias,
-                 grad=grad, requires=requires, differentiable=grad is not None, samples=samples)
+          alias: str = "", back: Any = None) -> OpDef:
+    return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, back=back,
+                 alias=alias, grad=grad, requires=requires, differentiable=grad is not None,
+                 samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
@@ -407,14 +425,15 @@ ROWS: tuple[OpDef, ...] = (
           tuple(Sample((a,), {"shape": z}) for a, z in (
               ((4, 6), (24,)), ((24,), (2, 3, 4)), ((3, 1, 5), (3, 5)), ((6, 4), (8, 3)),
               ((), (1,)),
-              ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1)))), alias="reshaped"),
+              ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1)))), alias="reshaped",
+          back=_reshape_back),
     _view("transpose", _transpose_infer, _transpose_view,
           lambda x, *, perm: np.transpose(x, perm),
           lambda b, g, x, y, *, perm: (b.transpose(g, perm=_inverse(perm)),),
           "axes in another order", {"perm": tuple},
           tuple(Sample((a,), {"perm": p}) for a, p in (
               ((3, 5), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((33, 65), (1, 0)), ((0, 3), (1, 0)),
-              ((2, 3, 4), (0, 2, 1)), ((), ()))), alias="permuted"),
+              ((2, 3, 4), (0, 2, 1)), ((), ()))), alias="permuted", back=_transpose_back),
     _view("broadcast", _broadcast_infer, _broadcast_view, _broadcast_ref,
           _broadcast_grad,
           "x repeated along new axes; operand axis k is result axis axes[k]",

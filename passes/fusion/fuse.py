@@ -16,10 +16,19 @@ region are absorbed through their views (prologues) when recomputing them costs 
 from __future__ import annotations
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import Dim, product
+from ...ir.index import Dim, coefficient, product, row_major
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.space import Index, is_transparent, natural, own_dims, placed_nodes, space_text
+from ...ir.space import (
+    Index,
+    is_transparent,
+    moved,
+    natural,
+    own_dims,
+    placed_nodes,
+    space_text,
+    unmoved,
+)
 from .again import with_copies
 from .long import with_long_sums_split
 from .partition import Partition
@@ -221,14 +230,35 @@ def joined(
 
 
 def _grow_root(partition: Partition, node: Node) -> None:
-    """A view or constant that must be memory: a region of its own."""
+    """A view or constant that must be memory: stored by what computes it, else a region of its
+    own."""
     value, shape = node.results[0], node.results[0].shape
     partition.uses[id(node)] = [
         use for piece in pieces(node, Use(value, natural(shape), True))
         for use in sources(piece.value, piece.index, partition.opaque)]
+    home = _stored_by(partition, node)
+    if home is not None:
+        partition.store(node, home)
+        return
     region = partition.new_region()
     own = region.settle(node, [0 if dim == 1 else None for dim in shape])
     partition.add(node, region, own)
+
+
+def _stored_by(partition: Partition, node: Node) -> Region | None:
+    """The region that computes what a view only moves, if it walks the view's memory as evenly:
+    along its last axis without gaps."""
+    value, views = unmoved(node.results[0], partition.home)
+    region = None if value.node is None else partition.home.get(id(value.node))
+    if not views or region is None or id(value) not in region.index or (
+            Kind.SCATTER in region.kinds or not partition.together(node, region)):
+        return None
+    index = natural(value.shape)
+    offset = row_major(moved(index, views), node.results[0].shape)
+    slopes = [coefficient(offset, str(dim)) for dim in index if dim != 0]
+    even = all(slope is not None for slope in slopes) and (
+        not slopes or (slopes[-1] is not None and slopes[-1][0] == 1))
+    return region if even else None
 
 
 def _rebuild(graph: Graph, partition: Partition) -> Graph:
@@ -246,7 +276,7 @@ def _rebuild(graph: Graph, partition: Partition) -> Graph:
         if not outputs:
             continue
         body, inputs, space = _body(region, outputs, partition.opaque)
-        last = outputs[-1].node
+        last = unmoved(outputs[-1], region.own)[0].node
         assert last is not None
         locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
         builder.device = last.device

@@ -156,6 +156,11 @@ class Partition:
         for other in self.producers(node):
             self.depend(region, other)
 
+    def store(self, node: Node, region: Region) -> None:
+        """Let a region store a view that only moves elements of what it computes."""
+        region.nodes.append(node)
+        self.home[id(node)] = region
+
     def merge(self, region: Region, other: Region) -> bool:
         """Join two regions if they share a space, read each other in place and stay acyclic."""
         if (len(region.nodes) + len(other.nodes) > self.limit
@@ -180,7 +185,7 @@ class Partition:
         bound: dict[str, str] = {}
         for reader, source, turned in ((narrow, wide, False), (wide, narrow, True)):
             for node in reader.nodes:
-                names = {f"@{at}": dim for at, dim in enumerate(reader.own[id(node)])}
+                names = {f"@{at}": dim for at, dim in enumerate(reader.own.get(id(node), ()))}
                 for use in self.reads_from(node, source):
                     here = tuple(substitute(dim, names) for dim in use.index)
                     there = source.index[id(use.value)]

@@ -16,6 +16,7 @@ from .region import Region, axes_of, in_order, runs_of
 
 SHORT = 8    # elements of a reduction that is unrolled beside another one
 MANY = 128   # rows that make several tasks
+FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
 LARGE = 16 << 20      # bytes that no cache of one core holds
 ROW_BYTES = 32 << 10  # of a row that a task keeps with others of its block
 
@@ -50,11 +51,18 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     axes = {axis for run in runs for axis in run}
     if Kind.CONTRACT in region.kinds:
         return not region.reduced and _rows_can_be_kept(region, node, axes)
-    done = {axis for run in region.reduced for axis in run}
+    done = {axis for run in region.reduced if run not in runs for axis in run}
     short = product(region.axes[axis] for axis in done)
     rest = product(region.axes[axis] for axis in region.par - axes)
     return not done or (isinstance(short, int) and short <= SHORT and done.isdisjoint(axes)
-                        and (not isinstance(rest, int) or rest >= MANY))
+                        and _tasks_suffice(region, node, rest))
+
+
+def _tasks_suffice(region: Region, node: Node, rows: Dim) -> bool:
+    """Whether rows make several tasks, or all that is to be done is little."""
+    steps = [product(own_dims(inner)) for inner in (*region.nodes, node)]
+    return not isinstance(rows, int) or rows >= MANY or all(
+        isinstance(size, int) and size <= FEW for size in steps)
 
 
 def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
@@ -65,7 +73,7 @@ def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
     return (isinstance(length, int) and length * node.inputs[0].dtype.itemsize <= ROW_BYTES
             and list(region.axes)[-len(axes):] == [a for a in region.axes if a in axes]
             and len(region.axes) > len(axes) and axes <= region.columns
-            and (not isinstance(rows, int) or rows >= MANY))
+            and _tasks_suffice(region, node, rows))
 
 
 def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:

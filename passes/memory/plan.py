@@ -78,9 +78,13 @@ def _with_sizes_checked(plan: Plan, needs: Sequence[Requirement]) -> Plan:
         return replace(plan, checks=tuple(checks), requires=tuple(requires))
 
     plan = with_needs(needs)
-    facts = facts_of(plan)
-    return with_needs(not_negative(size) for size in dict.fromkeys(sizes_of(plan))
-                      if not nonnegative(size, facts))
+    while True:  # a proof has a budget, and may not be found among more facts
+        facts = facts_of(plan)
+        missing = [not_negative(size) for size in dict.fromkeys(sizes_of(plan))
+                   if not nonnegative(size, facts)]
+        if not missing:
+            return plan
+        plan = with_needs(missing)
 
 
 class _PlanWriter:

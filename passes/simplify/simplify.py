@@ -11,10 +11,11 @@ from collections import Counter
 from ...ir.graph import Graph
 from ..bodies import tidy_regions
 from .algebra import ALGEBRA
+from .reshapes import RESHAPES
 from .rewrite import Rewriter, Rule
 from .views import VIEWS
 
-RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS)
+RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *RESHAPES)
 
 
 def simplify(

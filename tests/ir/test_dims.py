@@ -360,6 +360,20 @@ def links() -> st.SearchStrategy[Any]:
         st.just(lambda x: x[1:] * x[:-1]))
 
 
+def hard_to_prove(x: Any) -> Any:
+    """One size is asked for, and then the proof of another is not found beside that fact."""
+    y = np.diff(cut(x, 10_000_000, -10_000_000, -3), axis=0)
+    return np.concatenate([cut(y, -1, None, 1), cut(y, None, (2, 0), -1)])
+
+
+def test_sizes_are_proved_beside_what_is_required() -> None:
+    def function(x: Any) -> Any:
+        y = hard_to_prove(x)
+        return y, np.sum(y, axis=0), np.concatenate([y, x]), y @ y
+
+    check_short(function)
+
+
 @given(st.lists(links(), min_size=1, max_size=3), st.sampled_from((0, 3)))
 @settings(max_examples=20, deadline=None)
 def test_random_chains_of_slices(chain: list[Callable[[Any], Any]], columns: int) -> None:

@@ -1,0 +1,118 @@
+"""Reshapes move below the elementwise ops that follow a contraction or a reduction.
+
+There they cost nothing: a result is stored as another shape by the kernel that computes it. So
+what comes after a product of matrices stays in its kernel, whatever shapes are between:
+
+    maximum(reshape(x @ w), 0)    ->    reshape(maximum(x @ w, 0))
+    add(reshape(x @ w), bias)     ->    reshape(add(x @ w, bias'))      bias' repeats it as x @ w is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...ir.graph import Value, constant_of
+from ...ir.index import Dim, product
+from ...ir.ops.op import Kind, OpDef
+from ...ir.ops.table import OPS
+from .rewrite import Match, Rewriter, Rule
+
+_LETTERS = "xyz"
+_STEPS = 64  # back from a reshape, to what computes the value
+
+
+def _is_computed(value: Value) -> bool:
+    """Whether elementwise ops alone lie between a value and a contraction or a reduction of its
+    shape."""
+    shape, node = value.shape, value.node
+    for _ in range(_STEPS):
+        if node is None or node.results[0].shape != shape:
+            return False
+        if node.op.kind in (Kind.CONTRACT, Kind.REDUCE):
+            return True
+        if node.op.kind is not Kind.MAP:
+            return False
+        makers = [operand.node for operand in node.inputs if operand.node is not None
+                  and operand.node.op.kind in (Kind.MAP, Kind.CONTRACT, Kind.REDUCE)
+                  and operand.node.inputs]
+        node = makers[0] if makers else None
+    return False
+
+
+def groups_of(shape: Sequence[Dim], other: Sequence[Dim]) -> list[tuple[range, range]]:
+    """The shortest runs of axes of two shapes that have equal products, in order.
+
+    (10, 20, 96) and (200, 96) have (10, 20) | (200,) and (96,) | (96,).
+    """
+    found: list[tuple[range, range]] = []
+    first = second = 0
+    while first < len(shape) or second < len(other):
+        ends = [first + 1, second + 1]
+        while ends[0] <= len(shape) and ends[1] <= len(other):
+            one, two = product(shape[first:ends[0]]), product(other[second:ends[1]])
+            if one == two:
+                break
+            less = isinstance(one, int) and isinstance(two, int) and one < two
+            ends[0 if less or not isinstance(one, int) else 1] += 1
+        ends = [min(ends[0], len(shape)), min(ends[1], len(other))]
+        found.append((range(first, ends[0]), range(second, ends[1])))
+        first, second = ends
+    return found
+
+
+def _reshaped(r: Rewriter, value: Value, shape: tuple[Dim, ...]) -> Value | None:
+    """The elements of an operand as another shape; None where that would take more than reading
+    it elsewhere."""
+    constant = constant_of(value)
+    if constant is not None:
+        return r.builder.full(constant, value.type.with_shape(shape))
+    node = value.node
+    if node is None or node.op.name != "broadcast":
+        return r.reshape(value, shape=shape)  # type: ignore[no-any-return]
+    spread = node.attrs["axes"]
+    inner: list[Dim] = []
+    axes: list[int] = []
+    groups = groups_of(value.shape, shape)
+    for here, there in groups:
+        whole = [axis in spread for axis in here]
+        if all(whole):
+            axes += there
+            inner += [shape[axis] for axis in there]
+        elif any(whole):  # what is computed of a row's number is computed once for the row
+            rows = here is not groups[-1][0]
+            return r.reshape(value, shape=shape) if rows else None
+    source = r.reshape(node.inputs[0], shape=tuple(inner))
+    return r.broadcast(source, shape=shape, axes=tuple(axes))  # type: ignore[no-any-return]
+
+
+def _below(op: OpDef, at: int) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        x = match["x"]
+        if not _is_computed(x):
+            return None
+        operands = [x]
+        for letter in _LETTERS[1:op.arity]:
+            operand = _reshaped(r, match[letter], x.shape)
+            if operand is None:
+                return None
+            operands.append(operand)
+        operands.insert(at, operands.pop(0))
+        moved = r.make(op, operands, match.attrs[0])[0]
+        return r.reshape(moved, shape=match.type.shape)
+
+    return replace
+
+
+def _rule(op: OpDef, at: int) -> Rule:
+    """The rule for a reshape as operand ``at``, the other operands being y and z."""
+    assert op.arity is not None
+    args = list(_LETTERS[1:op.arity])
+    args.insert(at, "reshape(x)")
+    return Rule(f"{op.name}-reshape-{at}", f"{op.name}({', '.join(args)})", _below(op, at))
+
+
+RESHAPES: tuple[Rule, ...] = tuple(
+    _rule(op, at) for op in OPS.values()
+    if op.kind is Kind.MAP and op.arity and op.arity <= len(_LETTERS) and not op.indexed
+    for at in range(op.arity))
