@@ -3,9 +3,11 @@
 A value is as wide as the vector axis of the scope, if it depends on that; the loop takes one index
 at a time. What a lane of a sum adds up are then rows l, l + lanes, ...:
 
-    few rows         all of them written out, as the tree that they are
-    long rows        lane after lane, sums in registers; the lanes meet as soon as they can
-    short rows       in turn, as they lie in memory, with the sums of all lanes in an array
+    unrolled         all of them written out, as the tree that they are
+    by lane          lane after lane, sums in registers; the lanes meet as soon as they can
+    in turn          as they lie in memory, with the sums of all lanes in an array
+
+The sums say which (``ir.schedule.Way``).
 """
 
 from __future__ import annotations
@@ -13,19 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ir.kernel import Carry, Contract, Reduce, Stmt, Store
-from ..kernel.cost import is_heavy
+from ...ir.kernel import Carry, Contract, Reduce, Stmt
+from ...ir.schedule import Way
 from ..kernel.nest import Loop
 from .dims import emit_dim
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
-
-UNROLL = 8              # rounds of a loop that are written one after the other
-UNROLL_LIGHT = 128      # of one with few statements, times these
-AHEAD = 2               # lanes whose sums meet in registers
-WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
-LIGHT = 4               # statements of a loop that may be written several times
 
 Ends = Reduce | Contract | Carry
 Take = Callable[[Scope, Ends], None]
@@ -45,10 +41,10 @@ def of_sums(ends: Iterable[Ends]) -> list[Reduce | Contract]:
     return sums
 
 
-def _is_light(loop: Loop) -> bool:
-    """True if the body of a loop may be written several times."""
-    return len(loop.body) <= LIGHT and not any(
-        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
+def way_of(ordered: Sequence[Reduce]) -> Way:
+    """The way in which the sums of one loop take their lanes: in turn where they do not agree."""
+    ways = {(stmt.way, stmt.order and stmt.order.lanes) for stmt in ordered}
+    return ordered[0].way if len(ways) == 1 else "in turn"
 
 
 @dataclass(frozen=True)
@@ -73,11 +69,9 @@ class ColumnLoops:
         """Emit a loop; its sums are then values of the scope."""
         ordered, free = by_order(loop)
         extent = self.kernel.axis(loop.axis).extent
-        adds = any(isinstance(stmt, (Contract, Carry))
-                   or (isinstance(stmt, Store) and stmt.accumulate) for stmt in self.kernel.body)
-        if ordered and isinstance(extent, int) and not adds and (
-                extent <= (UNROLL_LIGHT // len(loop.body) if _is_light(loop) else UNROLL)
-                ) and len({stmt.order for stmt in ordered}) == 1:
+        way = way_of(ordered) if ordered else "in turn"
+        if way == "unrolled":
+            assert isinstance(extent, int)
             self._unrolled(scope, loop, extent)
             return
         stop = emit_dim(self.f, extent, scope.axes)
@@ -85,11 +79,10 @@ class ColumnLoops:
         if not ordered:
             found = self._rounds(scope, loop, ("0", stop, 1), free, carry)
         else:
-            ways = self._lane_by_lane if not adds and self._by_lanes(scope, ordered) \
-                else self._in_turn
+            chunks = self._in_turn if way == "in turn" else self._lane_by_lane
             widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
             sums, carry = in_chunks(self.stmts, widths, extent, stop, carry,
-                                    ways(scope, loop, stop))
+                                    chunks(scope, loop, stop))
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
@@ -106,15 +99,6 @@ class ColumnLoops:
             return scope.width if scope.vector in self.values[stmt.name] else 1
         wide = any(scope.vector in self.values[operand] for operand in stmt.operands)
         return scope.width if wide else 1
-
-    def _by_lanes(self, scope: Scope, ordered: Sequence[Reduce]) -> bool:
-        """Whether to take the rows of one lane after those of another: its sum is a register
-        then, but short rows are better read in turn."""
-        axis = next((a for a in self.kernel.axes if a.name == scope.vector), None)
-        if axis is None or len({stmt.order and stmt.order.lanes for stmt in ordered}) > 1:
-            return False
-        size = min(stmt.dtype.itemsize for stmt in ordered)
-        return not isinstance(axis.extent, int) or axis.extent * size >= WIDE_ROW
 
     def _rounds(
         self, scope: Scope, loop: Loop, steps: tuple[str, str, int], sums: Sequence[Ends],
@@ -199,7 +183,7 @@ class ColumnLoops:
         """
         ordered, _ = by_order(loop)
         lanes = ordered[0].order.lanes if ordered[0].order else 1
-        ahead = min(AHEAD, lanes) if _is_light(loop) else 1
+        ahead = 2 if ordered[0].way == "by two lanes" else 1
         known = ahead.bit_length() - 1
         used, bits = self._lanes_used(stop, lanes, ahead)
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // ahead)

@@ -32,6 +32,7 @@ from ..kernel import (
     Reduce,
     Stmt,
     Store,
+    stages_of,
 )
 from ..plan import (
     Alloc,
@@ -184,12 +185,15 @@ def print_kernel(kernel: Kernel) -> str:
                        for p in kernel.params)
     own = ", ".join(f"{word(p.name)}: {p.type} at {p.offset}" for p in kernel.locals)
     private = f" local ({own})" if own else ""
-    lines = [f"kernel @{word(kernel.name)}({params}){private} {{{_from(kernel.locs)}"]
+    program = f" {kernel.program}" if kernel.program else ""
+    lines = [f"kernel @{word(kernel.name)}({params}){private}{program} {{{_from(kernel.locs)}"]
     inner = "  "
     if kernel.axes:
         lines.append(f"  {', '.join(map(str, kernel.axes))} {{")
         inner = "    "
-    lines += [inner + print_stmt(stmt) for stmt in kernel.body]
+    for at, stage in enumerate(stages_of(kernel)):
+        lines += [f"{inner}{vectors}" for vectors in kernel.vectors if vectors.stage == at]
+        lines += [inner + print_stmt(stmt) for stmt in stage]
     if kernel.axes:
         lines.append("  }")
     return "\n".join([*lines, "}"])
@@ -216,8 +220,7 @@ def _meaning(stmt: Stmt) -> str:
         case Apply():
             return f"{stmt.prim} {', '.join(stmt.args)}"
         case Reduce():
-            order = f" {stmt.order}" if stmt.order else ""
-            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{order}"
+            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{_order(stmt)}"
         case Carry():
             return f"carry {stmt.init} next {stmt.next} over {stmt.axis}"
         case Contract():
@@ -225,6 +228,13 @@ def _meaning(stmt: Stmt) -> str:
             how = f" {{{stmt.tiling}}}" if stmt.tiling is not None else ""
             return f"contract {stmt.lhs}, {stmt.rhs} over {over}{how}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
+
+
+def _order(stmt: Reduce) -> str:
+    if stmt.order is None:
+        return ""
+    way = f", {stmt.way}" if stmt.way != "in turn" else ""
+    return f" {str(stmt.order)[:-1]}{way}}}"
 
 
 def _access(param: str, indices: Iterable[Dim]) -> str:
