@@ -271,11 +271,12 @@ def print_step(step: Step) -> list[str]:
             return [f"alloc {_buffer(step.name)}: {step.type} at {step.offset}"]
         case Launch():
             checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
-            return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"]
+            return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"
+                    f"{_parallel(step)}"]
         case Copy():
             return [f"copy {print_window(step.source)} to {print_window(step.target)}"]
         case Group():
-            return _block("group", step.launches)
+            return _block(f"group{_parallel(step)}", step.launches)
         case Loop():
             return _block(_loop(step), step.body, test=step.test)
         case Branch():
@@ -289,6 +290,11 @@ def print_step(step: Step) -> list[str]:
         case Recv():
             return [f"recv {print_window(step.target)} from {step.device} key {quoted(step.key)}"]
     raise TypeError(f"no text for a step of type {type(step).__name__}")
+
+
+def _parallel(step: Launch | Group) -> str:
+    where = "" if isinstance(step.parallel, bool) else f" if {step.parallel}"
+    return f" parallel{where}" if step.parallel else ""
 
 
 def _loop(step: Loop) -> str:
