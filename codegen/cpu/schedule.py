@@ -25,7 +25,7 @@ from ...ir.kernel import (
 )
 from ...ir.schedule import KEPT_BYTES, Vectors, Way
 from ..kernel.cost import is_composite, is_heavy
-from ..kernel.nest import Loop, behind_effects, inside, nest
+from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target
 
 SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
@@ -40,7 +40,7 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
     vectors: list[Vectors] = []
     body: list[Stmt] = []
     for at, stage in enumerate(stages_of(kernel)):
-        part = replace(kernel, body=stage)
+        part = replace(kernel, body=stage) if kernel.locals else kernel
         if any(isinstance(stmt, Contract) and stmt.tiling for stmt in stage):
             body += _with_outlined(part)
             continue
@@ -69,7 +69,7 @@ def _vector(stage: Kernel) -> Axis | None:
     """The axis that a stage walks in vectors: of a map in a task with locals the last one that the
     task has all of, else the one that is blocked."""
     summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
-    used = frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(), summed)
+    used = axes_used(stage)
     axes = [axis for axis in stage.axes if axis.block != 1]
     if stage.locals:
         axes = [axis for axis in axes if axis.kind != "par" and axis.name in used

@@ -59,25 +59,33 @@ def inside(stage: Kernel, vector: str | None) -> tuple[Kernel, tuple[Axis, ...]]
     """What is left of a stage inside of loops over single indices, and the axes of these loops:
     blocks of the task, and what it has all of, but for sums and for the axis of its vectors."""
     summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
-    used = frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(), summed)
+    used = axes_used(stage)
     axes: list[Axis] = []
     around: list[Axis] = []
     for axis in stage.axes:
         # What a task has all of; without locals a seq axis is one along which something goes on.
         plain = axis.name not in summed and (
             axis.kind == "lane" or (axis.kind == "seq" and bool(stage.locals)))
-        if axis.kind == "par" or plain:
-            if plain and axis.name not in used:
-                continue
-            if axis.name == vector:
-                whole = axis.extent if isinstance(axis.extent, int) else WHOLE
-                axes.append(replace(axis, kind="par", block=whole) if plain else axis)
-            else:
-                axes.append(replace(axis, kind="par", block=1))
-                around += [axis] if plain or axis.block != 1 else []
-        elif axis.name in used or not stage.locals:
+        if axis.name not in used and axis.kind != "par":
+            continue
+        if axis.name == vector and plain:
+            whole = axis.extent if isinstance(axis.extent, int) else WHOLE
+            axes.append(replace(axis, kind="par", block=whole))
+        elif axis.name != vector and (plain or (axis.kind == "par" and axis.block != 1)):
+            axes.append(replace(axis, kind="par", block=1))
+            around.append(axis)
+        else:
             axes.append(axis)
-    return replace(stage, axes=tuple(axes)), tuple(around)
+    same = axes == [*stage.axes]  # a kernel knows what it has been asked before
+    return stage if same else replace(stage, axes=tuple(axes)), tuple(around)
+
+
+def axes_used(stage: Kernel) -> frozenset[str]:
+    """The axes that a stage has to do with: all of a kernel's, if it is the only one."""
+    if not stage.locals:
+        return frozenset(axis.name for axis in stage.axes)
+    return frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(),
+                                  *map(summed_axes, stage.body))
 
 
 def behind_effects(
