@@ -53,7 +53,7 @@ from typing import Any, Literal
 
 from .index import Dim, Expr, substitute, symbol, symbols_of
 from .scalar.primitives import PRIMITIVES, result_dtype
-from .schedule import Program, Vectors, Way
+from .schedule import IN_TURN, Program, Vectors, Way
 from .tiling import Tiling
 from .types import BOOL, I64, DType, Loc, TensorType, as_dtype
 
@@ -187,7 +187,7 @@ class Reduce(Stmt):
     value: str
     axis: str
     order: Order | None = None
-    way: Way = "in turn"
+    way: Way = IN_TURN
 
     @property
     def operands(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@
       }
     }
     kernel @columns(...) {
-        %1: f32 = reduce add %0 over i {lanes 32, chunk 1024, by two lanes}         Way
+        %1: f32 = reduce add %0 over i {lanes 32, chunk 1024, by lanes 2}           Way
     }
     kernel @for_a_gpu(...) warps 8 pipeline 3 {         Program
 
@@ -24,6 +24,7 @@ from typing import Literal, get_args
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
 MOST_UNROLLED = 128     # rounds of a loop that are all written out
+MOST_AT_ONCE = 8        # lanes that meet in registers
 
 
 @dataclass(frozen=True)
@@ -45,17 +46,29 @@ class Vectors:
         return f"vectorize {self.axis} by {self.lanes}{keep}"
 
 
-Way = Literal["in turn", "unrolled", "by lane", "by two lanes"]
-"""How the lanes of a sum over other indices than those of the vectors are taken:
+WayKind = Literal["in turn", "unrolled", "by lanes"]
+WAY_KINDS: tuple[WayKind, ...] = get_args(WayKind)
 
-    in turn        index after index, with the sums of all lanes in memory; nothing is written
-    unrolled       all indices written out, without a loop
-    by lane        the indices of one lane after those of another; its sum is a register
-    by two lanes   the same for two lanes, which meet in registers
 
-Sums that end in one loop but do not agree on lanes and way are taken in turn.
-"""
-WAYS: tuple[Way, ...] = get_args(Way)
+@dataclass(frozen=True)
+class Way:
+    """How the lanes of a sum over other indices than those of the vectors are taken:
+
+        in turn      index after index, with the sums of all lanes in memory; nothing is written
+        unrolled     all indices written out, without a loop
+        by lanes 2   the indices of so many lanes, whose sums meet in registers, then of others
+
+    Sums that end in one loop but do not agree on lanes and way are taken in turn.
+    """
+
+    kind: WayKind = "in turn"
+    count: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.count}" if self.count else self.kind
+
+
+IN_TURN, UNROLLED = Way(), Way("unrolled")
 
 
 @dataclass(frozen=True)

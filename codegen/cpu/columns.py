@@ -4,7 +4,7 @@ A value is as wide as the vector axis of the scope, if it depends on that; the l
 at a time. What a lane of a sum adds up are then rows l, l + lanes, ...:
 
     unrolled         all of them written out, as the tree that they are
-    by lane          lane after lane, sums in registers; the lanes meet as soon as they can
+    by lanes         lane after lane, sums in registers; the lanes meet as soon as they can
     in turn          as they lie in memory, with the sums of all lanes in an array
 
 The sums say which (``ir.schedule.Way``).
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...ir.kernel import Carry, Contract, Reduce, Stmt
-from ...ir.schedule import Way
+from ...ir.schedule import IN_TURN, UNROLLED, Way
 from ..kernel.nest import Loop
 from .dims import emit_dim
 from .scalars import LlvmValue
@@ -44,7 +44,7 @@ def of_sums(ends: Iterable[Ends]) -> list[Reduce | Contract]:
 def way_of(ordered: Sequence[Reduce]) -> Way:
     """The way in which the sums of one loop take their lanes: in turn where they do not agree."""
     ways = {(stmt.way, stmt.order and stmt.order.lanes) for stmt in ordered}
-    return ordered[0].way if len(ways) == 1 else "in turn"
+    return ordered[0].way if len(ways) == 1 else IN_TURN
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class ColumnLoops:
         """Emit a loop; its sums are then values of the scope."""
         ordered, free = by_order(loop)
         extent = self.kernel.axis(loop.axis).extent
-        way = way_of(ordered) if ordered else "in turn"
-        if way == "unrolled":
+        way = way_of(ordered)
+        if way == UNROLLED:
             assert isinstance(extent, int)
             self._unrolled(scope, loop, extent)
             return
@@ -79,7 +79,7 @@ class ColumnLoops:
         if not ordered:
             found = self._rounds(scope, loop, ("0", stop, 1), free, carry)
         else:
-            chunks = self._in_turn if way == "in turn" else self._lane_by_lane
+            chunks = self._in_turn if way == IN_TURN else self._lane_by_lane
             widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
             sums, carry = in_chunks(self.stmts, widths, extent, stop, carry,
                                     chunks(scope, loop, stop))
@@ -183,7 +183,7 @@ class ColumnLoops:
         """
         ordered, _ = by_order(loop)
         lanes = ordered[0].order.lanes if ordered[0].order else 1
-        ahead = 2 if ordered[0].way == "by two lanes" else 1
+        ahead = ordered[0].way.count
         known = ahead.bit_length() - 1
         used, bits = self._lanes_used(stop, lanes, ahead)
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // ahead)

@@ -23,7 +23,7 @@ from ...ir.kernel import (
     stages_of,
     summed_axes,
 )
-from ...ir.schedule import KEPT_BYTES, Vectors, Way
+from ...ir.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target
@@ -31,6 +31,7 @@ from .target import Target
 SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
 UNROLL = 8              # rounds of a loop that are written one after the other
 UNROLL_LIGHT = 128      # of one with few statements, times these
+AHEAD = 2               # lanes whose sums meet in registers
 WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
 LIGHT = 4               # statements of a loop that may be written several times
 
@@ -102,6 +103,8 @@ def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
             2 if rows >= SHORT else 4)
         registers = min(target.registers // 2, 16) // share
         registers = max(2, registers // max(1, len(sums)))
+        # A step is a power of two, which the mask of a whole number of steps relies on.
+        registers = 1 << registers.bit_length() - 1
     return min(most, max(4, registers * target.vector_bits // bits))
 
 
@@ -169,10 +172,10 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], vector: str) -> Way:
         isinstance(item, Loop) or is_heavy(item) for item in loop.body)
     most = UNROLL_LIGHT // len(loop.body) if light else UNROLL
     if isinstance(extent, int) and extent <= most and len({stmt.order for stmt in sums}) == 1:
-        return "unrolled"
+        return UNROLLED
     lanes = {stmt.order.lanes for stmt in sums if stmt.order}
     row = next((axis.extent for axis in stage.axes if axis.name == vector), None)
     size = min(stmt.dtype.itemsize for stmt in sums)
     if row is None or len(lanes) > 1 or (isinstance(row, int) and row * size < WIDE_ROW):
-        return "in turn"
-    return "by two lanes" if light and min(lanes) > 1 else "by lane"
+        return IN_TURN
+    return Way("by lanes", min(AHEAD, *lanes) if light else 1)

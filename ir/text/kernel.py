@@ -9,7 +9,7 @@
             | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
-    way     = "unrolled" | "by" "lane" | "by" "two" "lanes"
+    way     = "unrolled" | "by" "lanes" number
     vectors = "vectorize" axis "by" number ["keep" {%id}]
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
@@ -40,7 +40,7 @@ from ..kernel import (
     Stmt,
     Store,
 )
-from ..schedule import WAYS, Program, Vectors, Way
+from ..schedule import IN_TURN, UNROLLED, Program, Vectors, Way
 from ..tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
 from ..verify.schedule import schedule_problems
@@ -53,7 +53,7 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _PART = re.compile(r"[^,{}]+")
 _VECTORS = re.compile(r"vectorize\s+(\w+)\s+by\b")
-_WAY = re.compile("|".join(WAYS[1:]).replace(" ", r"\s+"))
+_BY_LANES = re.compile(r"by\s+lanes\b")
 
 
 def kernel_item(scanner: Scanner) -> Kernel:
@@ -268,7 +268,7 @@ class _KernelReader:
         return tuple(axes)
 
     def _order(self) -> tuple[Order | None, Way]:
-        scanner, way = self.scanner, WAYS[0]
+        scanner, way = self.scanner, IN_TURN
         if not scanner.accept("{"):
             return None, way
         scanner.expect("lanes")
@@ -278,8 +278,11 @@ class _KernelReader:
             if not chunk and scanner.accept("chunk"):
                 chunk = scanner.number()
                 continue
-            said = " ".join(scanner.take(_WAY, f"a chunk, or one of {', '.join(WAYS[1:])}").split())
-            way = next(one for one in WAYS if one == said)
+            if scanner.accept("unrolled"):
+                way = UNROLLED
+            else:
+                scanner.take(_BY_LANES, "a chunk, 'unrolled' or 'by lanes'")
+                way = Way("by lanes", scanner.number())
             scanner.expect("}")
             break
         return Order(lanes, chunk), way

@@ -49,6 +49,7 @@ from ..plan import (
     Step,
     Window,
 )
+from ..schedule import IN_TURN
 from ..types import DType, Loc, TensorType
 from .scanner import FUNCTION, PATH, WORD
 
@@ -233,7 +234,7 @@ def _meaning(stmt: Stmt) -> str:
 def _order(stmt: Reduce) -> str:
     if stmt.order is None:
         return ""
-    way = f", {stmt.way}" if stmt.way != "in turn" else ""
+    way = f", {stmt.way}" if stmt.way != IN_TURN else ""
     return f" {str(stmt.order)[:-1]}{way}}}"
 
 

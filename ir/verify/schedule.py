@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..kernel import Carry, Contract, Kernel, Reduce, Stmt, Store, stages_of, summed_axes
-from ..schedule import KEPT_BYTES, MOST_UNROLLED, MOST_VECTOR, WAYS, Program, Vectors
+from ..schedule import (
+    IN_TURN,
+    KEPT_BYTES,
+    MOST_AT_ONCE,
+    MOST_UNROLLED,
+    MOST_VECTOR,
+    UNROLLED,
+    WAY_KINDS,
+    Program,
+    Vectors,
+)
 from ..types import BOOL
 
 Stage = Sequence[Stmt]
@@ -38,7 +48,7 @@ def schedule_problems(kernel: Kernel) -> Iterator[tuple[Vectors | Stmt | Program
     for at, stage in enumerate(stages):
         along = {vectors.axis for vectors in kernel.vectors if vectors.stage == at}
         for stmt in stage:
-            if isinstance(stmt, Reduce) and stmt.way != WAYS[0]:
+            if isinstance(stmt, Reduce) and stmt.way != IN_TURN:
                 for message in _of_way(kernel, stmt, stage, along):
                     yield stmt, message
 
@@ -106,14 +116,17 @@ def _is_defined(kernel: Kernel) -> bool:
 
 def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iterator[str]:
     extent = next((axis.extent for axis in kernel.axes if axis.name == stmt.axis), 0)
-    if stmt.way not in WAYS or stmt.order is None:
+    lanes = stmt.order.lanes if stmt.order else 0
+    if stmt.way.kind not in WAY_KINDS or not lanes:
         yield f"'{stmt.way}' is no way to take lanes, or there are none"
     elif stmt.axis in along:
         yield f"'{stmt.way}': the sum is along the vectors, which are its lanes"
     elif _one_by_one(stage):
         yield (f"'{stmt.way}': beside a product, an accumulating store or what is carried, sums "
                "are taken in turn")
-    elif stmt.way == "unrolled" and not (isinstance(extent, int) and extent <= MOST_UNROLLED):
+    elif stmt.way.kind == "by lanes" and (
+            stmt.way.count.bit_count() != 1 or stmt.way.count > min(lanes, MOST_AT_ONCE)):
+        yield (f"'{stmt.way}': lanes that meet are a power of two, up to {MOST_AT_ONCE} and as "
+               "many as the sum has")
+    elif stmt.way == UNROLLED and not (isinstance(extent, int) and extent <= MOST_UNROLLED):
         yield f"only loops of at most {MOST_UNROLLED} rounds are unrolled"
-    elif stmt.way == "by two lanes" and stmt.order.lanes < 2:
-        yield "the sum has no two lanes"

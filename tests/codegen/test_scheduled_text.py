@@ -132,11 +132,10 @@ def columns(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("rows", [5, 9, 40, 100])
-@pytest.mark.parametrize("way", ["unrolled", "by lane", "by two lanes", "in turn"])
+@pytest.mark.parametrize("way", ["unrolled", "by lanes 1", "by lanes 2", "by lanes 4", "in turn"])
 def test_ways_to_take_the_lanes_of_a_sum(rows: int, way: str) -> None:
     x = numbers(rows, 37)
     text = re.sub(r"{lanes (\d+)[^}]*}", r"{lanes \1}", kernel_text(columns, x))
-    text = text.replace("{lanes 1}", "{lanes 2}")
     kernel = parse_kernel(text)
     said = f", {way}" if way != "in turn" else ""
     wanted = result(kernel, (x,))
@@ -148,6 +147,19 @@ def test_ways_to_take_the_lanes_of_a_sum(rows: int, way: str) -> None:
     assert native_text(one, target) == native_text(kernel, target)
     for got, want in zip(result(other, (x,)), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("sums", [1, 2, 3, 5, 6, 7])
+def test_a_step_is_a_power_of_two_beside_any_number_of_sums(sums: int) -> None:
+    """The rest of a row is masked by what is left of its length by steps."""
+    def function(x: Any) -> Any:
+        return tuple(np.sum(x * number, axis=0) for number in range(2, sums + 2))
+
+    x = numbers(300, 93)
+    for cpu in CPUS:
+        kernels = weft.compile(target=cpu)(function).lower(x).stages.plan.kernels
+        for kernel in kernels.values():
+            verify_kernel(parse_kernel(print_kernel(kernel)))
 
 
 def test_an_epilogue_of_its_own() -> None:

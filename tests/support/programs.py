@@ -44,7 +44,7 @@ from weft.ir.plan import (
     Window,
 )
 from weft.ir.scalar.primitives import PRIMITIVES
-from weft.ir.schedule import Program, Vectors, Way
+from weft.ir.schedule import IN_TURN, Program, Vectors, Way
 from weft.ir.space import separate_space
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
 from weft.passes.clone import Clone
@@ -312,7 +312,7 @@ def _with_ways(draw: st.DrawFn, body: list[Stmt]) -> list[Stmt]:
     if any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
            for stmt in body):
         return body
-    ways: st.SearchStrategy[Way] = st.sampled_from(("in turn", "by lane"))
+    ways = st.sampled_from((IN_TURN, Way("by lanes", 1)))
     return [replace(stmt, way=draw(ways)) if isinstance(stmt, Reduce) and stmt.order else stmt
             for stmt in body]
 
