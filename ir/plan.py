@@ -29,7 +29,8 @@ With ``arena = 4224 scratch = 4096`` the last bytes of the arena are what the ca
 besides for the tasks of kernels; workers have memory of their own for that.
 
 The tasks of a launch run one after the other in the calling thread, or with ``parallel`` at the
-end of its line on all workers as well. ``parallel if 8*b >= 262144`` asks the sizes of each call.
+end of its line on all workers as well, which take chunks of them: four for each thread.
+``parallel if 8*b >= 262144`` asks the sizes of each call.
 
 The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
 another one writes. Their tasks are shared out like those of one launch, if the group says so; a

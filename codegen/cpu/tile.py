@@ -1,4 +1,4 @@
-"""Axis kinds and tile sizes: the only step between lowering and emission that knows the target.
+"""Schedules of kernels: the only step between lowering and emission that knows the target.
 
 A lowered kernel has one par axis for each dim and blocks of 1. Here axes of extent 1 go, adjacent
 axes that every access walks as one become one, and one axis is chosen to be walked in vectors:
@@ -46,7 +46,7 @@ GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
 
 def tile(kernel: Kernel, target: Target) -> Kernel:
-    """Choose axis kinds and blocks of a lowered kernel for ``target``.
+    """Choose axis kinds and blocks of a lowered kernel for ``target``, then how it is run.
 
     Raises DTypeError (W111) for a kernel with a dtype that the target does not compute with.
     """
