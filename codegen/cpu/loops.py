@@ -23,6 +23,7 @@ from ...ir.access import local_bytes, scratch_bytes
 from ...ir.index import ceil_div
 from ...ir.kernel import (
     Apply,
+    Axis,
     Carry,
     Check,
     Contract,
@@ -37,7 +38,7 @@ from ...ir.kernel import (
 from ...ir.types import DType
 from ..kernel.cost import is_heavy
 from ..kernel.nest import Loop, nest
-from .columns import ColumnLoops, Ends, Take, by_order, of_sums
+from .columns import ColumnLoops, Ends, Take, by_order, lanes_ahead, of_sums
 from .contract import emit_contract
 from .dims import emit_dim
 from .host.workers import WORKER_SCRATCH
@@ -49,7 +50,6 @@ from .text import FunctionText
 from .types import LLVM_TYPES, vector_type
 
 SPILL_BYTES = 32 << 10  # of one value's row: it has to stay in the first-level cache
-SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -111,8 +111,9 @@ def _rows(
         _KernelEmitter(replace(stage, axes=tuple(axes)), target, stmts).task(inner)
 
 
-def lanes_of(kernel: Kernel, target: Target) -> int:
-    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers."""
+def lanes_of(kernel: Kernel, target: Target, ahead: int = 1) -> int:
+    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers, of
+    which sums down columns need ``ahead`` times as many."""
     # Indices are 64 bits wide, but narrow where they are only cast.
     bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in kernel.body
                      if isinstance(stmt, (Load, Reduce, Apply))) else 32
@@ -127,14 +128,11 @@ def lanes_of(kernel: Kernel, target: Target) -> int:
     heavy = sum(is_heavy(stmt) for stmt in kernel.body)
     registers = 1 if heavy > 1 else 2
     if kernel.loop_axes and not heavy:
-        # Down a column each row is another page: take as much of it as fits in registers. Down a
-        # short one, most of the time goes into meeting sums, which want registers, too.
-        rows = max((axis.extent for axis in kernel.loop_axes if isinstance(axis.extent, int)),
-                   default=SHORT)
-        share = 1 if rows > TALL or not any(stmt.order for stmt in sums) else (
-            2 if rows >= SHORT else 4)
-        registers = min(target.registers // 2, 16) // share
-        registers = max(2, registers // max(1, len(sums)))
+        # Down a column each row is another page: take as much of it as fits in registers.
+        # A step is a power of two, which the mask of a whole number of steps relies on.
+        ahead = ahead if any(stmt.order for stmt in sums) else 1
+        registers = max(2, min(target.registers // 2, 16) // (ahead * max(1, len(sums))))
+        registers = 1 << registers.bit_length() - 1
     return min(most, max(4, registers * target.vector_bits // bits))
 
 
@@ -146,9 +144,11 @@ class _KernelEmitter:
         self.f, self.stmts = stmts.f, stmts
         self.loops = [axis.name for axis in kernel.loop_axes]
         self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
-        self.width = lanes_of(kernel, target) if self.vector else 1
+        ahead = lanes_ahead(
+            kernel, kernel.axis(self.vector), target.registers) if self.vector else 1
+        self.width = lanes_of(kernel, target, ahead) if self.vector else 1
         self.values = kernel.value_axes
-        self.columns = ColumnLoops(self.stmts, self._run)
+        self.columns = ColumnLoops(self.stmts, self._run, ahead)
         self.done: set[int] = set()       # statements of the task itself
         self.spill: dict[str, str] = {}   # rows of values that later loops load back
 
@@ -168,8 +168,7 @@ class _KernelEmitter:
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
         stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
-        even = isinstance(axis.extent, int) and axis.extent % self.width == 0
-        for at, mask in self._steps(start, stop, even and axis.block % self.width == 0):
+        for at, mask in self._steps(axis, start, stop):
             self._run(scope.step(self.vector, at, self.width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
@@ -191,14 +190,20 @@ class _KernelEmitter:
         with self.f.when(self.f(f"icmp sgt i64 {left}, 0")):
             yield self.stmts.prefix_mask(left, self.width)
 
-    def _steps(self, start: str, stop: str, even: bool) -> Iterator[tuple[str, str | None]]:
+    def _steps(
+        self, axis: Axis, start: str, stop: str
+    ) -> Iterator[tuple[str, str | None]]:
         """Yield (index, mask) of the full steps, as a loop, and of the tail."""
+        width = self.width
+        alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
         count = self.f(f"sub i64 {stop}, {start}")
-        whole = self.f(f"and i64 {count}, {-self.width}")
-        full = self.f(f"add i64 {start}, {whole}")
-        with self.f.loop(start, full, self.width) as at:
-            yield at, None
-        if not even:
+        full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
+        if alone is None or alone >= 2 * width:
+            with self.f.loop(start, full, width) as at:
+                yield at, None
+        elif alone >= width:
+            yield start, None
+        if not isinstance(axis.extent, int) or axis.extent % width or axis.block % width:
             with self._tail(full, stop) as mask:
                 yield full, mask
 
