@@ -25,6 +25,7 @@ from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
 UNROLL = 8          # rounds of a loop that are written one after the other
 STRIPS = 8          # rows of one lane that are added to it at once where lanes are in memory
 WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lane
+LONG_ROW = 16 << 10  # of an unknown one
 SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
 LIGHT = 4           # statements of a loop that may be written several times
@@ -54,9 +55,9 @@ def _is_light(loop: Loop) -> bool:
 
 
 def _row_bytes(kernel: Kernel, axis: Axis) -> int:
-    """The length of a row along an axis; unknown ones may be long."""
+    """The length of a row along an axis; unknown ones are taken to be long."""
     sizes = [stmt.dtype.itemsize for stmt in kernel.body if isinstance(stmt, Reduce)]
-    return axis.extent * min(sizes) if isinstance(axis.extent, int) and sizes else WIDE_ROW
+    return axis.extent * min(sizes) if isinstance(axis.extent, int) and sizes else LONG_ROW
 
 
 def lanes_ahead(kernel: Kernel, axis: Axis, registers: int) -> int:
