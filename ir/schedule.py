@@ -24,7 +24,7 @@ from typing import Literal, get_args
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
 MOST_UNROLLED = 128     # rounds of a loop that are all written out
-MOST_AT_ONCE = 8        # lanes that meet in registers
+MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Vectors:
         return f"vectorize {self.axis} by {self.lanes}{keep}"
 
 
-WayKind = Literal["in turn", "unrolled", "by lanes"]
+WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]
 WAY_KINDS: tuple[WayKind, ...] = get_args(WayKind)
 
 
@@ -57,6 +57,7 @@ class Way:
         in turn      index after index, with the sums of all lanes in memory; nothing is written
         unrolled     all indices written out, without a loop
         by lanes 2   the indices of so many lanes, whose sums meet in registers, then of others
+        in strips 8  so many indices of each lane, whose sum is in memory between, then more of them
 
     Sums that end in one loop but do not agree on lanes and way are taken in turn.
     """

@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from ...ir.access import local_bytes, scratch_bytes
 from ...ir.kernel import (
+    Axis,
     Carry,
     Check,
     Contract,
@@ -118,8 +119,7 @@ class _KernelEmitter:
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
         stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
-        even = isinstance(axis.extent, int) and axis.extent % self.width == 0
-        for at, mask in self._steps(start, stop, even and axis.block % self.width == 0):
+        for at, mask in self._steps(axis, start, stop):
             self._run(scope.step(self.vector, at, self.width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
@@ -141,14 +141,20 @@ class _KernelEmitter:
         with self.f.when(self.f(f"icmp sgt i64 {left}, 0")):
             yield self.stmts.prefix_mask(left, self.width)
 
-    def _steps(self, start: str, stop: str, even: bool) -> Iterator[tuple[str, str | None]]:
+    def _steps(
+        self, axis: Axis, start: str, stop: str
+    ) -> Iterator[tuple[str, str | None]]:
         """Yield (index, mask) of the full steps, as a loop, and of the tail."""
+        width = self.width
+        alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
         count = self.f(f"sub i64 {stop}, {start}")
-        whole = self.f(f"and i64 {count}, {-self.width}")
-        full = self.f(f"add i64 {start}, {whole}")
-        with self.f.loop(start, full, self.width) as at:
-            yield at, None
-        if not even:
+        full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
+        if alone is None or alone >= 2 * width:
+            with self.f.loop(start, full, width) as at:
+                yield at, None
+        elif alone >= width:
+            yield start, None
+        if not isinstance(axis.extent, int) or axis.extent % width or axis.block % width:
             with self._tail(full, stop) as mask:
                 yield full, mask
 

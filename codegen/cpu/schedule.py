@@ -8,8 +8,9 @@ functions of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from ...ir.index import product
 from ...ir.kernel import (
     Apply,
     Axis,
@@ -28,12 +29,13 @@ from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target
 
-SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
-UNROLL = 8              # rounds of a loop that are written one after the other
-UNROLL_LIGHT = 128      # of one with few statements, times these
-AHEAD = 2               # lanes whose sums meet in registers
-WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
-LIGHT = 4               # statements of a loop that may be written several times
+UNROLL = 8          # rounds of a loop that are written one after the other
+STRIPS = 8          # rows of one lane that are added to it at once where lanes are in memory
+WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lane
+LONG_ROW = 16 << 10  # of an unknown one
+SMALL = 32 << 10    # bytes that stay in the first-level cache
+FEW = 64            # rows that are mostly meeting sums
+LIGHT = 4           # statements of a loop that may be written several times
 
 
 def schedule(kernel: Kernel, target: Target) -> Kernel:
@@ -52,7 +54,7 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
             axis = inner.axis(axis.name)
             found = Vectors(at, axis.name, _lanes(inner, axis, target), _kept(inner, axis))
             vectors.append(found)
-        body += _with_ways(inner, found)
+        body += _with_ways(inner, found, target.registers)
     return replace(kernel, body=tuple(body), vectors=tuple(vectors))
 
 
@@ -81,7 +83,8 @@ def _vector(stage: Kernel) -> Axis | None:
 
 
 def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
-    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers."""
+    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers, of
+    which sums down columns need several times as many where lanes meet."""
     # Indices are 64 bits wide, but narrow where they are only cast.
     bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in stage.body
                      if isinstance(stmt, (Load, Reduce, Apply))) else 32
@@ -95,17 +98,28 @@ def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
     heavy = sum(is_heavy(stmt) for stmt in stage.body)
     registers = 1 if heavy > 1 else 2
     if stage.loop_axes and not heavy:
-        # Down a column each row is another page: take as much of it as fits in registers. Down a
-        # short one, most of the time goes into meeting sums, which want registers, too.
-        rows = max((axis.extent for axis in stage.loop_axes if isinstance(axis.extent, int)),
-                   default=SHORT)
-        share = 1 if rows > TALL or not any(stmt.order for stmt in sums) else (
-            2 if rows >= SHORT else 4)
-        registers = min(target.registers // 2, 16) // share
-        registers = max(2, registers // max(1, len(sums)))
+        # Down a column each row is another page: take as much of it as fits in registers.
         # A step is a power of two, which the mask of a whole number of steps relies on.
+        ahead = _ahead(stage, vector, target.registers) if any(stmt.order for stmt in sums) else 1
+        registers = max(2, min(target.registers // 2, 16) // (ahead * max(1, len(sums))))
         registers = 1 << registers.bit_length() - 1
     return min(most, max(4, registers * target.vector_bits // bits))
+
+
+def _row_bytes(stage: Kernel, axis: Axis) -> int:
+    """The length of a row along an axis; unknown ones are taken to be long."""
+    sizes = [stmt.dtype.itemsize for stmt in stage.body if isinstance(stmt, Reduce)]
+    return axis.extent * min(sizes) if isinstance(axis.extent, int) and sizes else LONG_ROW
+
+
+def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
+    """Lanes whose sums meet in registers: several of few rows. Of many rows, as much of each as
+    fits: it may be on another page, and lines that are half of the next step are read again."""
+    rows, row = product(loop.extent for loop in stage.loop_axes), _row_bytes(stage, vector)
+    if isinstance(rows, int) and rows > FEW:
+        return 1
+    near = rows * row <= SMALL if isinstance(rows, int) else row < WIDE_ROW
+    return max(1, (registers if near else registers // 2) // 8)
 
 
 def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
@@ -133,7 +147,7 @@ def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
     return tuple(name for name in found if extent * heavy[name].dtype.itemsize <= KEPT_BYTES)
 
 
-def _with_ways(stage: Kernel, vectors: Vectors | None) -> Iterator[Stmt]:
+def _with_ways(stage: Kernel, vectors: Vectors | None, registers: int) -> Iterator[Stmt]:
     """The statements, with ways for sums in loops over single indices."""
     ways: dict[str, Way] = {}
     if any(isinstance(stmt, Reduce) and stmt.order and (
@@ -142,40 +156,51 @@ def _with_ways(stage: Kernel, vectors: Vectors | None) -> Iterator[Stmt]:
             for stmt in stage.body):
         loops = [axis.name for axis in stage.loop_axes]
         keep = frozenset(vectors.keep) if vectors else frozenset[str]()
-        along = vectors.axis if vectors else ""
-        _find_ways(stage, nest(stage, loops, keep), (along, along not in loops), ways)
+        vector = stage.axis(vectors.axis) if vectors else None
+        scope = _Scope(vector, vector is not None and vector.name not in loops,
+                       _ahead(stage, vector, registers) if vector else 1)
+        _find_ways(stage, nest(stage, loops, keep), scope, ways)
     for stmt in stage.body:
         yield replace(stmt, way=ways[stmt.name]) if (
             isinstance(stmt, Reduce) and stmt.name in ways) else stmt
 
 
+@dataclass(frozen=True)
+class _Scope:
+    """The vector axis of a stage, if it is one, whether loops are inside of its steps, and how many
+    lanes may meet there."""
+
+    vector: Axis | None
+    wide: bool
+    ahead: int
+
+
 def _find_ways(
-    stage: Kernel, items: Iterable[Stmt | Loop], along: tuple[str, bool], ways: dict[str, Way]
+    stage: Kernel, items: Iterable[Stmt | Loop], scope: _Scope, ways: dict[str, Way]
 ) -> None:
-    """``along``: the vector axis, and if it is in scope. Recursion is by nesting of loops only."""
-    vector, wide = along
+    """Recursion is by nesting of loops only."""
     for item in items:
         if isinstance(item, Loop):
-            _find_ways(stage, item.body, (vector, wide or item.axis == vector), ways)
+            along = scope.vector is not None and item.axis == scope.vector.name
+            _find_ways(stage, item.body, replace(scope, wide=scope.wide or along), ways)
             sums = [stmt for stmt in item.ends if isinstance(stmt, Reduce) and stmt.order]
-            if item.axis != vector and sums:
-                way = _way(stage, item, sums, vector if wide else "")
+            if sums and not along:
+                way = _way(stage, item, sums, scope)
                 for stmt in sums:
                     ways.setdefault(stmt.name, way)
 
 
-def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], vector: str) -> Way:
-    """Few rows are written out; of long ones the lanes are taken one after the other, since their
-    sums are registers then; short ones are better read in turn."""
-    extent = stage.axis(loop.axis).extent
+def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Way:
+    """Few rows are written out; else lanes are taken some after others, since their sums are
+    registers then, but many short rows are better read as they lie in memory."""
+    rows, lanes = stage.axis(loop.axis).extent, {stmt.order.lanes for stmt in sums if stmt.order}
+    if len(lanes) > 1:
+        return IN_TURN
+    if isinstance(rows, int) and rows <= UNROLL and len({stmt.order for stmt in sums}) == 1:
+        return UNROLLED
+    row = _row_bytes(stage, scope.vector) if scope.vector and scope.wide else 0
+    if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > SMALL):
+        return Way("in strips", STRIPS)
     light = len(loop.body) <= LIGHT and not any(
         isinstance(item, Loop) or is_heavy(item) for item in loop.body)
-    most = UNROLL_LIGHT // len(loop.body) if light else UNROLL
-    if isinstance(extent, int) and extent <= most and len({stmt.order for stmt in sums}) == 1:
-        return UNROLLED
-    lanes = {stmt.order.lanes for stmt in sums if stmt.order}
-    row = next((axis.extent for axis in stage.axes if axis.name == vector), None)
-    size = min(stmt.dtype.itemsize for stmt in sums)
-    if row is None or len(lanes) > 1 or (isinstance(row, int) and row * size < WIDE_ROW):
-        return IN_TURN
-    return Way("by lanes", min(AHEAD, *lanes) if light else 1)
+    return Way("by lanes", min(scope.ahead, *lanes) if light else 1)

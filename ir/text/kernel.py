@@ -9,7 +9,7 @@
             | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
-    way     = "unrolled" | "by" "lanes" number
+    way     = "unrolled" | "by" "lanes" number | "in" "strips" number
     vectors = "vectorize" axis "by" number ["keep" {%id}]
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
@@ -53,7 +53,7 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _PART = re.compile(r"[^,{}]+")
 _VECTORS = re.compile(r"vectorize\s+(\w+)\s+by\b")
-_BY_LANES = re.compile(r"by\s+lanes\b")
+_WAY = re.compile(r"by\s+lanes\b|in\s+strips\b")
 
 
 def kernel_item(scanner: Scanner) -> Kernel:
@@ -281,8 +281,8 @@ class _KernelReader:
             if scanner.accept("unrolled"):
                 way = UNROLLED
             else:
-                scanner.take(_BY_LANES, "a chunk, 'unrolled' or 'by lanes'")
-                way = Way("by lanes", scanner.number())
+                found = scanner.take(_WAY, "a chunk, 'unrolled', 'by lanes' or 'in strips'")
+                way = Way("by lanes" if found[0] == "b" else "in strips", scanner.number())
             scanner.expect("}")
             break
         return Order(lanes, chunk), way

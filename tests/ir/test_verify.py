@@ -427,9 +427,10 @@ BROKEN_SCHEDULES = [
     (SCHEDULED, "pipeline 3", "pipeline 0", "at least 1 round is begun"),
     (COLUMNS, "i in 9 by 1", "i in 900 by 1", "only loops of at most 128 rounds are unrolled"),
     (COLUMNS, "i in 9 by 1", "i in b by 1", "only loops of at most 128 rounds are unrolled"),
-    (COLUMNS, "8, unrolled", "1, by lanes 2", "up to 8 and as many as the sum has"),
-    (COLUMNS, "8, unrolled", "32, by lanes 16", "lanes that meet are a power of two, up to 8"),
-    (COLUMNS, "8, unrolled", "8, by lanes 3", "lanes that meet are a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "1, by lanes 2", "of lanes as many as the sum has"),
+    (COLUMNS, "8, unrolled", "32, by lanes 16", "a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "32, in strips 6", "a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "8, by lanes 3", "a power of two, up to 8"),
     (COLUMNS, "z[j] = %1", "z[j] += %1", "sums are taken in turn"),
     (COLUMNS, "vectorize j", "vectorize i", "the sum is along the vectors"),
 ]
