@@ -118,8 +118,8 @@ def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
     rows, row = product(loop.extent for loop in stage.loop_axes), _row_bytes(stage, vector)
     if isinstance(rows, int) and rows > FEW:
         return 1
-    near = rows * row <= SMALL if isinstance(rows, int) else row < WIDE_ROW
-    return max(1, (registers if near else registers // 2) // 8)
+    near = isinstance(rows, int) and rows * row <= SMALL
+    return max(1, registers // (8 if near else 16))
 
 
 def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:

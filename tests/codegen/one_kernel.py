@@ -100,7 +100,8 @@ def column_means(x: Any) -> Any:
 
 def column_moments(x: Any) -> Any:
     """Both sums of a part are one loop."""
-    return np.mean(x, axis=0), np.mean(x * x, axis=0)
+    mean = np.mean(x, axis=0)
+    return np.mean(x * x, axis=0) - mean * mean
 
 
 def square_deviation(x: Any) -> Any:
