@@ -7,6 +7,7 @@ on the reduction comes after. So fused producers and consumers are just more lin
 
     kernel @softmax(x: f32[64,1024], y: mut f32[64,1024]) {
       par i in 64 by 1, lane j in 1024 {
+        vectorize j by 32 keep %3
         %0: f32 = x[i, j]
         %1: f32 = reduce max %0 over j
         %2: f32 = sub %0, %1
@@ -21,7 +22,8 @@ Axis kinds: ``par`` blocks are independent tasks (a task of the CPU pool, a Trit
 ``seq`` blocks run in order inside a task, ``lane`` is one block that covers the axis. Loop axes
 are nested in header order: what is reduced over one may depend on those outside of it. Accesses are
 dense row-major; indices are expressions over axes, dims and integer values (``x[%3, j]``).
-Masks follow from ``extent % block`` and are never written.
+Masks follow from extents and blocks and are never written. What else there is to choose
+is in the text, too: ``tiling`` has the blocks of contractions, ``schedule`` how loops are run.
 
 A task may keep values of one *stage* for the next in its locals. In a kernel with locals a stage
 ends with its stores, and what it computes is known to later ones through locals only:
@@ -33,6 +35,7 @@ ends with its stores, and what it computes is known to later ones through locals
         %1: f32 = w[k, j]
         %2: f32 = contract %0, %1 over k {...}
         s[i mod 16, j] = %2
+        vectorize j by 32
         %3: f32 = s[i mod 16, j]
         %4: f32 = reduce max %3 over j
         %5: f32 = sub %3, %4
@@ -50,6 +53,7 @@ from typing import Any, Literal
 
 from .index import Dim, Expr, substitute, symbol, symbols_of
 from .scalar.primitives import PRIMITIVES, result_dtype
+from .schedule import IN_TURN, Program, Vectors, Way
 from .tiling import Tiling
 from .types import BOOL, I64, DType, Loc, TensorType, as_dtype
 
@@ -183,6 +187,7 @@ class Reduce(Stmt):
     value: str
     axis: str
     order: Order | None = None
+    way: Way = IN_TURN
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -257,7 +262,10 @@ def _values(*dims: Dim) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Axes and statements; ``locs`` are the user lines that were fused into it."""
+    """Axes and statements; ``locs`` are the user lines that were fused into it.
+
+    ``vectors`` are those of its stages, in order, and ``program`` is for a GPU: see ``schedule``.
+    """
 
     name: str
     params: tuple[Param, ...]
@@ -265,6 +273,8 @@ class Kernel:
     body: tuple[Stmt, ...]
     locs: tuple[Loc, ...] = ()
     locals: tuple[Local, ...] = ()
+    vectors: tuple[Vectors, ...] = ()
+    program: Program | None = None
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)

@@ -28,9 +28,14 @@ steps of ``test`` before each round, the first one too, and ends where they leav
 With ``arena = 4224 scratch = 4096`` the last bytes of the arena are what the calling thread needs
 besides for the tasks of kernels; workers have memory of their own for that.
 
+The tasks of a launch run one after the other in the calling thread, or with ``parallel`` at the
+end of its line on all workers as well, which take chunks of them: four for each thread.
+``parallel if 8*b >= 262144`` asks the sizes of each call.
+
 The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
-another one writes. ``host``, ``send`` and ``recv`` are the doors to functions of the host and to
-the plans of other devices.
+another one writes. Their tasks are shared out like those of one launch, if the group says so; a
+group with checks is run launch by launch, as each of them says. ``host``, ``send`` and ``recv`` are
+the doors to functions of the host and to the plans of other devices.
 """
 
 from __future__ import annotations
@@ -85,13 +90,15 @@ class Launch:
     """Run a kernel on windows, in the order of its parameters.
 
     A kernel numbers its checks from 1; ``first_check`` is the number that its first one has in
-    this plan, so launches of one kernel stand for different lines of the user.
+    this plan, so launches of one kernel stand for different lines of the user. ``parallel`` says
+    whether its tasks go to the workers, always, never or if sizes are so.
     """
 
     kernel: str
     args: tuple[Window, ...]
     device: Device = CPU0
     first_check: int = 1
+    parallel: bool | Relation = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,7 @@ class Group:
     """Launches that do not depend on each other's order."""
 
     launches: tuple[Launch, ...]
+    parallel: bool | Relation = False
 
 
 @dataclass(frozen=True)
@@ -195,15 +203,16 @@ def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def map_launches(
-    steps: Iterable[Step], change: Callable[[Launch], Launch]
+    steps: Iterable[Step], change: Callable[[Launch], Launch],
+    regroup: Callable[[Group], Group] = lambda group: group,
 ) -> tuple[Step, ...]:
-    """The same tree with other launches."""
+    """The same tree with other launches, and then with other groups."""
     def moved(step: Step) -> Step:  # recursion is by nesting of steps only
         match step:
             case Launch():
                 return change(step)
             case Group():
-                return Group(tuple(map(change, step.launches)))
+                return regroup(replace(step, launches=tuple(map(change, step.launches))))
             case Loop():
                 return replace(step, body=tuple(map(moved, step.body)),
                                test=tuple(map(moved, step.test)))

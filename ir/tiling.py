@@ -1,12 +1,13 @@
 """How a contraction is cut into blocks and register tiles: the part of its schedule in the text.
 
     contract %0, %1 over k {rows i, columns j, lanes 16, tile 14x2, block 70x64x240, lhs rows 256,
-                            rhs panels}
+                            rhs panels, outlined}
 
 A task computes a block of ``rows x columns``, in register tiles of so many rows and vectors, and
 walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
 sums wait in memory. ``swap``: rows and lhs change places with columns and rhs. How an operand is
-read: ``in_place``, as packed ``rows`` or ``panels``, or ``turned`` in registers.
+read: ``in_place``, as packed ``rows`` or ``panels``, or ``turned`` in registers. ``outlined``: what
+happens to finished sums is a function of its own, not written where the tile is finished.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Tiling:
     swap: bool = False  # the transposed product is computed
     rows: str = ""  # axes of the kernel
     columns: str = ""
+    outlined: bool = False
     cost: float = field(default=0.0, compare=False)  # estimated cycles of one core in all
 
     @property
@@ -95,5 +97,6 @@ class Tiling:
         parts = [f"rows {self.rows}", f"columns {self.columns}", f"lanes {self.lanes}",
                  f"tile {self.mr}x{self.nv}", f"block {self.mb}x{self.nb}x{self.kb}",
                  *["cut"] * self.cut, f"lhs {self.lhs}{line(self.lhs_line)}",
-                 f"rhs {self.rhs}{line(self.rhs_line)}", *["swap"] * self.swap]
+                 f"rhs {self.rhs}{line(self.rhs_line)}", *["swap"] * self.swap,
+                 *["outlined"] * self.outlined]
         return ", ".join(parts)

@@ -3,9 +3,12 @@
 A value is as wide as the vector axis of the scope, if it depends on that; the loop takes one index
 at a time. What a lane of a sum adds up are then rows l, l + lanes, ...:
 
-    few rows         all of them written out, as the tree that they are
-    long rows        lane after lane, sums in registers; the lanes meet as soon as they can
-    short rows       in turn, as they lie in memory, with the sums of all lanes in an array
+    unrolled         all of them written out, as the tree that they are
+    by lanes         some lanes after others, sums in registers; they meet as soon as they can
+    in strips        nearly as they lie in memory, with the sums of all lanes in an array
+    in turn          as they lie in memory, one by one
+
+The sums say which (``ir.schedule.Way``).
 """
 
 from __future__ import annotations
@@ -13,19 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ir.kernel import Carry, Contract, Reduce, Stmt, Store
-from ..kernel.cost import is_heavy
+from ...ir.kernel import Carry, Contract, Reduce, Stmt
+from ...ir.schedule import IN_TURN, UNROLLED, Way
 from ..kernel.nest import Loop
 from .dims import emit_dim
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
-
-UNROLL = 8              # rounds of a loop that are written one after the other
-UNROLL_LIGHT = 128      # of one with few statements, times these
-AHEAD = 2               # lanes whose sums meet in registers
-WIDE_ROW = 512          # bytes of a row from which it pays to take rows lane by lane
-LIGHT = 4               # statements of a loop that may be written several times
 
 Ends = Reduce | Contract | Carry
 Take = Callable[[Scope, Ends], None]
@@ -45,21 +42,19 @@ def of_sums(ends: Iterable[Ends]) -> list[Reduce | Contract]:
     return sums
 
 
-def _is_light(loop: Loop) -> bool:
-    """True if the body of a loop may be written several times."""
-    return len(loop.body) <= LIGHT and not any(
-        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
+def way_of(ordered: Sequence[Reduce]) -> Way:
+    """The way in which the sums of one loop take their lanes: in turn where they do not agree."""
+    ways = {(stmt.way, stmt.order and stmt.order.lanes) for stmt in ordered}
+    return ordered[0].way if len(ways) == 1 else IN_TURN
 
 
 @dataclass(frozen=True)
-class _LaneRows:
-    """Rows of a chunk: of the lane whose mirrored number, of so many bits, is ``number``."""
+class _Lanes:
+    """Lanes whose sums meet: the first row of each in a chunk, and the end of the chunk."""
 
-    number: str
-    bits: str
-    first: str
+    rows: Sequence[str]
     end: str
-    lanes: int
+    count: int  # of all lanes: from a row to the next one of its lane
 
 
 class ColumnLoops:
@@ -73,23 +68,21 @@ class ColumnLoops:
         """Emit a loop; its sums are then values of the scope."""
         ordered, free = by_order(loop)
         extent = self.kernel.axis(loop.axis).extent
-        adds = any(isinstance(stmt, (Contract, Carry))
-                   or (isinstance(stmt, Store) and stmt.accumulate) for stmt in self.kernel.body)
-        if ordered and isinstance(extent, int) and not adds and (
-                extent <= (UNROLL_LIGHT // len(loop.body) if _is_light(loop) else UNROLL)
-                ) and len({stmt.order for stmt in ordered}) == 1:
+        way = way_of(ordered)
+        if way == UNROLLED:
+            assert isinstance(extent, int)
             self._unrolled(scope, loop, extent)
             return
         stop = emit_dim(self.f, extent, scope.axes)
         carry = [self._start(scope, stmt) for stmt in free]
         if not ordered:
-            found = self._rounds(scope, loop, ("0", stop, 1), free, carry)
+            found = self._rounds(scope, loop, ("0", stop, 1), carry)
         else:
-            ways = self._lane_by_lane if not adds and self._by_lanes(scope, ordered) \
-                else self._in_turn
             widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+            chunks = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
+                way.kind, self._in_turn)
             sums, carry = in_chunks(self.stmts, widths, extent, stop, carry,
-                                    ways(scope, loop, stop))
+                                    chunks(scope, loop, stop))
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
@@ -107,36 +100,33 @@ class ColumnLoops:
         wide = any(scope.vector in self.values[operand] for operand in stmt.operands)
         return scope.width if wide else 1
 
-    def _by_lanes(self, scope: Scope, ordered: Sequence[Reduce]) -> bool:
-        """Whether to take the rows of one lane after those of another: its sum is a register
-        then, but short rows are better read in turn."""
-        axis = next((a for a in self.kernel.axes if a.name == scope.vector), None)
-        if axis is None or len({stmt.order and stmt.order.lanes for stmt in ordered}) > 1:
-            return False
-        size = min(stmt.dtype.itemsize for stmt in ordered)
-        return not isinstance(axis.extent, int) or axis.extent * size >= WIDE_ROW
-
     def _rounds(
-        self, scope: Scope, loop: Loop, steps: tuple[str, str, int], sums: Sequence[Ends],
-        carry: Values,
+        self, scope: Scope, loop: Loop, steps: tuple[str, str, int], carry: Values,
+        rows: Sequence[str] = ("",),
     ) -> Values:
-        """Indices from, to and by ``steps``; the accumulators ``carry`` of ``sums`` in registers.
-
-        Reductions that are not in ``sums`` are of no concern here.
-        """
-        names = [stmt.name for stmt in sums]
+        """Indices from, to and by ``steps``, each with some ``rows``, which lie so much further on;
+        ``carry`` has accumulators for each of them, and of what has no order once."""
+        ordered, free = by_order(loop)
+        own = len(ordered) * len(rows)
         with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry]) as rounds:
-            held = {name: LlvmValue(ref, start.dtype, start.width)
-                    for name, ref, start in zip(names, rounds.values, carry, strict=True)}
+            values = renamed(carry, rounds.values)
+            others = {stmt.name: value for stmt, value in zip(free, values[own:], strict=True)}
+            for at, row in enumerate(rows):
+                first = at * len(ordered)
+                held = {stmt.name: value for stmt, value in zip(
+                    ordered, values[first:], strict=False)} | others
 
-            def take(inner: Scope, stmt: Ends) -> None:
-                self._go_on(inner, stmt, held)
+                def take(inner: Scope, stmt: Ends, held: dict[str, LlvmValue] = held) -> None:
+                    self._go_on(inner, stmt, held)
 
-            inner = scope.child()
-            inner.axes[loop.axis] = rounds.index
-            self.run(inner, loop.body, take)
-            self._hand_on(inner, sums, held)
-            rounds.next = [held[name].ref for name in names]
+                inner = scope.child()
+                inner.axes[loop.axis] = self.f(f"add i64 {rounds.index}, {row}") if row \
+                    else rounds.index
+                self.run(inner, loop.body, take)
+                self._hand_on(inner, free, held)
+                rounds.next += [held[stmt.name].ref for stmt in ordered]
+                others = {stmt.name: held[stmt.name] for stmt in free}
+            rounds.next += [value.ref for value in others.values()]
         return renamed(carry, rounds.results)
 
     def _go_on(self, scope: Scope, stmt: Ends, held: dict[str, LlvmValue]) -> None:
@@ -193,13 +183,13 @@ class ColumnLoops:
         scope.values.update(held)
 
     def _lane_by_lane(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
-        """Sum the rows of each lane in registers, and the lanes, in bit-reversed order, pairwise.
+        """Sum the rows of some lanes in registers, and the lanes, in bit-reversed order, pairwise.
 
-            rows 0 32 64 ..., then 16 48 80 ..., then 8 40 72 ..., of chunk after chunk
+            rows 0 32 64 ... with 16 48 80 ..., 8 40 72 ..., 24 56 88 ..., of chunk after chunk
         """
         ordered, _ = by_order(loop)
         lanes = ordered[0].order.lanes if ordered[0].order else 1
-        ahead = min(AHEAD, lanes) if _is_light(loop) else 1
+        ahead = ordered[0].way.count
         known = ahead.bit_length() - 1
         used, bits = self._lanes_used(stop, lanes, ahead)
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // ahead)
@@ -208,9 +198,11 @@ class ColumnLoops:
         def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
             pairs = [(held.type, held.ref) for held in carry]
             with self.f.carried_loop("0", used, ahead, pairs) as turn:
-                held = renamed(carry, turn.values)
-                rows = _LaneRows(turn.index, bits, first, end, lanes)
-                sums, held = self._some_lanes(scope, loop, rows, ahead, held)
+                rows = [self.f(f"add i64 {first}, {lane}") for lane in (
+                    self._mirrored(self.f(f"or i64 {turn.index}, {at}"), bits)
+                    for at in range(ahead))]
+                sums, held = self._some_lanes(
+                    scope, loop, _Lanes(rows, end, lanes), renamed(carry, turn.values))
                 for counter, value in zip(counters, sums, strict=True):
                     counter.push(self.f(f"lshr i64 {turn.index}, {known}"), value)
                 turn.next = [value.ref for value in held]
@@ -220,31 +212,74 @@ class ColumnLoops:
         return chunk
 
     def _some_lanes(
-        self, scope: Scope, loop: Loop, rows: _LaneRows, ahead: int, held: Values
+        self, scope: Scope, loop: Loop, lanes: _Lanes, carry: Values
     ) -> tuple[Values, Values]:
-        """The sums of ``ahead`` lanes that meet, and the accumulators without an order."""
-        ordered, free = by_order(loop)
-        stacks: list[Values] = [[] for _ in ordered]
-        for at in range(ahead):
-            lane = self._mirrored(self.f(f"or i64 {rows.number}, {at}"), rows.bits)
-            start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-            steps = self.f(f"add i64 {rows.first}, {lane}"), rows.end, rows.lanes
-            found = self._rounds(scope, loop, steps, [*ordered, *free], [*start, *held])
-            held = found[len(ordered):]
-            for stmt, stack, value in zip(ordered, stacks, found, strict=False):
-                for _ in range((~at & (at + 1)).bit_length() - 1):
-                    value = self.stmts.combine(stmt, stack.pop(), value)
-                stack.append(value)
-        return [stack[0] for stack in stacks], held
+        """The sum of lanes that meet, and the accumulators without an order."""
+        ordered, _ = by_order(loop)
+        each, extent = len(ordered), self.kernel.axis(loop.axis).extent
+        start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+        left = self.f(f"sub i64 {lanes.end}, {lanes.rows[-1]}")  # the last of them ends first
+        found = self._rounds(scope, loop, ("0", left, lanes.count),
+                             [*start * len(lanes.rows), *carry], lanes.rows)
+        sums = [found[at:at + each] for at in range(0, each * len(lanes.rows), each)]
+        carry = found[each * len(lanes.rows):]
+        if not (isinstance(extent, int) and extent % lanes.count == 0):
+            positive = self.f.call("i64", "llvm.smax.i64", ("i64", left), ("i64", "0"))
+            taken = self.f(f"and i64 {self.f(f'add i64 {positive}, {lanes.count - 1}')}, "
+                           f"{-lanes.count}")
+            for at, row in enumerate(lanes.rows[:-1]):
+                steps = self.f(f"add i64 {row}, {taken}"), lanes.end, lanes.count
+                found = self._rounds(scope, loop, steps, [*sums[at], *carry])
+                sums[at], carry = found[:each], found[each:]
+        while len(sums) > 1:
+            sums = [[self.stmts.combine(stmt, *pair) for stmt, *pair in zip(
+                ordered, one, other, strict=True)] for one, other in zip(
+                    sums[::2], sums[1::2], strict=True)]
+        return sums[0], carry
 
-    def _in_turn(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
-        """Rows one after the other, each added to its lane in memory: for short rows."""
-        ordered, free = by_order(loop)
-        lanes = {}
-        for stmt in ordered:
+    def _in_strips(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
+        """Some rows of each lane, which is in memory: rows that lie near each other.
+
+            rows 0 32 ... 224, 1 33 ... 225, ..., 31 63 ... 255;  256 288 ..., of chunk after chunk
+        """
+        ordered, _ = by_order(loop)
+        lanes = self._lane_sums(scope, loop, stop)
+        count = lanes[0].lanes
+        length = ordered[0].way.count * count
+
+        def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
+            for sums in lanes:
+                sums.clear()
+            pairs = [(held.type, held.ref) for held in carry]
+            with self.f.carried_loop(first, end, length, pairs) as strip:
+                until = self.stmts.least(self.f(f"add i64 {strip.index}, {length}"), end)
+                pairs = [(h.type, ref) for h, ref in zip(carry, strip.values, strict=True)]
+                with self.f.carried_loop("0", lanes[0].used, 1, pairs) as lane:
+                    start = [*(sums.slots.load(lane.index) for sums in lanes),
+                             *renamed(carry, lane.values)]
+                    steps = self.f(f"add i64 {strip.index}, {lane.index}"), until, count
+                    found = self._rounds(scope, loop, steps, start)
+                    for sums, value in zip(lanes, found, strict=False):
+                        sums.slots.store(lane.index, value)
+                    lane.next = [value.ref for value in found[len(ordered):]]
+                strip.next = lane.results
+            return [sums.total() for sums in lanes], renamed(carry, strip.results)
+
+        return chunk
+
+    def _lane_sums(self, scope: Scope, loop: Loop, stop: str) -> list[LaneSums]:
+        lanes = []
+        for stmt in by_order(loop)[0]:
             assert stmt.order is not None
             used, bits = self._lanes_used(stop, stmt.order.lanes)
-            lanes[stmt.name] = LaneSums(self.stmts, stmt, self._width_of(scope, stmt), used, bits)
+            lanes.append(LaneSums(self.stmts, stmt, self._width_of(scope, stmt), used, bits))
+        return lanes
+
+    def _in_turn(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
+        """Rows one after the other, each added to its lane in memory."""
+        ordered, free = by_order(loop)
+        lanes = dict(zip((stmt.name for stmt in ordered), self._lane_sums(scope, loop, stop),
+                         strict=True))
 
         def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
             for sums in lanes.values():

@@ -7,7 +7,7 @@ likewise, and everything that depends on the sums where a finished tile is writt
 from __future__ import annotations
 
 from ...ir.kernel import Contract, Kernel, Stmt
-from ..kernel.cost import is_composite
+from ..kernel.nest import behind_effects
 from .dims import emit_dim
 from .gemm import Size, emit_block
 from .gemm_plan import Access
@@ -101,23 +101,18 @@ def emit_contract(
 
 
 class _Epilogue:
-    """What happens to finished sums: the statements after the contraction, ending in stores.
-
-    Transcendental functions bring dozens of constants. LLVM keeps such in registers over all
-    loops, from which it would evict the accumulators: then the epilogue is a function of its own.
-    """
+    """What happens to finished sums: the statements after the contraction, ending in stores."""
 
     def __init__(
         self, emitter: StmtEmitter, scope: Scope, stmt: Contract, m: str, n: str
     ) -> None:
         self.emitter, self.scope, self.stmt, self.m, self.n = emitter, scope, stmt, m, n
-        self.after = _after(emitter.kernel, stmt, scope)
-        self.outlined = any(map(is_composite, self.after))
+        self.after = behind_effects(emitter.kernel, stmt, scope.values)
 
     def __call__(
         self, f: FunctionText, row: str, column: str, sums: str, width: int, mask: str | None
     ) -> None:
-        if not self.outlined:
+        if self.stmt.tiling is None or not self.stmt.tiling.outlined:
             self._emit(self.emitter, self.scope, (row, column, sums, width, mask))
             return
         vector = vector_type(LLVM_TYPES[self.stmt.dtype.name], width)
@@ -159,17 +154,3 @@ class _Epilogue:
         helper.ret()
         f.helpers.append(helper)
         return name
-
-
-def _after(kernel: Kernel, stmt: Contract, scope: Scope) -> list[Stmt]:
-    """Stores, checks and all they need apart from the sums themselves and what feeds them."""
-    by_name = {s.name: s for s in kernel.body if s.name}
-    needed: set[int] = set()
-    pending: list[Stmt] = [s for s in kernel.body if not s.name]
-    while pending:
-        current = pending.pop()
-        if id(current) in needed or current is stmt:
-            continue
-        needed.add(id(current))
-        pending += [by_name[name] for name in current.operands if name not in scope.values]
-    return [s for s in kernel.body if id(s) in needed]

@@ -3,8 +3,8 @@
 However many steps there are, there is little code: LLVM's passes take more than linear time in the
 length of a function. Rows and words are constants:
 
-    [N x { ptr function, i64 kind, i64 first, i64 count, i64 tasks, i64 work, i64 check }] @f_steps
-    [M x i64] @f_slots       what the kernel's context is filled with
+    @f_steps   [N x { ptr function, i64 kind, first, count, tasks, shared, check }]
+    @f_slots   [M x i64]     what the kernel's context is filled with
 
 Each launch has ended before the context is filled for the next. Few rows are written out, each with
 a label to jump to, which saves 10 ns a call.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .host.support import element
-from .table import PARALLEL_WORK, STATUS, Kind, Row, StepTable, Word
+from .table import STATUS, Kind, Row, StepTable, Word
 from .text import FunctionText
 
 UNROLLED = 8  # rows
@@ -58,7 +58,7 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
             run.fill(str(place), run.value_of(word))
         match row.kind:
             case Kind.LAUNCH:
-                run.launch(row.function, str(row.tasks), str(row.work), str(row.check))
+                run.launch(row.function, str(row.tasks), str(row.shared), str(row.check))
                 f.jump(labels[at + 1])
             case Kind.COPY:
                 run.copy(str(row.tasks))
@@ -82,7 +82,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     f.place(body)
     address = f(f"getelementptr {Row.TYPE}, ptr @{name}_steps, i64 {at}")
     function = f(f"load ptr, ptr {address}, align 8")
-    kind, first, count, tasks, work, check = (
+    kind, first, count, tasks, shared, check = (
         f(f"load i64, ptr {f(f'getelementptr {Row.TYPE}, ptr {address}, i64 0, i32 {n}')}, align 8")
         for n in range(1, 7))
     words = f(f"getelementptr i64, ptr @{name}_slots, i64 {first}")
@@ -104,7 +104,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         go = run.goes_on(function)
         f.do(f"store i64 {f(f'select i1 {go}, i64 {following}, i64 {tasks}')}, ptr {here}, align 8")
 
-    case(Kind.LAUNCH, lambda: run.launch(function, tasks, work, check))
+    case(Kind.LAUNCH, lambda: run.launch(function, tasks, shared, check))
     case(Kind.COPY, lambda: run.copy(tasks))
     case(Kind.CONTROL, control)
     case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
@@ -127,15 +127,15 @@ class _Run:
         place = element(self.f, "i64", self.context, slot)
         self.f.do(f"store i64 {value}, ptr {place}, align 8")
 
-    def launch(self, kernel: str, tasks: str, work: str, check: str) -> None:
+    def launch(self, kernel: str, tasks: str, shared: str, check: str) -> None:
         """Run a kernel, and return if a check fails."""
         f = self.f
-        tasks, work = self._number(tasks), self._number(work)
+        tasks, shared = self._number(tasks), self._number(shared)
         done = f.fresh("done")
-        if self.parallel_for and work != "0":
-            shared, alone = f.fresh("shared"), f.fresh("alone")
-            f.branch(f(f"icmp sge i64 {work}, {PARALLEL_WORK}"), shared, alone)
-            f.place(shared)
+        if self.parallel_for and shared != "0":
+            together, alone = f.fresh("shared"), f.fresh("alone")
+            f.branch(f(f"icmp sgt i64 {shared}, 0"), together, alone)
+            f.place(together)
             f.call("void", self.parallel_for, ("ptr", kernel), ("ptr", self.context),
                    ("i64", tasks), ("i64", "%threads"), ("ptr", self.scratch))
             f.jump(done)

@@ -9,8 +9,9 @@ scratch is 64-byte aligned memory that only the thread which runs the tasks uses
       for v in block step W, then one masked tail       the vector axis, if it is a par axis
         statements and loops                    as ``nest`` gives them
 
-The vector axis may be a loop axis: then a loop over it takes vector steps. Widths: a map may use
-what the machine likes; what a sum adds to what is its own order, whatever the width.
+The vector axis may be a loop axis: then a loop over it takes vector steps. Which axis, how many
+lanes and what is kept of a row is in the text of the kernel; what a sum adds to what is its own
+order, whatever the width.
 """
 
 from __future__ import annotations
@@ -20,23 +21,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from ...ir.access import local_bytes, scratch_bytes
-from ...ir.index import ceil_div
 from ...ir.kernel import (
-    Apply,
+    Axis,
     Carry,
     Check,
     Contract,
     Kernel,
-    Load,
     Reduce,
     Stmt,
     identity,
     stages_of,
-    summed_axes,
 )
+from ...ir.schedule import Vectors
+from ...ir.tiling import round_up
 from ...ir.types import DType
-from ..kernel.cost import is_heavy
-from ..kernel.nest import Loop, nest
+from ..kernel.nest import Loop, inside, nest
 from .columns import ColumnLoops, Ends, Take, by_order, of_sums
 from .contract import emit_contract
 from .dims import emit_dim
@@ -47,9 +46,6 @@ from .sums import Values, in_chunks, renamed
 from .target import Target
 from .text import FunctionText
 from .types import LLVM_TYPES, vector_type
-
-SPILL_BYTES = 32 << 10  # of one value's row: it has to stay in the first-level cache
-SHORT, TALL = 65, 256   # rows from which half, or all, of the registers hold columns
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -63,94 +59,50 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     stmts.use_scratch("%scratch")
     with f.loop("%begin", "%end") as task:
         scope = stmts.task_scope(task)
-        for body in stages_of(kernel):
+        for at, body in enumerate(stages_of(kernel)):
             stage = stmts.of(replace(kernel, body=body))
             if any(isinstance(stmt, Contract) and stmt.tiling for stmt in body):
                 place = f(f"getelementptr i8, ptr %scratch, i64 {local_bytes(kernel)}")
                 emit_contract(f, stage.kernel, stage, scope.child(), place)
             else:
-                _rows(f, stage.kernel, target, stage, scope)
+                vectors = next((one for one in kernel.vectors if one.stage == at), None)
+                _rows(f, stage.kernel, vectors, stage, scope)
     f.ret()
     return f
 
 
 def _rows(
-    f: FunctionText, stage: Kernel, target: Target, stmts: StmtEmitter, scope: Scope
+    f: FunctionText, stage: Kernel, vectors: Vectors | None, stmts: StmtEmitter, scope: Scope
 ) -> None:
-    """A stage of loops; once for each row of the task's block, if that is one of rows."""
-    blocks = [axis for axis in stage.axes if axis.kind == "par" and axis.block != 1]
-    if not stage.locals and len(blocks) < 2:
-        _KernelEmitter(stage, target, stmts).task(scope)
-        return
-    used = frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(), *(
-        summed_axes(stmt) for stmt in stage.body))
-    summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
-    plain = [axis for axis in stage.axes if axis.kind != "par" and axis.name in used - summed]
-    # A map is walked in vectors along the last axis that a task has all of, or its first block.
-    vector = plain[-1:] if not summed else []
-    kept = blocks[:1] if not stage.locals else []
-    axes, inner = [], scope.child()
+    """A stage of loops; once for each index of the loops around it."""
+    part, around = inside(stage, vectors.axis if vectors else None)
+    inner = scope.child()
     with ExitStack() as loops:
-        for axis in stage.axes:
-            if axis in vector:
-                assert isinstance(axis.extent, int)
-                axes.append(replace(axis, kind="par", block=axis.extent))
-                inner.axes[axis.name] = "0"
-            elif axis in kept or (axis.kind == "par" and axis.block == 1):
-                axes.append(axis)
-            elif axis.kind == "par" or axis in plain:
-                start, stop = "0", emit_dim(f, axis.extent, scope.axes)
-                if axis.kind == "par":
-                    start = scope.axes[axis.name]
-                    stop = f.call("i64", "llvm.smin.i64", ("i64", f(
-                        f"add i64 {start}, {axis.block}")), ("i64", stop))
-                inner.axes[axis.name] = loops.enter_context(f.loop(start, stop))
-                axes.append(replace(axis, kind="par", block=1))
-            elif axis.name in used:
-                axes.append(axis)
-        _KernelEmitter(replace(stage, axes=tuple(axes)), target, stmts).task(inner)
-
-
-def lanes_of(kernel: Kernel, target: Target) -> int:
-    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers."""
-    # Indices are 64 bits wide, but narrow where they are only cast.
-    bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in kernel.body
-                     if isinstance(stmt, (Load, Reduce, Apply))) else 32
-    vector = next(axis for axis in kernel.axes if axis.block != 1)
-    # Lanes past the end of a short axis would be masked off in every step.
-    most = (max(4, 1 << max(0, vector.extent - 1).bit_length())
-            if isinstance(vector.extent, int) else 1 << 20)
-    sums = [stmt for stmt in kernel.body if isinstance(stmt, Reduce)]
-    if vector in kernel.loop_axes:
-        own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]
-        return min(most, max((4, *own)) if own else 1024 // bits)
-    heavy = sum(is_heavy(stmt) for stmt in kernel.body)
-    registers = 1 if heavy > 1 else 2
-    if kernel.loop_axes and not heavy:
-        # Down a column each row is another page: take as much of it as fits in registers. Down a
-        # short one, most of the time goes into meeting sums, which want registers, too.
-        rows = max((axis.extent for axis in kernel.loop_axes if isinstance(axis.extent, int)),
-                   default=SHORT)
-        share = 1 if rows > TALL or not any(stmt.order for stmt in sums) else (
-            2 if rows >= SHORT else 4)
-        registers = min(target.registers // 2, 16) // share
-        registers = max(2, registers // max(1, len(sums)))
-    return min(most, max(4, registers * target.vector_bits // bits))
+        for axis in around:
+            start, stop = "0", emit_dim(f, axis.extent, scope.axes)
+            if axis.kind == "par":
+                start = scope.axes[axis.name]
+                stop = f.call("i64", "llvm.smin.i64", ("i64", f(
+                    f"add i64 {start}, {axis.block}")), ("i64", stop))
+            inner.axes[axis.name] = loops.enter_context(f.loop(start, stop))
+        if vectors:
+            inner.axes.setdefault(vectors.axis, "0")
+        _KernelEmitter(part, vectors, stmts).task(inner)
 
 
 class _KernelEmitter:
     """Writes one task of a stage of loops; methods go from the outside in."""
 
-    def __init__(self, kernel: Kernel, target: Target, stmts: StmtEmitter) -> None:
-        self.kernel, self.target = kernel, target
-        self.f, self.stmts = stmts.f, stmts
+    def __init__(self, kernel: Kernel, vectors: Vectors | None, stmts: StmtEmitter) -> None:
+        self.kernel, self.f, self.stmts = kernel, stmts.f, stmts
         self.loops = [axis.name for axis in kernel.loop_axes]
-        self.vector = next((axis.name for axis in kernel.axes if axis.block != 1), None)
-        self.width = lanes_of(kernel, target) if self.vector else 1
+        self.vector, self.width, self.keep = None, 1, tuple[str, ...]()
+        if vectors:
+            self.vector, self.width, self.keep = vectors.axis, vectors.lanes, vectors.keep
         self.values = kernel.value_axes
         self.columns = ColumnLoops(self.stmts, self._run)
         self.done: set[int] = set()       # statements of the task itself
-        self.spill: dict[str, str] = {}   # rows of values that later loops load back
+        self.kept: dict[str, str] = {}    # rows of values that later loops load back
 
     def task(self, scope: Scope) -> None:
         """Emit all that the task does of the stage."""
@@ -158,9 +110,8 @@ class _KernelEmitter:
         for stmt in uniform:
             self.stmts.emit(scope, stmt)
         self.done = set(map(id, uniform))
-        if self.vector in self.loops:
-            self.spill = self._spills()
-        items = nest(self.kernel, self.loops, frozenset(self.spill))
+        self.kept = self._rows_kept()
+        items = nest(self.kernel, self.loops, frozenset(self.kept))
         if self.vector is None or self.vector in self.loops:
             self._run(scope, items)
             return
@@ -168,8 +119,7 @@ class _KernelEmitter:
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
         stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
-        even = isinstance(axis.extent, int) and axis.extent % self.width == 0
-        for at, mask in self._steps(start, stop, even and axis.block % self.width == 0):
+        for at, mask in self._steps(axis, start, stop):
             self._run(scope.step(self.vector, at, self.width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
@@ -191,14 +141,20 @@ class _KernelEmitter:
         with self.f.when(self.f(f"icmp sgt i64 {left}, 0")):
             yield self.stmts.prefix_mask(left, self.width)
 
-    def _steps(self, start: str, stop: str, even: bool) -> Iterator[tuple[str, str | None]]:
+    def _steps(
+        self, axis: Axis, start: str, stop: str
+    ) -> Iterator[tuple[str, str | None]]:
         """Yield (index, mask) of the full steps, as a loop, and of the tail."""
+        width = self.width
+        alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
         count = self.f(f"sub i64 {stop}, {start}")
-        whole = self.f(f"and i64 {count}, {-self.width}")
-        full = self.f(f"add i64 {start}, {whole}")
-        with self.f.loop(start, full, self.width) as at:
-            yield at, None
-        if not even:
+        full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
+        if alone is None or alone >= 2 * width:
+            with self.f.loop(start, full, width) as at:
+                yield at, None
+        elif alone >= width:
+            yield start, None
+        if not isinstance(axis.extent, int) or axis.extent % width or axis.block % width:
             with self._tail(full, stop) as mask:
                 yield full, mask
 
@@ -215,10 +171,10 @@ class _KernelEmitter:
                 self._keep(scope, item)
 
     def _keep(self, scope: Scope, stmt: Stmt) -> None:
-        """Store a value that is spilled in its row."""
-        if stmt.name in self.spill:
+        """Store a value that is kept in its row."""
+        if stmt.name in self.kept:
             wide = self.stmts.s.splat(scope.values[stmt.name], self.width)
-            place = self.f(f"getelementptr {wide.element}, ptr {self.spill[stmt.name]}, "
+            place = self.f(f"getelementptr {wide.element}, ptr {self.kept[stmt.name]}, "
                            f"i64 {scope.axes[self.loops[0]]}")
             self.f.do(f"store {wide.type} {wide.ref}, ptr {place}, align 4")
 
@@ -291,14 +247,14 @@ class _KernelEmitter:
                     held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], part)
 
             inner = scope.step(loop.axis, walk.index, self.width, mask)
-            for name, row in self.spill.items():
+            for name, row in self.kept.items():
                 if name not in own:
-                    self._load_spilled(inner, name, row, walk.index)
+                    self._load_kept(inner, name, row, walk.index)
             self._run(inner, loop.body, take)
             walk.next = [held[name].ref for name in names]
         return renamed(carry, walk.results)
 
-    def _load_spilled(self, scope: Scope, name: str, row: str, at: str) -> None:
+    def _load_kept(self, scope: Scope, name: str, row: str, at: str) -> None:
         dtype = self._dtype(name)
         element = LLVM_TYPES[dtype.name]
         place = self.f(f"getelementptr {element}, ptr {row}, i64 {at}")
@@ -309,39 +265,12 @@ class _KernelEmitter:
     def _dtype(self, name: str) -> DType:
         return next(stmt.dtype for stmt in self.kernel.body if stmt.name == name)
 
-    def _spills(self) -> dict[str, str]:
-        """Rows of scratch for values that a later loop would have to compute again at a price."""
-        if len(self.loops) != 1:
-            return {}
-        extent = self.kernel.axis(self.loops[0]).extent
+    def _rows_kept(self) -> dict[str, str]:
+        """Memory for the rows that are kept."""
         found = {}
-        for name in spill_candidates(self.kernel, self.loops[0]):
-            dtype = self._dtype(name)
-            if isinstance(extent, int) and extent * dtype.itemsize <= SPILL_BYTES:
-                room = ceil_div(extent, self.width)
-                assert isinstance(room, int)
-                found[name] = self.f.alloca(LLVM_TYPES[dtype.name], room * self.width)
+        for name in self.keep:
+            extent = self.kernel.axis(self.loops[0]).extent
+            assert isinstance(extent, int)
+            room = round_up(extent, self.width)
+            found[name] = self.f.alloca(LLVM_TYPES[self._dtype(name).name], room)
         return found
-
-
-def spill_candidates(kernel: Kernel, axis: str) -> list[str]:
-    """Values computed in one loop, read in a later one, with a heavy statement behind them."""
-    values = kernel.value_axes
-    loops = [item for item in nest(kernel, [axis]) if isinstance(item, Loop)]
-    first: dict[str, int] = {}
-    for level, loop in enumerate(loops):
-        for stmt in loop.stmts:
-            first.setdefault(stmt.name, level)
-    heavy: set[str] = set()
-    for stmt in kernel.body:
-        if stmt.name and axis in values[stmt.name] and stmt.dtype.name != "bool" and (
-                is_heavy(stmt) or heavy.intersection(stmt.operands)):
-            heavy.add(stmt.name)
-    found: dict[str, None] = {}
-    for level, loop in enumerate(loops):
-        for stmt in loop.stmts:
-            if first[stmt.name] == level or not stmt.name:
-                for operand in stmt.operands:
-                    if operand in heavy and first.get(operand, level) < level:
-                        found[operand] = None
-    return list(found)

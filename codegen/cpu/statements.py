@@ -43,8 +43,15 @@ def hidden_mask(f: FunctionText, mask: str, width: int, bits: int) -> str:
     to version 22) loses the mask of a part that it finds to be all off only then, while other lanes
     are not known: it reads the whole part, whatever lies there. So no lane may be known.
     """
+    if width > 64:
+        half, kind = width // 2, f"<{width} x i1>"
+        low, high = (hidden_mask(f, f(
+            f"shufflevector {kind} {mask}, {kind} poison, <{half} x i32> "
+            f"<{', '.join(f'i32 {first + lane}' for lane in range(half))}>"), half, bits)
+            for first in (0, half))
+        return f(f"shufflevector <{half} x i1> {low}, <{half} x i1> {high}, <{width} x i32> "
+                 f"<{', '.join(f'i32 {lane}' for lane in range(width))}>")
     known = f(f"bitcast <{width} x i1> {mask} to i{width}")
-    # 64 lanes are the widest step of a machine without mask registers.
     known = f(f"zext i{width} {known} to i64") if width < 64 else known
     word = f(f'call i64 asm "", "=r,0"(i64 {known}) nounwind memory(none)')
     lane = "i64" if bits == 64 or width > 32 else "i32"

@@ -16,7 +16,7 @@ that a plan needs is found here, before any code of the program itself is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
@@ -33,19 +33,16 @@ from ...ir.plan import (
     Launch,
     Loop,
     Plan,
+    Relation,
     Step,
     Window,
     all_steps,
     tasks_of,
     window_type,
 )
-from ..kernel.cost import kernel_work
 from .dims import emit_dim
 from .host.support import element
 from .text import FunctionText
-
-# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
-PARALLEL_WORK = 1 << 18
 
 
 class Word(IntEnum):
@@ -68,22 +65,23 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """Words ``first`` and so on, ``count`` of them. ``tasks`` and ``work`` are numbers, or
-    negative: ``~n`` is register n. ``check`` is the first check of a launch."""
+    """Words ``first`` and so on, ``count`` of them. ``tasks`` and ``shared`` are numbers, or
+    negative: ``~n`` is register n. Workers take part where ``shared`` is above 0. ``check`` is the
+    first check of a launch."""
 
     kind: Kind
     function: str = "null"
     first: int = 0
     count: int = 0
     tasks: int = 0
-    work: int = 0
+    shared: int = 0
     check: int = 1
 
     TYPE = "{ ptr, i64, i64, i64, i64, i64, i64 }"
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        return self.kind, self.first, self.count, self.tasks, self.work, self.check
+        return self.kind, self.first, self.count, self.tasks, self.shared, self.check
 
     def __str__(self) -> str:
         numbers = ", ".join(f"i64 {int(n)}" for n in self.numbers)
@@ -224,16 +222,17 @@ class StepTable:
 
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
-        tasks, work = tasks_of(kernel), kernel_work(kernel)
-        self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks),
-                      work=self._work(work, tasks), check=launch.first_check), words)
+        self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks_of(kernel)),
+                      shared=self._shared(launch.parallel), check=launch.first_check), words)
 
-    def _work(self, work: Dim, tasks: Dim) -> int:
+    def _shared(self, parallel: bool | Relation) -> int:
         """What decides if the workers are woken: 0 where one thread is always enough."""
-        if isinstance(work, int) and (work < PARALLEL_WORK or tasks == 1):
-            return 0
+        gap = parallel.left - parallel.right + 1 if isinstance(parallel, Relation) else parallel
+        if isinstance(gap, int):
+            self.parallel |= gap > 0
+            return int(gap > 0)
         self.parallel = True
-        return self._operand(work)
+        return self._operand(gap)
 
     def _group(self, group: Group, around: Sequence[_Around]) -> None:
         """One launch of a function that runs the tasks of several kernels, one after the other.
@@ -252,10 +251,10 @@ class StepTable:
             if not isinstance(tasks, int):
                 words.append(self._word(Word.VALUE, self.size(tasks)))
             members.append((kernel, start, tasks if isinstance(tasks, int) else ~(len(words) - 1)))
-        total, work = sum_of(map(tasks_of, kernels)), sum_of(map(kernel_work, kernels))
+        total: Dim = sum(map(tasks_of, kernels), 0)
         self.functions.append(_group_function(name, members))
         self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
-                      work=self._work(work, total)), words)
+                      shared=self._shared(group.parallel)), words)
 
     def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
         here = _Around(loop)
@@ -376,14 +375,6 @@ class StepTable:
         if isinstance(home, int):
             return f(f"load ptr, ptr {element(f, 'ptr', '%args', home)}, align 8")
         return f(f"getelementptr i8, ptr %arena, i64 {value(home.offset)}")
-
-
-def sum_of(dims: Iterable[Dim]) -> Dim:
-    """The sum of sizes."""
-    total: Dim = 0
-    for dim in dims:
-        total = total + dim
-    return total
 
 
 class _Values:

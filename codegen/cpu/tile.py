@@ -1,4 +1,4 @@
-"""Axis kinds and tile sizes: the only step between lowering and emission that knows the target.
+"""Schedules of kernels: the only step between lowering and emission that knows the target.
 
 A lowered kernel has one par axis for each dim and blocks of 1. Here axes of extent 1 go, adjacent
 axes that every access walks as one become one, and one axis is chosen to be walked in vectors:
@@ -26,10 +26,12 @@ from ...ir.kernel import (
     Store,
     index_exprs,
 )
+from ..gpu.schedule import schedule_programs
 from ..kernel.axes import with_joined_sums, without_unit_axes
 from ..kernel.stages import needs_stages, with_stages
 from ..kernel.unroll import with_short_axes_unrolled
 from .gemm_plan import Access, GemmTarget, plan_gemm
+from .schedule import schedule
 from .target import Target
 from .types import check_dtypes
 
@@ -44,7 +46,7 @@ GPU_ROW = 16384        # the longest row that a Triton program holds as one tile
 
 
 def tile(kernel: Kernel, target: Target) -> Kernel:
-    """Choose axis kinds and blocks of a lowered kernel for ``target``.
+    """Choose axis kinds and blocks of a lowered kernel for ``target``, then how it is run.
 
     Raises DTypeError (W111) for a kernel with a dtype that the target does not compute with.
     """
@@ -54,12 +56,14 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
-    if needs_stages(kernel):
-        return _tile_stages(kernel, target)
     product = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
-    if product is not None and _sides(kernel, product) is not None:
-        return _tile_contract(kernel, target)
-    return _tile_loops(kernel, target)
+    if needs_stages(kernel):
+        kernel = _tile_stages(kernel, target)
+    elif product is not None and _sides(kernel, product) is not None:
+        kernel = _tile_contract(kernel, target)
+    else:
+        kernel = _tile_loops(kernel, target)
+    return schedule(kernel, target) if target.kind == "cpu" else schedule_programs(kernel)
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

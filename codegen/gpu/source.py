@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TypeGuard
 
 from ...ir.index import Dim, ceil_div, symbols_of
@@ -38,6 +37,7 @@ from ...ir.kernel import (
     identity,
 )
 from ...ir.plan import tasks_of
+from ...ir.schedule import Program
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
@@ -85,25 +85,15 @@ def emit_triton(kernel: Kernel) -> TritonSource:
     comments += [f"    # {' '.join(f'{loc}  {loc.source}'.split())}" for loc in kernel.locs]
     main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
     text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
+    program = kernel.program or Program()
     return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
-                        _warps(layout), 3 if emitter.loops else 1, emitter.status)
+                        program.warps, program.pipeline, emitter.status)
 
 
 def _pointer_type(dtype: DType) -> str:
     if dtype.name not in TRITON_TYPES:
         raise ValueError(f"no Triton kernels for {dtype} yet")
     return {"bool": "*i8", "f32": "*fp32", "f64": "*fp64"}.get(dtype.name, f"*{dtype.name}")
-
-
-def _warps(layout: Layout) -> int:
-    """Warps of 32 threads that give each thread eight elements of the largest tile; 16 for
-    ``tl.dot``, which reads its operands once for all elements of a thread (32 spill)."""
-    kernel = layout.kernel
-    dots = any(isinstance(stmt, Contract) and is_dot(kernel, stmt) for stmt in kernel.body)
-    largest = max((prod(layout.size(axis) for axis in layout.tile_axes(names))
-                   for names in (*kernel.value_axes.values(), *kernel.effect_axes.values())),
-                  default=1)
-    return min(8, max(1, largest // (512 if dots else 256)))
 
 
 class _Emitter(TileSums):

@@ -23,6 +23,7 @@ from ...codegen.gpu.source import TritonSource, emit_triton
 from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
 from ...codegen.kernel.share import symbol_name
+from ...codegen.kernel.workers import with_workers
 from ...ir.calls import Call, map_kernels
 from ...ir.diagnose import error
 from ...ir.dims import requirements
@@ -119,6 +120,10 @@ def _memory(known: Known) -> Known:
     return replace(known, _plan=replace(plan, name=symbol_name(plan.name)))
 
 
+def _workers(known: Known) -> Known:
+    return known if known.target.kind == "gpu" else replace(known, _plan=with_workers(known.plan))
+
+
 def _emit(known: Known) -> Known:
     return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
 
@@ -131,8 +136,9 @@ STEPS: tuple[Step, ...] = (
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
-    Step("tile", "calls", _tile),                  # axis kinds and blocks for the target
+    Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
+    Step("workers", "plan", _workers),             # which launches are shared out
     Step("emit", "code", _emit),                   # LLVM
 )
 """From the trace to the text of a program; ``build`` compiles and links that."""
@@ -204,12 +210,12 @@ class Stages:
 
     @property
     def plan(self) -> Plan:
-        return self.after("memory").plan
+        return self.after("workers").plan
 
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""
         known = replace(self.after("group"), target=target)
-        for name in ("tile", "memory"):
+        for name in ("tile", "memory", "workers"):
             known = self._taken(next(step for step in STEPS if step.name == name), known)
         return known.plan
 

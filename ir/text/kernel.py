@@ -1,16 +1,19 @@
 """The item of ``parser`` that is a kernel.
 
     kernel  = "kernel" @name "(" {name: ["mut"] type} ")" ["local" "(" {name: type "at" number} ")"]
-              "{" [{axis} "{"] {stmt} ["}"] "}"
+              ["warps" number "pipeline" number] "{" [{axis} "{"] {[vectors] stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
-    order   = "{" "lanes" number ["," "chunk" number] "}"
+    order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
+    way     = "unrolled" | "by" "lanes" number | "in" "strips" number
+    vectors = "vectorize" axis "by" number ["keep" {%id}]
 
-The first line of a kernel and a check may end in ``// from model.py:12 in dense``.
+The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
+make no sense, or ways, are errors of the text, with their line; the rest is ``verify``'s.
 """
 
 from __future__ import annotations
@@ -37,8 +40,10 @@ from ..kernel import (
     Stmt,
     Store,
 )
+from ..schedule import IN_TURN, UNROLLED, Program, Vectors, Way
 from ..tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
+from ..verify.schedule import schedule_problems
 from .scanner import STRING, WORD, Scanner
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
@@ -47,6 +52,8 @@ _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _PART = re.compile(r"[^,{}]+")
+_VECTORS = re.compile(r"vectorize\s+(\w+)\s+by\b")
+_WAY = re.compile(r"by\s+lanes\b|in\s+strips\b")
 
 
 def kernel_item(scanner: Scanner) -> Kernel:
@@ -59,6 +66,7 @@ class _KernelReader:
         self.scanner = scanner
         self.sizes: dict[str, Dim] = {}
         self.dtypes: dict[str, DType] = {}
+        self.places: dict[int, int] = {}  # of the parts of the schedule, by their id
 
     def item(self) -> Kernel:
         scanner = self.scanner
@@ -66,15 +74,56 @@ class _KernelReader:
         name = scanner.name("a kernel name")
         params = self._params()
         locals_ = self._locals() if scanner.accept("local") else ()
+        program = self._program()
         scanner.expect("{")
         locs = scanner.origin()
         axes = self._axes()
-        body: list[Stmt] = []
-        while not scanner.accept("}"):
-            body.append(self._stmt())
+        body, vectors = self._body(bool(locals_))
         if axes:
             scanner.expect("}")
-        return Kernel(name, params, axes, tuple(body), locs, locals_)
+        kernel = Kernel(name, params, axes, body, locs, locals_, vectors, program)
+        for item, message in schedule_problems(kernel):
+            raise scanner.problem(message, self.places[id(item)])
+        return kernel
+
+    def _body(self, staged: bool) -> tuple[tuple[Stmt, ...], tuple[Vectors, ...]]:
+        """The statements, and the vectors of the stages that begin with the next one."""
+        scanner = self.scanner
+        body: list[Stmt] = []
+        vectors: list[Vectors] = []
+        stages = 0
+        while not scanner.accept("}"):
+            start = scanner.position()
+            found = scanner.match(_VECTORS)
+            if found is not None:
+                vectors.append(self._vectors(found[1], stages))
+                self.places[id(vectors[-1])] = start
+                continue
+            stmt = self._stmt()
+            if not body or (staged and stmt.name and not body[-1].name):
+                stages += 1
+            elif vectors and vectors[-1].stage == stages:
+                raise scanner.problem("vectors stand above the first statement of a stage",
+                                      self.places[id(vectors[-1])])
+            body.append(stmt)
+            self.places[id(stmt)] = start
+        return tuple(body), tuple(vectors)
+
+    def _vectors(self, axis: str, stage: int) -> Vectors:
+        lanes, keep = self.scanner.number(), list[str]()
+        while self.scanner.accept("," if keep else "keep"):
+            keep.append(self._value())
+        return Vectors(stage, axis, lanes, tuple(keep))
+
+    def _program(self) -> Program | None:
+        start = self.scanner.position()
+        if not self.scanner.accept("warps"):
+            return None
+        warps = self.scanner.number()
+        self.scanner.expect("pipeline")
+        program = Program(warps, self.scanner.number())
+        self.places[id(program)] = start
+        return program
 
     def _locals(self) -> tuple[Local, ...]:
         scanner = self.scanner
@@ -178,7 +227,7 @@ class _KernelReader:
         if word == "reduce":
             combine = scanner.take(_IDENTIFIER, "a combiner")
             value = self._value()
-            return Reduce(name, dtype, combine, value, self._over(), self._order())
+            return Reduce(name, dtype, combine, value, self._over(), *self._order())
         if word == "carry":
             init = self._value()
             if not scanner.accept("next"):
@@ -218,17 +267,25 @@ class _KernelReader:
             axes.append(self.scanner.take(_IDENTIFIER, "an axis"))
         return tuple(axes)
 
-    def _order(self) -> Order | None:
-        scanner = self.scanner
+    def _order(self) -> tuple[Order | None, Way]:
+        scanner, way = self.scanner, IN_TURN
         if not scanner.accept("{"):
-            return None
+            return None, way
         scanner.expect("lanes")
         lanes, chunk = scanner.number(), 0
-        if scanner.accept(","):
-            scanner.expect("chunk")
-            chunk = scanner.number()
-        scanner.expect("}")
-        return Order(lanes, chunk)
+        while not scanner.accept("}"):
+            scanner.expect(",")
+            if not chunk and scanner.accept("chunk"):
+                chunk = scanner.number()
+                continue
+            if scanner.accept("unrolled"):
+                way = UNROLLED
+            else:
+                found = scanner.take(_WAY, "a chunk, 'unrolled', 'by lanes' or 'in strips'")
+                way = Way("by lanes" if found[0] == "b" else "in strips", scanner.number())
+            scanner.expect("}")
+            break
+        return Order(lanes, chunk), way
 
     def _over(self) -> str:
         self.scanner.expect("over")
@@ -244,7 +301,7 @@ def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
                   _one_of(lhs, ("in_place", "rows", "panels")),
                   _one_of(rhs, ("in_place", "panels", "turned")),
                   int(lhs_line), int(rhs_line), "swap" in parts, parts["rows"][0],
-                  parts["columns"][0])
+                  parts["columns"][0], "outlined" in parts)
 
 
 def _one_of(text: str, words: tuple[Any, ...]) -> Any:

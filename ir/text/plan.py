@@ -5,11 +5,13 @@
     slot    = %name: type ["var" string]
     step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
             | "alloc" %name: type "at" dim | "copy" window "to" window | launch
-            | "group" "{" {launch} "}" | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
+            | "group" [share] "{" {launch} "}"
+            | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
             | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] "{" [test] {step} "}"
             | "host" @function "(" {window} ")" "->" "(" {window} ")"
             | "send" window "to" device "key" string | "recv" window "from" device "key" string
-    launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number]
+    launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number] [share]
+    share   = "parallel" ["if" dim ">=" dim]
     carry   = "carry" "(" {%name "=" %name} ")"            test = "test" "{" {step} "}"
     window  = %name ["[" {dim} "]"]
 
@@ -39,6 +41,7 @@ from ..plan import (
     Loop,
     Plan,
     Recv,
+    Relation,
     Require,
     Send,
     Slot,
@@ -87,11 +90,16 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
 def _require(scanner: Scanner) -> Require:
     site = scanner.number()
     scanner.expect(":")
+    relation = _relation(scanner)
+    return Require(relation.left, relation.sign, relation.right, site)
+
+
+def _relation(scanner: Scanner) -> Relation:
     left = scanner.dim()
     if scanner.accept(">="):
-        return Require(left, ">=", scanner.dim(), site)
+        return Relation(left, ">=", scanner.dim())
     scanner.expect("==")
-    return Require(left, "==", scanner.dim(), site)
+    return Relation(left, "==", scanner.dim())
 
 
 def _slots(scanner: Scanner) -> tuple[Slot, ...]:
@@ -187,7 +195,21 @@ class _StepReader:
         if scanner.accept("checks"):
             scanner.expect("from")
             first = scanner.number()
-        return Launch(kernel, args, device, first)
+        return Launch(kernel, args, device, first, self._parallel())
+
+    def _parallel(self) -> bool | Relation:
+        scanner = self.scanner
+        if not scanner.accept("parallel"):
+            return False
+        if not scanner.accept("if"):
+            return True
+        start, relation = scanner.position(), _relation(scanner)
+        unknown = (symbols_of(relation.left) | symbols_of(relation.right)) - self.known
+        if unknown:
+            raise scanner.problem(f"'{min(unknown)}' is no size of a parameter", start)
+        if relation.sign != ">=":
+            raise scanner.problem("there is enough work or not: write >=", start)
+        return relation
 
     def _copy(self) -> Copy:
         source = self._window()
@@ -195,13 +217,13 @@ class _StepReader:
         return Copy(source, self._window())
 
     def _group(self) -> Group:
-        scanner = self.scanner
+        scanner, parallel = self.scanner, self._parallel()
         scanner.expect("{")
         launches: list[Launch] = []
         while not scanner.accept("}"):
             scanner.expect("launch")
             launches.append(self._launch())
-        return Group(tuple(launches))
+        return Group(tuple(launches), parallel)
 
     def _loop(self) -> Loop:
         scanner = self.scanner

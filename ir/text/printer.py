@@ -32,6 +32,7 @@ from ..kernel import (
     Reduce,
     Stmt,
     Store,
+    stages_of,
 )
 from ..plan import (
     Alloc,
@@ -48,6 +49,7 @@ from ..plan import (
     Step,
     Window,
 )
+from ..schedule import IN_TURN
 from ..types import DType, Loc, TensorType
 from .scanner import FUNCTION, PATH, WORD
 
@@ -184,12 +186,15 @@ def print_kernel(kernel: Kernel) -> str:
                        for p in kernel.params)
     own = ", ".join(f"{word(p.name)}: {p.type} at {p.offset}" for p in kernel.locals)
     private = f" local ({own})" if own else ""
-    lines = [f"kernel @{word(kernel.name)}({params}){private} {{{_from(kernel.locs)}"]
+    program = f" {kernel.program}" if kernel.program else ""
+    lines = [f"kernel @{word(kernel.name)}({params}){private}{program} {{{_from(kernel.locs)}"]
     inner = "  "
     if kernel.axes:
         lines.append(f"  {', '.join(map(str, kernel.axes))} {{")
         inner = "    "
-    lines += [inner + print_stmt(stmt) for stmt in kernel.body]
+    for at, stage in enumerate(stages_of(kernel)):
+        lines += [f"{inner}{vectors}" for vectors in kernel.vectors if vectors.stage == at]
+        lines += [inner + print_stmt(stmt) for stmt in stage]
     if kernel.axes:
         lines.append("  }")
     return "\n".join([*lines, "}"])
@@ -216,8 +221,7 @@ def _meaning(stmt: Stmt) -> str:
         case Apply():
             return f"{stmt.prim} {', '.join(stmt.args)}"
         case Reduce():
-            order = f" {stmt.order}" if stmt.order else ""
-            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{order}"
+            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{_order(stmt)}"
         case Carry():
             return f"carry {stmt.init} next {stmt.next} over {stmt.axis}"
         case Contract():
@@ -225,6 +229,13 @@ def _meaning(stmt: Stmt) -> str:
             how = f" {{{stmt.tiling}}}" if stmt.tiling is not None else ""
             return f"contract {stmt.lhs}, {stmt.rhs} over {over}{how}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
+
+
+def _order(stmt: Reduce) -> str:
+    if stmt.order is None:
+        return ""
+    way = f", {stmt.way}" if stmt.way != IN_TURN else ""
+    return f" {str(stmt.order)[:-1]}{way}}}"
 
 
 def _access(param: str, indices: Iterable[Dim]) -> str:
@@ -261,11 +272,12 @@ def print_step(step: Step) -> list[str]:
             return [f"alloc {_buffer(step.name)}: {step.type} at {step.offset}"]
         case Launch():
             checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
-            return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"]
+            return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"
+                    f"{_parallel(step)}"]
         case Copy():
             return [f"copy {print_window(step.source)} to {print_window(step.target)}"]
         case Group():
-            return _block("group", step.launches)
+            return _block(f"group{_parallel(step)}", step.launches)
         case Loop():
             return _block(_loop(step), step.body, test=step.test)
         case Branch():
@@ -279,6 +291,11 @@ def print_step(step: Step) -> list[str]:
         case Recv():
             return [f"recv {print_window(step.target)} from {step.device} key {quoted(step.key)}"]
     raise TypeError(f"no text for a step of type {type(step).__name__}")
+
+
+def _parallel(step: Launch | Group) -> str:
+    where = "" if isinstance(step.parallel, bool) else f" if {step.parallel}"
+    return f" parallel{where}" if step.parallel else ""
 
 
 def _loop(step: Loop) -> str:

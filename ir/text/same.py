@@ -58,7 +58,8 @@ def describe_kernel(kernel: Kernel) -> tuple[Any, ...]:
     """A kernel as plain tuples."""
     body = tuple((type(stmt).__name__, *(freeze(getattr(stmt, part.name)) for part in fields(stmt)))
                  for stmt in kernel.body)
-    return kernel.name, kernel.params, kernel.locals, kernel.axes, body, kernel.locs
+    schedule = kernel.vectors, kernel.program
+    return kernel.name, kernel.params, kernel.locals, kernel.axes, body, kernel.locs, schedule
 
 
 def describe_plan(plan: Plan) -> tuple[Any, ...]:

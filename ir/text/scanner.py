@@ -56,6 +56,11 @@ class Scanner:
         if blank:
             self.at = blank.end()
 
+    def position(self) -> int:
+        """Where the next token begins."""
+        self._skip()
+        return self.at
+
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Read what the pattern describes, if it comes next."""
         self._skip()

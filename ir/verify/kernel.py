@@ -31,6 +31,7 @@ from ..kernel import (
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, DType
 from .graph import RESERVED
+from .schedule import check_schedule
 
 MAX_LANES = 64  # of a sum: a chunk is made of whole vectors, and of rounds of all lanes
 
@@ -281,5 +282,5 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_carries, check_nesting, check_orders, check_stores, check_locals,
+    check_carries, check_nesting, check_orders, check_schedule, check_stores, check_locals,
 )

@@ -27,6 +27,7 @@ from ..plan import (
     Loop,
     Plan,
     Recv,
+    Relation,
     Send,
     Step,
     Window,
@@ -156,6 +157,12 @@ def check_dims(plan: Plan) -> Problems:
             used, bound = frozenset(plan.kernels[step.kernel].dims), known.union(indices)
         if used - bound:
             yield step, f"no parameter binds dim {min(used - bound)}"
+        if isinstance(step, (Launch, Group)) and isinstance(step.parallel, Relation):
+            free = (symbols_of(step.parallel.left) | symbols_of(step.parallel.right)) - known
+            if free or step.parallel.sign != ">=":
+                yield step, f"'parallel if {step.parallel}' is no >= of sizes that parameters bind"
+        if isinstance(step, Launch) and step.parallel and step.device.kind == "gpu":
+            yield step, "'parallel' is for the workers of a CPU"
         for window in windows_of(step):
             unknown = symbols_in(window.indices) - known.union(indices)
             if unknown:

@@ -16,7 +16,15 @@ region are absorbed through their views (prologues) when recomputing them costs 
 from __future__ import annotations
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import Dim, coefficient, product, row_major
+from ...ir.index import (
+    Dim,
+    coefficient,
+    product,
+    row_major,
+    substitute,
+    symbol,
+    symbols_of,
+)
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.space import (
@@ -77,35 +85,40 @@ def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | No
 
 def _merge_siblings(partition: Partition) -> None:
     """Join independent regions over one space that read the same value: it is loaded once."""
-    first: dict[tuple[object, ...], tuple[Region, Index]] = {}
+    first: dict[tuple[object, ...], Region] = {}
     for region in list(partition.regions.values()):
         if region.anchor not in ("map", "reduce"):
             continue
-        for value, index in _read_in_full(partition, region):
-            names = [str(axis) for axis in index if axis != 0]
-            reduced = tuple(tuple(map(names.index, run)) for run in region.reduced)
-            key = (value, region.anchor, tuple(region.axes[name] for name in names), reduced)
-            other, there = first.get(key, (region, index))
+        names = list(region.axes)
+        reduced = tuple(tuple(map(names.index, run)) for run in region.reduced)
+        for read in _read_in_full(partition, region):
+            key = (read, region.anchor, region.extents, reduced)
+            other = first.get(key, region)
             if other is region or other.id not in partition.regions or (
                     len(other.nodes) + len(region.nodes) > partition.limit // 2):
-                first[key] = region, index
+                first[key] = region
             elif not (other.ancestors & region.bits or region.ancestors & other.bits) and (
                     partition.together(region.nodes[0], other)):
-                rename(region, dict(zip(names, (axis for axis in there if axis != 0),
-                                        strict=True)))
+                rename(region, {name: symbol(axis, extent) for name, (axis, extent) in zip(
+                    names, other.axes.items(), strict=True)})
                 partition.unite(other, region)
                 break
 
 
 def _read_in_full(partition: Partition, region: Region) -> list[tuple[int, Index]]:
-    """Values from outside that a region reads element by element in the order of its axes, by
-    identity, and where."""
-    found = []
-    for value, index in region.reads.items():
-        own = value in region.index
-        if not own and [str(axis) for axis in index if axis != 0] == list(region.axes):
-            found.append((value, index))
-    return found
+    """Values from outside that a region reads element by element in the order of its axes, perhaps
+    in parts (``x[4096*i + j]``), by identity, and where, if its axes were numbered."""
+    numbered = {name: symbol(f"@{at}", size) for at, (name, size) in enumerate(region.axes.items())}
+    found: dict[tuple[int, Index], None] = {}
+    for node in region.nodes:
+        own = dict(zip(map(str, natural(own_dims(node))), region.own[id(node)], strict=False))
+        for use in partition.uses[id(node)]:
+            if use.exact and id(use.value) not in region.index:
+                index = tuple(substitute(dim, own) for dim in use.index)
+                walked = [name for dim in index for name in region.axes if name in symbols_of(dim)]
+                if walked == list(region.axes):
+                    found[id(use.value), tuple(substitute(dim, numbered) for dim in index)] = None
+    return list(found)
 
 
 def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
@@ -195,8 +208,8 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
-    graph, apart = with_long_sums_split(graph)
-    partition = grow(graph, limit, apart)
+    graph = with_long_sums_split(graph)
+    partition = grow(graph, limit)
     again = with_copies(graph, partition)
     if again is not None:
         graph, apart = again

@@ -7,18 +7,19 @@ can be summed apart, and their sums added pairwise, without any bit changing:
                         t = sum x[m*g:]                        the rest
                         s = ((p[0] + p[1]) + (p[2] + p[3])) + t
 
-What x is made of is repeated for the rest, so that both sums can take it in.
+What x is made of, element by element and for this sum alone, is cut instead of x. So two sums of
+one array read it at the same places, and are found to be one loop: ``sum x`` and ``sum x*x``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import product
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.space import is_transparent, summed_runs
+from ...ir.space import summed_runs
 from ..clone import Clone
 
 LONG = 1 << 18    # elements of an operand, below which one core is enough
@@ -28,20 +29,18 @@ COLUMNS = 256     # of a sum down columns that are one task
 TASKS = 8         # that a sum has anyway: enough for the cores
 
 
-def with_long_sums_split(graph: Graph) -> tuple[Graph, frozenset[Node]]:
-    """The graph in which long sums that would be few tasks are sums of parts, and the nodes that
-    it has twice for them: these go with their reader, and with nothing else."""
+def with_long_sums_split(graph: Graph) -> Graph:
+    """The graph in which long sums that would be few tasks are sums of parts."""
     chosen = {id(node): parts for node in graph.nodes if (parts := _parts(node))}
     if not chosen:
-        return graph, frozenset()
+        return graph
     readers: dict[int, int] = {}
     for node in graph.nodes:
         for value in dict.fromkeys(node.inputs):
             readers[id(value)] = readers.get(id(value), 0) + 1
     for value in graph.results:
         readers[id(value)] = readers.get(id(value), 0) + 1
-    splitter = _Splitter(graph, chosen, readers)
-    return splitter.graph(), frozenset(splitter.apart)
+    return _Splitter(graph, chosen, readers).graph()
 
 
 def _parts(node: Node) -> int:
@@ -71,22 +70,30 @@ class _Splitter:
     """The new graph under construction."""
 
     def __init__(self, graph: Graph, chosen: dict[int, int], readers: dict[int, int]) -> None:
-        self.chosen, self.readers = chosen, readers
+        self.chosen = chosen
         self.clone = Clone(graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
-        self.apart: set[Node] = set()
+        self.own: set[Node] = set()  # what only a chosen sum is made of
+        pending = [value for node in graph.nodes if id(node) in chosen for value in node.inputs]
+        while pending:
+            value = pending.pop()
+            node = value.node
+            if node is not None and node.op.kind is Kind.MAP and node.inputs and not (
+                    node.after or node.op.check is not None or readers[id(value)] > 1):
+                self.own.add(node)
+                pending += node.inputs
 
     def graph(self) -> Graph:
         clone = self.clone
         for param in clone.old.params:
             clone.param(param)
         for node in clone.old.nodes:
-            if id(node) not in self.chosen:
+            if id(node) in self.chosen:
+                with self.builder.like(node):
+                    clone.values[node.results[0]] = self._split(node, self.chosen[id(node)])
+                clone.nodes[node] = clone.graph.nodes[-1]
+            elif node not in self.own:
                 clone.node(node)
-                continue
-            with self.builder.like(node):
-                clone.values[node.results[0]] = self._split(node, self.chosen[id(node)])
-            clone.nodes[node] = clone.graph.nodes[-1]
         return clone.finish()
 
     def _split(self, node: Node, part: int) -> Value:
@@ -107,10 +114,11 @@ class _Splitter:
                                   shape=(*before, count, *after))
             return some
 
-        many = b.reshape(piece(self.clone.values[operand], 0, whole * part),
-                         shape=(*before, whole, part, *after))
+        many = self._cut(operand, lambda value: b.reshape(
+            piece(value, 0, whole * part), shape=(*before, whole, part, *after)))
         sums = b.sum(many, axes=(axis + 1,))
-        rest = b.sum(piece(self._again(operand), whole * part, terms - whole * part), axes=(axis,))
+        rest = b.sum(self._cut(operand, lambda value: piece(
+            value, whole * part, terms - whole * part)), axes=(axis,))
         kept = sums.shape
         values = [b.reshape(
             b.slice(sums, start=tuple(number if at == axis else 0 for at in range(len(kept))),
@@ -120,24 +128,24 @@ class _Splitter:
         same: Value = total if total.shape == shape else b.reshape(total, shape=shape)
         return same
 
-    def _again(self, value: Value) -> Value:
-        """The value once more, of nodes of its own as far back as nothing else reads them."""
-        copies: dict[Value, Value] = {}
+    def _cut(self, value: Value, cut: Callable[[Value], Value]) -> Value:
+        """A piece of a value, computed from pieces of what it is made of."""
+        made: dict[Value, Value] = {}
         stack = [value]
         while stack:
             top = stack[-1]
-            node = top.node
-            missing: list[Value] = []
-            if top not in copies and node is not None and (is_transparent(node) or (
-                    node.op.kind is Kind.MAP and self.readers[id(top)] == 1)):
-                missing = [operand for operand in node.inputs if operand not in copies]
-                if not missing:
-                    self.apart.add(self.clone.copy(node, copies))
-            stack += missing
+            node = top.node if top.node in self.own else None
+            missing = [operand for operand in node.inputs if operand not in made] if node else []
             if not missing:
-                copies.setdefault(top, self.clone.values[top])
+                if node is None:
+                    made[top] = cut(self.clone.values[top])
+                else:
+                    with self.builder.like(node):
+                        inputs = [made[operand] for operand in node.inputs]
+                        made[top] = self.builder.emit(node.op, inputs, node.attrs).results[0]
                 stack.pop()
-        return copies[value]
+            stack += missing
+        return made[value]
 
 
 def _pairwise(b: Builder, values: Sequence[Value]) -> Value:

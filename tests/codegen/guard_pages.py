@@ -114,6 +114,7 @@ DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 PRODUCTS = ("i4", "u4", "i8", "u8", "f4", "f8")
 SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
 ROWS = (0, 1, 2, 7, 15, 16, 17, 33, 64, 65, 130, 300)  # not known to the compiler
+TALL = ((20, 40), (33, 128), (70, 256), (300, 3), (300, 256), (1100, 40))
 STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65))
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
@@ -171,6 +172,11 @@ def kept(x: Array, y: Array) -> Any:
     return scores - np.max(scores, axis=1, keepdims=True)
 
 
+def columns(x: Array) -> Any:
+    """Three sums in one loop down columns: registers are not shared evenly."""
+    return x.sum(0), (x * x).sum(0), np.abs(x).sum(0)
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -205,6 +211,9 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
             for m, k, n in SHAPES:
                 x, y = whole(rng, (m, k), dtype), whole(rng, (k, n), dtype)
                 yield f"product {x.dtype} {(m, k, n)}", product, (x, y)
+    for shape in TALL:
+        x = whole(rng, shape, "f4")
+        yield f"columns {x.dtype} {x.shape}", columns, (x,)
     for m, k, n in STAGED:
         x, y = whole(rng, (m, k), "f4"), whole(rng, (k, n), "f4")
         yield f"staged {x.dtype} {(m, k, n)}", staged, (x, y)

@@ -98,6 +98,12 @@ def column_means(x: Any) -> Any:
     return np.mean(np.tanh(x), axis=0)
 
 
+def column_moments(x: Any) -> Any:
+    """Both sums of a part are one loop."""
+    mean = np.mean(x, axis=0)
+    return np.mean(x * x, axis=0) - mean * mean
+
+
 def square_deviation(x: Any) -> Any:
     away = x - np.mean(x)
     return np.sum(away * away)
@@ -126,7 +132,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "total": (total, (numbers(30, 70),), 1),
     "total_in_parts": (total, (numbers(600, 601),), 2),
     "columns_in_parts": (column_means, (numbers(20_000, 16),), 2),
-    "squares_in_parts": (square_deviation, (numbers(300_000),), 5),
+    "moments_in_parts": (column_moments, (numbers(20_000, 16),), 2),
+    "squares_in_parts": (square_deviation, (numbers(300_000),), 4),
 }
 # Too large to be interpreted: two kernels, and nothing of 2048 x 2048 between them.
 LARGE = (attention_gradient, ("f32[2048,32]",) * 4)

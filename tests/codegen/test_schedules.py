@@ -16,9 +16,13 @@ import pytest
 
 import weft
 from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.cpu.target import GPU
 from weft.codegen.cpu.tile import GPU_ROW, unit_strides, vector_axis
 from weft.ir.text.parser import parse_kernel
+from weft.ir.text.printer import print_kernel
+from weft.ir.text.same import same_kernel
 from weft.ir.types import F32, F64
+from weft.ir.verify.verifier import verify_kernel
 
 Golden = Callable[[str, str], None]
 
@@ -128,7 +132,13 @@ ON_A_GPU = {
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_programs_for_a_gpu(name: str, golden: Golden) -> None:
     function, arguments = ON_A_GPU[name]
-    text = weft.compile(function).lower(*arguments).as_text("triton")
+    stages = weft.compile(function).lower(*arguments).stages
+    kernels = stages.plan_for(GPU).kernels.values()
+    for kernel in kernels:
+        again = parse_kernel(print_kernel(kernel))
+        verify_kernel(again)
+        assert same_kernel(again, kernel)
+    text = "\n".join([*map(print_kernel, kernels), stages.text("triton")])
     golden(without_places(text), f"schedules/triton_{name}.txt")
 
 

@@ -25,6 +25,7 @@ from weft.codegen.gpu.build import (
     run_kernel_triton,
 )
 from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
+from weft.codegen.gpu.schedule import schedule_programs
 from weft.codegen.gpu.source import emit_triton
 from weft.codegen.kernel.order import order_of
 from weft.ir.index import evaluate, symbol
@@ -50,7 +51,7 @@ STRANGE = ("scatter-f32-programs",)
 def source_of(name: str) -> Any:
     kernel = (every_primitive(next(d for d in COMPUTED if name == f"every-{d}"))
               if name.startswith("every-") else CASES[name]().kernel)
-    return emit_triton(kernel)
+    return emit_triton(schedule_programs(kernel))
 
 
 # Text

@@ -386,8 +386,82 @@ def test_stores_along_an_axis_of_one_element() -> None:
         }'''))
 
 
+SCHEDULED = """
+kernel @k(x: f32[9,40], y: mut f32[9,40], z: mut f32[40], a: mut f32[2]) warps 8 pipeline 3 {
+  par i in 9 by 1, lane j in 40 {
+    vectorize j by 32 keep %0
+    %0: f32 = x[i, j]
+    %1: f32 = reduce add %0 over j {lanes 32, chunk 64}
+    %2: bool = lt %0, %1
+    %3: f32 = sub %0, %1
+    y[i, j] = %3 if %2
+  }
+}
+"""
+COLUMNS = """
+kernel @k(x: f32[9,40], y: mut f32[9,40], z: mut f32[40], a: mut f32[2]) {
+  seq i in 9 by 1, par j in 40 by 64 {
+    vectorize j by 8
+    %0: f32 = x[i, j]
+    %1: f32 = reduce add %0 over i {lanes 8, unrolled}
+    z[j] = %1
+  }
+}
+"""
+BROKEN_SCHEDULES = [
+    (SCHEDULED, "by 32", "by 12", "lanes are a power of two from 2 to 256"),
+    (SCHEDULED, "by 32", "by 512", "lanes are a power of two from 2 to 256"),
+    (SCHEDULED, "j by 32", "k by 32", "there is no axis 'k'"),
+    (SCHEDULED, "by 32", "by 16", "%1 is a sum {lanes 32, chunk 64}: it wants a multiple"),
+    (SCHEDULED, "by 32", "by 128", "%1 is a sum {lanes 32, chunk 64}: it wants a multiple"),
+    (SCHEDULED, "keep %0", "keep %1", "%1 is no value of a row along 'j'"),
+    (SCHEDULED, "keep %0", "keep %9", "%9 is no value of a row along 'j'"),
+    (SCHEDULED, "keep %0", "keep %0, %2", "%2 is bool"),
+    (SCHEDULED, "vectorize j", "vectorize i", "a row is kept where the stage sums over 'i'"),
+    (SCHEDULED, "lane j in 40", "lane j in 10000", "a row of %0 has more than 32768 bytes"),
+    (SCHEDULED, "lane j in 40", "lane j in b", "a row of %0 has more than 32768 bytes"),
+    (SCHEDULED, "keep %0\n", "\n vectorize j by 64\n", "or it has vectors already"),
+    (SCHEDULED, "%2: bool", "%8: f32 = contract %0, %0 over j\n    %2: bool", "index by index"),
+    (SCHEDULED, "chunk 64}", "chunk 64, by lanes 1}", "the sum is along the vectors"),
+    (SCHEDULED, "warps 8", "warps 6", "warps are a power of two"),
+    (SCHEDULED, "pipeline 3", "pipeline 0", "at least 1 round is begun"),
+    (COLUMNS, "i in 9 by 1", "i in 900 by 1", "only loops of at most 128 rounds are unrolled"),
+    (COLUMNS, "i in 9 by 1", "i in b by 1", "only loops of at most 128 rounds are unrolled"),
+    (COLUMNS, "8, unrolled", "1, by lanes 2", "of lanes as many as the sum has"),
+    (COLUMNS, "8, unrolled", "32, by lanes 16", "a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "32, in strips 6", "a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "8, by lanes 3", "a power of two, up to 8"),
+    (COLUMNS, "z[j] = %1", "z[j] += %1", "sums are taken in turn"),
+    (COLUMNS, "vectorize j", "vectorize i", "the sum is along the vectors"),
+]
+
+
+@pytest.mark.parametrize(("text", "old", "new", "message"), BROKEN_SCHEDULES)
+def test_broken_schedules(
+    text: str, old: str, new: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parser shows the line; the verifier says the same of a kernel that a pass has made."""
+    verify_kernel(parse_kernel(text))
+    assert old in text
+    broken = text.replace(old, new, 1)
+    with pytest.raises(Error, match=f"^W501: .*{re.escape(message)}") as caught:
+        parse_kernel(broken)
+    shown = str(caught.value).splitlines()
+    number = int(shown[1].removeprefix("  --> line "))
+    assert shown[2].strip("| ") == broken.splitlines()[number - 1].strip()
+    assert shown[3].endswith("^")
+    monkeypatch.setattr("weft.ir.text.kernel.schedule_problems", lambda kernel: ())
+    with pytest.raises(VerifyError, match=f"check_schedule of kernel @k: .*{re.escape(message)}"):
+        verify_kernel(parse_kernel(broken))
+
+
+def test_a_schedule_of_a_kernel_that_is_not_sound_is_not_looked_at() -> None:
+    with pytest.raises(VerifyError, match="check_definitions"):
+        verify_kernel(parse_kernel(SCHEDULED.replace("sub %0", "sub %7")))
+
+
 def test_no_check_is_one_that_cannot_fail() -> None:
-    staged = [(check, *_) for _, check, *_ in BROKEN_STAGES]
+    staged = [("check_schedule",), *((check, *_) for _, check, *_ in BROKEN_STAGES)]
     for checks, broken in ((GRAPH_CHECKS, BROKEN_GRAPHS),
                            (KERNEL_CHECKS, [*BROKEN_KERNELS, *staged])):
         assert {check.__name__ for check in checks} == {case[0] for case in broken}

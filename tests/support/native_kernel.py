@@ -12,6 +12,7 @@ import numpy as np
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.loops import emit_kernel
 from weft.codegen.cpu.statements import NOWHERE
+from weft.codegen.cpu.target import Target
 from weft.codegen.cpu.text import module_text
 from weft.ir.access import scratch_bytes
 from weft.ir.index import evaluate
@@ -19,11 +20,19 @@ from weft.ir.kernel import Kernel
 from weft.ir.plan import tasks_of
 
 
-def run_native(kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, int]) -> int:
-    """Run a tiled kernel on contiguous arrays by parameter; gives the check that failed, or 0."""
-    target = cpu_target(None)
-    text = module_text([emit_kernel(replace(kernel, name="k"), target)], [NOWHERE],
+def native_text(kernel: Kernel, target: Target) -> str:
+    """The LLVM module of a kernel, called k."""
+    return module_text([emit_kernel(replace(kernel, name="k"), target)], [NOWHERE],
                        prelude=f'target triple = "{target.triple}"')
+
+
+def run_native(
+    kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, int], cpu: str | None = None
+) -> int:
+    """Run a kernel as its text says on contiguous arrays by parameter; gives the check that failed,
+    or 0."""
+    target = cpu_target(cpu)
+    text = native_text(kernel, target)
     text = text.replace("define internal void @k(", "define void @k(")
     library = jit_for(target).link(compile_object(text, target, 1).object, ("k",))
     status = np.zeros(1, np.int32)

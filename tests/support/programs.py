@@ -7,6 +7,7 @@ without a change here. Names, locations and devices are odd on purpose: all must
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,35 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Order, Param, Scalar, is_ordered
+from weft.ir.kernel import (
+    Axis,
+    Contract,
+    Kernel,
+    KernelBuilder,
+    Order,
+    Param,
+    Reduce,
+    Scalar,
+    Stmt,
+    Store,
+    is_ordered,
+)
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
-from weft.ir.plan import ALIGNMENT, Alloc, CheckSite, Copy, Launch, Plan, Slot, Step, Window
+from weft.ir.plan import (
+    ALIGNMENT,
+    Alloc,
+    CheckSite,
+    Copy,
+    Launch,
+    Plan,
+    Relation,
+    Slot,
+    Step,
+    Window,
+)
 from weft.ir.scalar.primitives import PRIMITIVES
+from weft.ir.schedule import IN_TURN, Program, Vectors, Way
 from weft.ir.space import separate_space
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
 from weft.passes.clone import Clone
@@ -275,7 +300,21 @@ def kernels(draw: st.DrawFn, *, exact: bool = False) -> Kernel:
         guard = draw(st.sampled_from((None, inside)))
         accumulate = value.dtype != BOOL and draw(st.booleans())
         s.store(out.name, (i, j) if full else (i,), value, accumulate=accumulate, guard=guard)
-    return Kernel(draw(names), tuple(params), axes, tuple(s.body), draw(locs))
+    return Kernel(draw(names), tuple(params), axes, tuple(_with_ways(draw, s.body)), draw(locs),
+                  (), draw(_vectors), draw(st.none() | st.builds(Program, st.just(8), st.just(2))))
+
+
+_vectors = st.sampled_from((2, 8, 256)).map(lambda lanes: (Vectors(0, "i", lanes),)) | st.just(())
+
+
+def _with_ways(draw: st.DrawFn, body: list[Stmt]) -> list[Stmt]:
+    """Sums may be taken lane by lane, unless something beside them goes index by index."""
+    if any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
+           for stmt in body):
+        return body
+    ways = st.sampled_from((IN_TURN, Way("by lanes", 1)))
+    return [replace(stmt, way=draw(ways)) if isinstance(stmt, Reduce) and stmt.order else stmt
+            for stmt in body]
 
 
 def _kernel_step(
@@ -339,8 +378,10 @@ def plans(draw: st.DrawFn, *, random_offsets: bool = False) -> Plan:
         place = draw(st.integers(0, 2)) if random_offsets else free.pop(0)
         used[f"t{at}"] = place
         first = draw(st.integers(1, 3))
+        share = draw(st.sampled_from((False, True, Relation(8 * n, ">=", 100))))
         steps += [Alloc(f"t{at}", type_, block * place),
-                  Launch("add", tuple(map(Window, (*pair, f"t{at}"))), first_check=first)]
+                  Launch("add", tuple(map(Window, (*pair, f"t{at}"))), first_check=first,
+                         parallel=share)]
         if not random_offsets:
             gone = [name for name in used if last.get(name, at) <= at]
             free = sorted({*free, *(used.pop(name) for name in gone)})

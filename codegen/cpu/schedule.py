@@ -1,0 +1,206 @@
+"""How the loops of a blocked kernel are run on a CPU: the last step that chooses, for the text.
+
+The emitters obey. What is chosen here: the lanes of a vector step, the values of a row that are
+kept for its next loop, the way in which sums down columns take their lanes, and which epilogues are
+functions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ...ir.index import product
+from ...ir.kernel import (
+    Apply,
+    Axis,
+    Carry,
+    Contract,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    stages_of,
+    summed_axes,
+)
+from ...ir.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
+from ..kernel.cost import is_composite, is_heavy
+from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
+from .target import Target
+
+UNROLL = 8          # rounds of a loop that are written one after the other
+STRIPS = 8          # rows of one lane that are added to it at once where lanes are in memory
+WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lane
+LONG_ROW = 16 << 10  # of an unknown one
+SMALL = 32 << 10    # bytes that stay in the first-level cache
+FEW = 64            # rows that are mostly meeting sums
+LIGHT = 4           # statements of a loop that may be written several times
+
+
+def schedule(kernel: Kernel, target: Target) -> Kernel:
+    """The kernel with vectors, ways and outlined epilogues for ``target``."""
+    vectors: list[Vectors] = []
+    body: list[Stmt] = []
+    for at, stage in enumerate(stages_of(kernel)):
+        part = replace(kernel, body=stage) if kernel.locals else kernel
+        if any(isinstance(stmt, Contract) and stmt.tiling for stmt in stage):
+            body += _with_outlined(part)
+            continue
+        axis = _vector(part)
+        inner, _ = inside(part, axis.name if axis else None)
+        found = None
+        if axis is not None:
+            axis = inner.axis(axis.name)
+            found = Vectors(at, axis.name, _lanes(inner, axis, target), _kept(inner, axis))
+            vectors.append(found)
+        body += _with_ways(inner, found, target.registers)
+    return replace(kernel, body=tuple(body), vectors=tuple(vectors))
+
+
+def _with_outlined(stage: Kernel) -> Iterator[Stmt]:
+    """Transcendental functions bring dozens of constants. LLVM keeps such in registers over all
+    loops, from which it would evict the accumulators."""
+    for stmt in stage.body:
+        if isinstance(stmt, Contract) and stmt.tiling:
+            outlined = any(map(is_composite, behind_effects(stage, stmt)))
+            stmt = replace(stmt, tiling=replace(stmt.tiling, outlined=outlined))
+        yield stmt
+
+
+def _vector(stage: Kernel) -> Axis | None:
+    """The axis that a stage walks in vectors: of a map in a task with locals the last one that the
+    task has all of, else the one that is blocked."""
+    summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
+    used = axes_used(stage)
+    axes = [axis for axis in stage.axes if axis.block != 1]
+    if stage.locals:
+        axes = [axis for axis in axes if axis.kind != "par" and axis.name in used
+                and (axis.name in summed) == bool(summed)]
+    if stage.locals and not summed:
+        axes = [axis for axis in axes[-1:] if axis.extent != 1]
+    return axes[0] if axes else None
+
+
+def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
+    """Elements in a vector step: the lanes of sums over the vector axis, else by the registers, of
+    which sums down columns need several times as many where lanes meet."""
+    # Indices are 64 bits wide, but narrow where they are only cast.
+    bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in stage.body
+                     if isinstance(stmt, (Load, Reduce, Apply))) else 32
+    # Lanes past the end of a short axis would be masked off in every step.
+    most = (max(4, 1 << max(0, vector.extent - 1).bit_length())
+            if isinstance(vector.extent, int) else 1 << 20)
+    sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
+    if vector in stage.loop_axes:
+        own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]
+        return min(most, max((4, *own)) if own else 1024 // bits)
+    heavy = sum(is_heavy(stmt) for stmt in stage.body)
+    registers = 1 if heavy > 1 else 2
+    if stage.loop_axes and not heavy:
+        # Down a column each row is another page: take as much of it as fits in registers.
+        # A step is a power of two, which the mask of a whole number of steps relies on.
+        ahead = _ahead(stage, vector, target.registers) if any(stmt.order for stmt in sums) else 1
+        registers = max(2, min(target.registers // 2, 16) // (ahead * max(1, len(sums))))
+        registers = 1 << registers.bit_length() - 1
+    return min(most, max(4, registers * target.vector_bits // bits))
+
+
+def _row_bytes(stage: Kernel, axis: Axis) -> int:
+    """The length of a row along an axis; unknown ones are taken to be long."""
+    sizes = [stmt.dtype.itemsize for stmt in stage.body if isinstance(stmt, Reduce)]
+    return axis.extent * min(sizes) if isinstance(axis.extent, int) and sizes else LONG_ROW
+
+
+def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
+    """Lanes whose sums meet in registers: several of few rows. Of many rows, as much of each as
+    fits: it may be on another page, and lines that are half of the next step are read again."""
+    rows, row = product(loop.extent for loop in stage.loop_axes), _row_bytes(stage, vector)
+    if isinstance(rows, int) and rows > FEW:
+        return 1
+    near = isinstance(rows, int) and rows * row <= SMALL
+    return max(1, registers // (8 if near else 16))
+
+
+def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
+    """Values computed in one loop, read in a later one, with a heavy statement behind them."""
+    axis, extent = vector.name, vector.extent
+    if stage.loop_axes != (vector,) or not isinstance(extent, int):
+        return ()
+    loops = [item for item in nest(stage, [axis]) if isinstance(item, Loop)]
+    first: dict[str, int] = {}
+    for level, loop in enumerate(loops):
+        for stmt in loop.stmts:
+            first.setdefault(stmt.name, level)
+    heavy: dict[str, Stmt] = {}
+    for stmt in stage.body:
+        if stmt.name and axis in stage.value_axes[stmt.name] and stmt.dtype.name != "bool" and (
+                is_heavy(stmt) or not heavy.keys().isdisjoint(stmt.operands)):
+            heavy[stmt.name] = stmt
+    found: dict[str, None] = {}
+    for level, loop in enumerate(loops):
+        for stmt in loop.stmts:
+            if first[stmt.name] == level or not stmt.name:
+                for operand in stmt.operands:
+                    if operand in heavy and first.get(operand, level) < level:
+                        found[operand] = None
+    return tuple(name for name in found if extent * heavy[name].dtype.itemsize <= KEPT_BYTES)
+
+
+def _with_ways(stage: Kernel, vectors: Vectors | None, registers: int) -> Iterator[Stmt]:
+    """The statements, with ways for sums in loops over single indices."""
+    ways: dict[str, Way] = {}
+    if any(isinstance(stmt, Reduce) and stmt.order and (
+            vectors is None or stmt.axis != vectors.axis) for stmt in stage.body) and not any(
+            isinstance(stmt, (Contract, Carry)) or (isinstance(stmt, Store) and stmt.accumulate)
+            for stmt in stage.body):
+        loops = [axis.name for axis in stage.loop_axes]
+        keep = frozenset(vectors.keep) if vectors else frozenset[str]()
+        vector = stage.axis(vectors.axis) if vectors else None
+        scope = _Scope(vector, vector is not None and vector.name not in loops,
+                       _ahead(stage, vector, registers) if vector else 1)
+        _find_ways(stage, nest(stage, loops, keep), scope, ways)
+    for stmt in stage.body:
+        yield replace(stmt, way=ways[stmt.name]) if (
+            isinstance(stmt, Reduce) and stmt.name in ways) else stmt
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """The vector axis of a stage, if it is one, whether loops are inside of its steps, and how many
+    lanes may meet there."""
+
+    vector: Axis | None
+    wide: bool
+    ahead: int
+
+
+def _find_ways(
+    stage: Kernel, items: Iterable[Stmt | Loop], scope: _Scope, ways: dict[str, Way]
+) -> None:
+    """Recursion is by nesting of loops only."""
+    for item in items:
+        if isinstance(item, Loop):
+            along = scope.vector is not None and item.axis == scope.vector.name
+            _find_ways(stage, item.body, replace(scope, wide=scope.wide or along), ways)
+            sums = [stmt for stmt in item.ends if isinstance(stmt, Reduce) and stmt.order]
+            if sums and not along:
+                way = _way(stage, item, sums, scope)
+                for stmt in sums:
+                    ways.setdefault(stmt.name, way)
+
+
+def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Way:
+    """Few rows are written out; else lanes are taken some after others, since their sums are
+    registers then, but many short rows are better read as they lie in memory."""
+    rows, lanes = stage.axis(loop.axis).extent, {stmt.order.lanes for stmt in sums if stmt.order}
+    if len(lanes) > 1:
+        return IN_TURN
+    if isinstance(rows, int) and rows <= UNROLL and len({stmt.order for stmt in sums}) == 1:
+        return UNROLLED
+    row = _row_bytes(stage, scope.vector) if scope.vector and scope.wide else 0
+    if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > SMALL):
+        return Way("in strips", STRIPS)
+    light = len(loop.body) <= LIGHT and not any(
+        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
+    return Way("by lanes", min(scope.ahead, *lanes) if light else 1)

@@ -1,0 +1,31 @@
+"""What is left to choose of a kernel for a GPU: the axes that Triton can have, and its programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from ...ir.kernel import Contract, Kernel
+from ...ir.schedule import Program
+from .axes import Layout, is_dot, layout_of
+
+PIPELINE = 3  # rounds of a loop under way: one computes, two load
+
+
+def schedule_programs(kernel: Kernel) -> Kernel:
+    """The kernel with the axes that Triton has, and its warps; raises ValueError for a schedule
+    that Triton cannot have."""
+    layout = layout_of(kernel)
+    loops = any(axis.kind == "seq" for axis in layout.kernel.axes)
+    return replace(layout.kernel, program=Program(_warps(layout), PIPELINE if loops else 1))
+
+
+def _warps(layout: Layout) -> int:
+    """Warps of 32 threads that give each thread eight elements of the largest tile; 16 for
+    ``tl.dot``, which reads its operands once for all elements of a thread (32 spill)."""
+    kernel = layout.kernel
+    dots = any(isinstance(stmt, Contract) and is_dot(kernel, stmt) for stmt in kernel.body)
+    largest = max((prod(layout.size(axis) for axis in layout.tile_axes(names))
+                   for names in (*kernel.value_axes.values(), *kernel.effect_axes.values())),
+                  default=1)
+    return min(8, max(1, largest // (512 if dots else 256)))

@@ -1,0 +1,40 @@
+"""Which launches of a plan are worth waking workers for: those with enough to do.
+
+    launch @map(%x, %y) on cpu:0                             a few microseconds
+    launch @contract(%a, %b, %c) on cpu:0 parallel           more than it costs to wake a thread
+    launch @reduce(%z, %s) on cpu:0 parallel if 4000*b >= 262144
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...ir.index import Dim
+from ...ir.plan import Group, Launch, Plan, Relation, map_launches, tasks_of
+from .cost import kernel_work
+
+# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
+PARALLEL_WORK = 1 << 18
+
+
+def with_workers(plan: Plan) -> Plan:
+    """The plan with ``parallel`` where its launches and groups have enough work for it."""
+    known = {name: (tasks_of(kernel), kernel_work(kernel)) for name, kernel in plan.kernels.items()}
+
+    def launch(step: Launch) -> Launch:
+        return replace(step, parallel=_parallel([known[step.kernel]]))
+
+    def group(step: Group) -> Group:
+        return replace(step, parallel=_parallel([known[each.kernel] for each in step.launches]))
+
+    return replace(plan, steps=map_launches(plan.steps, launch, group))
+
+
+def _parallel(members: Sequence[tuple[Dim, Dim]]) -> bool | Relation:
+    """For the tasks and the work of launches that are run as one."""
+    tasks: Dim = sum((tasks for tasks, _ in members), 0)
+    work: Dim = sum((work for _, work in members), 0)
+    if isinstance(work, int):
+        return work >= PARALLEL_WORK and tasks != 1
+    return Relation(work, ">=", PARALLEL_WORK)

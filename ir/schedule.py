@@ -1,0 +1,86 @@
+"""How the loops of a kernel are run: what its text says of the schedule besides blocks and tilings.
+
+    kernel @softmax(x: f32[64,1024], y: mut f32[64,1024]) {
+      par i in 64 by 1, lane j in 1024 {
+        vectorize j by 32 keep %3                       Vectors: of the stage that begins here
+        ...
+        %4: f32 = reduce add %3 over j {lanes 32}
+      }
+    }
+    kernel @columns(...) {
+        %1: f32 = reduce add %0 over i {lanes 32, chunk 1024, by lanes 2}           Way
+    }
+    kernel @for_a_gpu(...) warps 8 pipeline 3 {         Program
+
+None of it changes a bit of a result. The interpreter reads past it, Triton's emitter past all but
+``warps``, the CPU's past ``warps``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
+KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
+MOST_UNROLLED = 128     # rounds of a loop that are all written out
+MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The loops of a stage take ``lanes`` indices of ``axis`` at a time, and a masked rest.
+
+    Values that they compute along it are vectors then. A stage without is run index by index.
+    ``keep`` are values of a row, of which a later loop over the row finds what an earlier one has
+    computed in memory; all others that it needs it computes again.
+    """
+
+    stage: int
+    axis: str
+    lanes: int
+    keep: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        keep = f" keep {', '.join(self.keep)}" if self.keep else ""
+        return f"vectorize {self.axis} by {self.lanes}{keep}"
+
+
+WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]
+WAY_KINDS: tuple[WayKind, ...] = get_args(WayKind)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the lanes of a sum over other indices than those of the vectors are taken:
+
+        in turn      index after index, with the sums of all lanes in memory; nothing is written
+        unrolled     all indices written out, without a loop
+        by lanes 2   the indices of so many lanes, whose sums meet in registers, then of others
+        in strips 8  so many indices of each lane, whose sum is in memory between, then more of them
+
+    Sums that end in one loop but do not agree on lanes and way are taken in turn.
+    """
+
+    kind: WayKind = "in turn"
+    count: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.count}" if self.count else self.kind
+
+
+IN_TURN, UNROLLED = Way(), Way("unrolled")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Triton program: warps of threads, and how many rounds of its loops are under way at once.
+
+    A kernel that does not say it has programs as they are by default.
+    """
+
+    warps: int = 4
+    pipeline: int = 1
+
+    def __str__(self) -> str:
+        return f"warps {self.warps} pipeline {self.pipeline}"
