@@ -349,6 +349,9 @@ def symbols_of(dim: Dim) -> frozenset[str]:
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
     """Replace symbols by name and simplify again."""
+    name = plain_symbol(dim)
+    if name is not None:  # what most dims are, and fusion asks for nothing more often
+        return values.get(name, dim)
     if not isinstance(dim, Expr) or symbols_of(dim).isdisjoint(values):
         return dim
     return rebuild(dim, lambda atom: values.get(atom.name) if isinstance(atom, Symbol) else None)
