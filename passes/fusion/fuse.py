@@ -25,7 +25,7 @@ from .long import with_long_sums_split
 from .partition import Partition
 from .reads import Use, operand_uses, pieces, sources
 from .region import Region, rename
-from .rules import admits
+from .rules import admits, room
 from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
@@ -41,7 +41,7 @@ def _grow(partition: Partition, node: Node) -> None:
     for region in candidates:
         own = _place_in(partition, node, region)
         others = [other for other in candidates if other is not region]
-        if (own is not None and len(region.nodes) < partition.limit
+        if (own is not None and len(region.nodes) < min(partition.limit, room(region))
                 and partition.acyclic(region, others)):
             home = region
             break
