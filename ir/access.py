@@ -3,8 +3,11 @@ that its tasks need besides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from .index import symbols_of
-from .kernel import Contract, Kernel, Load, Reduce, Store
+from .kernel import Contract, Kernel, Load, Reduce, Stmt, Store, stages_of, summed_axes
 from .plan import ALIGNMENT
 from .tiling import round_up
 
@@ -52,8 +55,43 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
             and _stored_last(kernel, source, target))
 
 
+def local_uses(kernel: Kernel) -> dict[str, list[int]]:
+    """The stages in which each local is stored to and read, in order."""
+    uses: dict[str, list[int]] = {local.name: [] for local in kernel.locals}
+    for at, stage in enumerate(stages_of(kernel)):
+        for stmt in stage:
+            if isinstance(stmt, (Load, Store)) and stmt.param in uses:
+                uses[stmt.param].append(at)
+    return uses
+
+
+def may_overwrite(kernel: Kernel, stage: Sequence[Stmt], source: str, target: str) -> bool:
+    """True if a stage may store local ``target`` where it reads local ``source`` for the last
+    time: each element is read before it is written, at the one index of both, and none of them is
+    packed for a contraction, which reads ahead of what it stores."""
+    accesses = [stmt for stmt in stage if isinstance(stmt, (Load, Store))
+                and stmt.param in (source, target)]
+    behind: set[str] = set()
+    for stmt in stage:
+        if stmt in accesses or not behind.isdisjoint(stmt.operands):
+            if isinstance(stmt, Contract):
+                return False
+            behind.add(stmt.name)
+    part = replace(kernel, body=tuple(stage))
+    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(), *map(
+        summed_axes, stage))
+    return (kernel.param(source).type == kernel.param(target).type
+            and len({stmt.indices for stmt in accesses}) == 1
+            and not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)
+            and _stored_last(replace(part, axes=tuple(
+                axis for axis in kernel.axes if axis.name in used)), source, target))
+
+
 def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
     """True if the loop that stores ``target`` is the last one that needs ``source``."""
+    orders = [stmt.order for stmt in kernel.body if isinstance(stmt, Reduce) and stmt.order]
+    if len({order.chunk for order in orders}) > 1:
+        return False  # these are loops of their own, one after the other
     loop: dict[str, int] = {}
     needs: set[str] = set()
     last_need, first_store = 0, len(kernel.body)

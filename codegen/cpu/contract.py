@@ -6,6 +6,8 @@ likewise, and everything that depends on the sums where a finished tile is writt
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from ...ir.kernel import Contract, Kernel, Stmt
 from ..kernel.nest import behind_effects
 from .dims import emit_dim
@@ -92,12 +94,21 @@ def emit_contract(
         start = scope.axes[name]
         return start, integer(f, "smin", integer(f, "add", start, axis.block), size)
 
-    spans = [span(name) for name in (plan.rows, plan.columns)]
-    start, stop = ((one[at], other[at]) for at in (0, 1) for one, other in [spans])
     extents = (extent(plan.rows), extent(plan.columns), extent(stmt.axis))
-    sizes = tuple(axis.block if axis.kind == "par" else 1 << 62
-                  for axis in map(kernel.axis, (plan.rows, plan.columns)))
-    emit_block(f, plan, start, stop, extents, lhs, rhs, epilogue, scratch, (sizes[0], sizes[1]))
+    with ExitStack() as loops:
+        spans: list[tuple[Size, Size]] = []
+        sizes: list[int] = []
+        for name, block in zip((plan.rows, plan.columns), plan.block, strict=True):
+            axis, (start, stop) = kernel.axis(name), span(name)
+            most = axis.block if axis.kind == "par" else axis.extent
+            if isinstance(most, int) and most > block and (isinstance(stop, str) or stop > block):
+                start = loops.enter_context(f.loop(str(start), str(stop), block))
+                stop, most = integer(f, "smin", integer(f, "add", start, block), stop), block
+            spans.append((start, stop))
+            sizes.append(most if isinstance(most, int) else 1 << 62)
+        (m_start, m_stop), (n_start, n_stop) = spans
+        emit_block(f, plan, (m_start, n_start), (m_stop, n_stop), extents, lhs, rhs, epilogue,
+                   scratch, (sizes[0], sizes[1]))
 
 
 class _Epilogue:

@@ -67,8 +67,8 @@ def plan_gemm(
     sure: tuple[bool, bool] | None = None,
 ) -> Tiling:
     """Choose tiles and blocks for extents (None: known at run time only) and access patterns;
-    ``whole``: one block for all of a known extent. An extent that is not ``sure`` may turn out to
-    be less; by default those that are known are."""
+    ``whole``: one task for all of it, in one block or as few as sums that wait for k allow. An
+    extent that is not ``sure`` may turn out to be less; by default those that are known are."""
     m, n = (M is not None, N is not None) if sure is None else sure
     plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
@@ -186,8 +186,9 @@ def _blocks(
     wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
-    if whole:
-        m_cuts = n_cuts = range(1, 2)
+    if whole:  # one block, but for sums that would wait beyond L2
+        known = plan.cut and M is not None and N is not None
+        m_cuts, n_cuts = (cuts[:1] if known else range(1, 2) for cuts in (m_cuts, n_cuts))
     choices = []
     for m_blocks, n_blocks in itertools.product(m_cuts, n_cuts):
         tasks = m_blocks * n_blocks

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ...ir.access import local_bytes
-from ...ir.index import Dim, coefficient, row_major, substitute, symbol, symbols_of
+from ...ir.index import Dim, coefficient, product, row_major, substitute, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
     Carry,
@@ -38,7 +38,11 @@ from .types import check_dtypes
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
 ACROSS_BLOCK = 64      # lines that stay in the first-level cache while neighbours are visited
 COLUMN_BLOCK = 256     # columns of one task that walks down all rows: several share a tall array
-ROWS = (64, 32, 16, 8)    # of a product that one task has with all that follows; fewer if long
+ROWS = (64, 32, 16)    # of a product that one task has with all that follows; fewer if long
+LONG_ROWS = (128, *ROWS, 8, 4, 2, 1)  # where each block of rows reads an operand from beyond L2
+LONG_BYTES = 32 << 20  # of their locals: half of what a worker has
+FAR = 4        # times L2: an operand that is not there any more when it is read again
+FEW_TASKS = 8  # that are left to share among cores
 COLUMNS = 512
 GPU_ROWS = 16          # the same for a Triton program: the least that tl.dot takes
 GPU_BLOCK = 1024
@@ -56,10 +60,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
-    product = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
+    first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
-    elif product is not None and _sides(kernel, product) is not None:
+    elif first is not None and _sides(kernel, first) is not None:
         kernel = _tile_contract(kernel, target)
     else:
         kernel = _tile_loops(kernel, target)
@@ -364,12 +368,7 @@ def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
             replace(axis, block=GPU_ROWS) if axis.name in (rows, *columns)
             else replace(axis, kind="lane", block=0) if axis.kind == "seq" else axis
             for axis in axes))
-    for block in ROWS:
-        staged = with_stages(replace(kernel, axes=tuple(
-            replace(axis, block=block) if axis.name == rows else axis for axis in axes)))
-        if local_bytes(staged) <= target.l2 // 4:
-            break
-    kernel = staged
+    kernel = _in_blocks(replace(kernel, axes=tuple(axes)), rows, target.l2)
     body = [_tiled(kernel, stmt, target, rows, True) if isinstance(stmt, Contract) else stmt
             for stmt in kernel.body]
     depths = {stmt.axis: stmt.tiling.kb for stmt in body
@@ -377,6 +376,34 @@ def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
     return replace(kernel, body=tuple(body), axes=tuple(
         replace(axis, block=depths[axis.name]) if axis.kind == "seq" else axis
         for axis in kernel.axes))
+
+
+def _in_blocks(kernel: Kernel, rows: str, cache: int) -> Kernel:
+    """The stages of a kernel for a block of rows: as many as let what a task keeps of them stay in
+    L2; but all operands are read again for each block, so more if these come from beyond it."""
+    count = product(axis.extent for axis in kernel.axes if axis.kind == "par" and axis.block == 1)
+    choices: tuple[int, ...] = ROWS
+    most = cache // 4
+    if any(_other_side(kernel, stmt, rows) >= FAR * cache for stmt in kernel.body
+           if isinstance(stmt, Contract)):
+        room = min(_power_of_two(_known(kernel, rows)),
+                   count // FEW_TASKS if isinstance(count, int) else LONG_ROWS[0])
+        choices, most = tuple(block for block in LONG_ROWS if block <= max(1, room)), LONG_BYTES
+    for block in choices:
+        staged = with_stages(replace(kernel, axes=tuple(
+            replace(axis, block=block) if axis.name == rows else axis for axis in kernel.axes)))
+        if local_bytes(staged) <= most:
+            break
+    return staged
+
+
+def _other_side(kernel: Kernel, stmt: Contract, rows: str) -> int:
+    """Bytes of the operand of a contraction that does not have the rows, where they are known."""
+    size = product(axis.extent for axis in kernel.axes if axis.name != rows and (
+        axis.kind != "par" or axis.block != 1) and any(
+        axis.name in kernel.value_axes[name] and rows not in kernel.value_axes[name]
+        for name in (stmt.lhs, stmt.rhs)))
+    return size * stmt.dtype.itemsize if isinstance(size, int) else 0
 
 
 def _is_reduced(kernel: Kernel, axis: Axis) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ...ir.access import local_uses, may_overwrite
 from ...ir.index import Dim, symbol
 from ...ir.kernel import (
     Contract,
@@ -28,6 +29,7 @@ from ...ir.kernel import (
     Stmt,
     Store,
     rename_values,
+    stages_of,
 )
 from ...ir.plan import ALIGNMENT
 from ...ir.types import TensorType
@@ -148,36 +150,23 @@ class _Plan:
                 local, index = locals_[name]
                 effects.append(Store("", local.type.dtype, local.name, index, names[name]))
             body += values + effects
-        return replace(self.kernel, body=tuple(body),
-                       locals=tuple(local for local, _ in locals_.values()))
+        return _placed(replace(self.kernel, body=tuple(body),
+                               locals=tuple(local for local, _ in locals_.values())))
 
     def _locals(self) -> Mapping[str, tuple[Local, tuple[Dim, ...]]]:
         """The local of each kept value, and the index at which it is there."""
-        last: dict[str, int] = {}
-        for stage in range(len(self.sums)):
-            for at in self._needed(stage):
-                for name in self.kernel.body[at].operands:
-                    if self._is_kept(name, stage):
-                        last[name] = stage
         taken = {param.name for param in self.kernel.params}
         found: dict[str, tuple[Local, tuple[Dim, ...]]] = {}
-        lives: list[tuple[int, int, int]] = []  # offset, end, last stage
-        for stage, names in enumerate(self.kept):
+        for names in self.kept:
             for name in names:
                 shape, index = self._tile(name)
                 type_ = TensorType(self.kernel.body[self.by_name[name]].dtype, shape)
-                size = type_.nbytes
-                if not isinstance(size, int):
+                if not isinstance(type_.nbytes, int):
                     raise ValueError(f"{self.kernel.name}: a local of {type_}")
-                offset = 0
-                for begin, end, until in sorted(lives):
-                    if until >= stage and begin < offset + size and offset < end:
-                        offset = end
-                lives.append((offset, -(-(offset + size) // ALIGNMENT) * ALIGNMENT, last[name]))
                 word = f"t{len(found)}"
                 while word in taken:
                     word += "_"
-                found[name] = Local(word, type_, offset=offset), index
+                found[name] = Local(word, type_), index
         return found
 
     def _tile(self, name: str) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
@@ -195,3 +184,27 @@ class _Plan:
                 shape.append(axis.block)
                 index.append(place % axis.block)
         return tuple(shape), tuple(index)
+
+
+def _placed(kernel: Kernel) -> Kernel:
+    """The kernel with its locals beside those that are in use at the same time, or over one that
+    is read for the last time where they are stored."""
+    uses, stages = local_uses(kernel), stages_of(kernel)
+    placed: list[tuple[int, int, int, Local]] = []  # offset, end, the last stage
+    for local in kernel.locals:
+        size = local.type.nbytes
+        assert isinstance(size, int)
+        first, last = uses[local.name][0], uses[local.name][-1]
+        lives = sorted(((begin, end, until, other) for begin, end, until, other in placed
+                        if until >= first), key=lambda life: life[:2])
+        over = next((begin for begin, _, until, other in lives if until == first
+                     and may_overwrite(kernel, stages[first], other.name, local.name)
+                     and sum(begin < end and start < begin + size
+                             for start, end, _, _ in lives) == 1), None)
+        offset = over or 0
+        for begin, end, _, _ in lives if over is None else ():
+            if begin < offset + size and offset < end:
+                offset = end
+        placed.append((offset, -(-(offset + size) // ALIGNMENT) * ALIGNMENT, last,
+                       replace(local, offset=offset)))
+    return replace(kernel, locals=tuple(local for *_, local in placed))

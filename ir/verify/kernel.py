@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ..access import local_uses, may_overwrite
 from ..index import symbols_of
 from ..kernel import (
     COMBINERS,
@@ -154,22 +155,19 @@ def check_indices(kernel: Kernel) -> Problems:
 
 
 def check_locals(kernel: Kernel) -> Problems:
-    """Locals have sizes, lie apart while both are in use, and are stored to before they are read;
-    each stage computes what it needs."""
+    """Locals have sizes, lie apart while both are in use, and are stored to before they are read,
+    or one takes the place of another element by element; each stage computes what it needs."""
     if not kernel.locals:
         return
-    uses: dict[str, list[int]] = {local.name: [] for local in kernel.locals}
-    stages = stages_of(kernel)
+    uses, stages = local_uses(kernel), stages_of(kernel)
     for at, stage in enumerate(stages):
         known: set[str] = set()
         for stmt in stage:
             if any(operand not in known for operand in stmt.operands):
                 yield stmt, "a value of an earlier stage is used: only locals are kept"
             known.add(stmt.name)
-            if isinstance(stmt, (Load, Store)) and stmt.param in uses:
-                if isinstance(stmt, Load) and at <= min(uses[stmt.param], default=at):
-                    yield stmt, f"local '{stmt.param}' is read before a stage has stored it"
-                uses[stmt.param].append(at)
+            if isinstance(stmt, Load) and stmt.param in uses and at == uses[stmt.param][0]:
+                yield stmt, f"local '{stmt.param}' is read before a stage has stored it"
     ends: dict[str, int] = {}
     for local in kernel.locals:
         size = local.type.nbytes
@@ -182,7 +180,11 @@ def check_locals(kernel: Kernel) -> Problems:
         for other in sized[at + 1:]:
             apart = ends[one.name] <= other.offset or ends[other.name] <= one.offset
             first, second = uses[one.name] or [-1], uses[other.name] or [-2]
-            if not apart and min(first) <= max(second) and min(second) <= max(first):
+            if min(first) > min(second):
+                one, other, first, second = other, one, second, first
+            if not apart and min(second) <= max(first) and not (
+                    one.offset == other.offset and max(first) == min(second)
+                    and may_overwrite(kernel, stages[max(first)], one.name, other.name)):
                 yield None, f"locals '{one.name}' and '{other.name}' overlap while both are in use"
 
 

@@ -42,7 +42,7 @@ from .long import with_long_sums_split
 from .partition import Partition
 from .reads import Use, operand_uses, pieces, sources
 from .region import Region, rename
-from .rules import admits
+from .rules import admits, room
 from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
@@ -58,7 +58,7 @@ def _grow(partition: Partition, node: Node) -> None:
     for region in candidates:
         own = _place_in(partition, node, region)
         others = [other for other in candidates if other is not region]
-        if (own is not None and len(region.nodes) < partition.limit
+        if (own is not None and len(region.nodes) < min(partition.limit, room(region))
                 and partition.acyclic(region, others)):
             home = region
             break
@@ -111,7 +111,8 @@ def _read_in_full(partition: Partition, region: Region) -> list[tuple[int, Index
     numbered = {name: symbol(f"@{at}", size) for at, (name, size) in enumerate(region.axes.items())}
     found: dict[tuple[int, Index], None] = {}
     for node in region.nodes:
-        own = dict(zip(map(str, natural(own_dims(node))), region.own[id(node)], strict=False))
+        place = region.own.get(id(node), ())
+        own = dict(zip(map(str, natural(own_dims(node))), place, strict=False))
         for use in partition.uses[id(node)]:
             if use.exact and id(use.value) not in region.index:
                 index = tuple(substitute(dim, own) for dim in use.index)

@@ -25,7 +25,7 @@ from ...ir.ops.op import Kind
 from ...ir.space import Index, natural, operand_index, own_dims, result_index
 from .reads import SEARCHED, Use, opaque_values
 from .region import Region, axes_of, in_order, rename, runs_of
-from .rules import fits
+from .rules import fits, room
 
 
 class Partition:
@@ -163,7 +163,7 @@ class Partition:
 
     def merge(self, region: Region, other: Region) -> bool:
         """Join two regions if they share a space, read each other in place and stay acyclic."""
-        if (len(region.nodes) + len(other.nodes) > self.limit
+        if (len(region.nodes) + len(other.nodes) > min(self.limit, room(region), room(other))
                 or not self.together(other.nodes[0], region)
                 or region.readers & other.ancestors or other.readers & region.ancestors):
             return False

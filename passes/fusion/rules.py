@@ -5,7 +5,7 @@ A join must leave axes that are separate tasks, and keep what a task holds of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...ir.graph import Node
 from ...ir.index import Dim, product
@@ -18,7 +18,13 @@ SHORT = 8    # elements of a reduction that is unrolled beside another one
 MANY = 128   # rows that make several tasks
 FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
 LARGE = 16 << 20      # bytes that no cache of one core holds
-ROW_BYTES = 32 << 10  # of a row that a task keeps with others of its block
+# Rows of a product that a task keeps with others of its block. A block of long ones lies beyond the
+# caches and reads the operands from there: it takes many rows to be faster than a product that is
+# stored, or a product that is too large to store.
+ROW_BYTES = 32 << 10
+LONG_ROW_BYTES, LONG_ROWS = 256 << 10, 1024
+HUGE_ROW_BYTES, HUGE = 4 << 20, 1 << 30
+KEPT_BYTES = 48 << 20  # of all values that there are of one row: a worker has memory for them
 
 
 def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
@@ -68,12 +74,24 @@ def _tasks_suffice(region: Region, node: Node, rows: Dim) -> bool:
 def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
     """Whether a task can hold rows of a product that something is reduced along: the last axes,
     short enough, of a product with rows enough for several tasks."""
-    length = product(region.axes[axis] for axis in axes)
-    rows = product(extent for axis, extent in region.axes.items() if axis not in axes)
-    return (isinstance(length, int) and length * node.inputs[0].dtype.itemsize <= ROW_BYTES
+    return (_are_kept(region, node, axes)
             and list(region.axes)[-len(axes):] == [a for a in region.axes if a in axes]
-            and len(region.axes) > len(axes) and axes <= region.columns
-            and _tasks_suffice(region, node, rows))
+            and len(region.axes) > len(axes) and axes <= region.columns)
+
+
+def _are_kept(region: Region, node: Node, axes: Collection[str]) -> bool:
+    """Whether there are enough rows for their length: of unknown many, short ones are kept."""
+    length = product(region.axes[axis] for axis in axes)
+    rows = product(extent for axis, extent in region.axes.items()
+                   if axis in region.product and axis not in axes)
+    if not isinstance(length, int) or len(region.nodes) >= room(region, axes):
+        return False
+    size = length * node.inputs[0].dtype.itemsize
+    if size <= ROW_BYTES:
+        return _tasks_suffice(region, node, rows)
+    return isinstance(rows, int) and (
+        (size <= LONG_ROW_BYTES and rows >= LONG_ROWS)
+        or (size <= HUGE_ROW_BYTES and rows * size >= HUGE))
 
 
 def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
@@ -92,13 +110,18 @@ def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> boo
     if region.reduced:
         return summed == [axis for run in region.reduced for axis in run] and rows == region.par
     return (len(summed) == 1 and rows == region.product - set(summed)
-            and is_large(region, node) and _length(region, node, summed) <= ROW_BYTES)
+            and is_large(region, node) and _are_kept(region, node, summed))
 
 
-def _length(region: Region, node: Node, axes: Iterable[str]) -> int:
-    """Bytes of a row along some axes."""
-    length = product(region.axes[axis] for axis in axes)
-    return length * node.inputs[0].dtype.itemsize if isinstance(length, int) else 1 << 62
+def room(region: Region, axes: Collection[str] | None = None) -> int:
+    """Nodes that a region may have with rows along some axes, by default those that it reduces: of
+    long rows a task can keep the values of but a few."""
+    axes = [axis for run in region.reduced for axis in run] if axes is None else axes
+    size = product(region.axes[axis] for axis in axes)
+    if Kind.CONTRACT not in region.kinds or not axes or not isinstance(size, int):
+        return KEPT_BYTES
+    widest = max(value.dtype.itemsize for node in region.nodes for value in node.results)
+    return KEPT_BYTES // max(1, size * widest)
 
 
 def is_large(region: Region, node: Node) -> bool:

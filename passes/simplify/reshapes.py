@@ -10,10 +10,11 @@ what comes after a product of matrices stays in its kernel, whatever shapes are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from ...ir.graph import Value, constant_of
-from ...ir.index import Dim, product
+from ...ir.index import Dim, product, symbol
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from .rewrite import Match, Rewriter, Rule
@@ -61,16 +62,29 @@ def groups_of(shape: Sequence[Dim], other: Sequence[Dim]) -> list[tuple[range, r
     return found
 
 
+def _repeats(value: Value) -> tuple[int, ...] | None:
+    """The axes of a view that are those of its operand, along the others of which it repeats."""
+    node = value.node
+    if node is None or node.op.view is None:
+        return None
+    index = tuple(symbol(f"@{at}", dim) for at, dim in enumerate(value.shape))
+    types = tuple(operand.type for operand in node.inputs)
+    piece, *more = node.op.view(index, types, value.type, **node.attrs)
+    if more or piece.conditions or not all(dim in index for dim in piece.indices):
+        return None
+    axes = tuple(index.index(dim) for dim in piece.indices)
+    return axes if all(a < b for a, b in pairwise(axes)) else None
+
+
 def _reshaped(r: Rewriter, value: Value, shape: tuple[Dim, ...]) -> Value | None:
     """The elements of an operand as another shape; None where that would take more than reading
     it elsewhere."""
     constant = constant_of(value)
     if constant is not None:
         return r.builder.full(constant, value.type.with_shape(shape))
-    node = value.node
-    if node is None or node.op.name != "broadcast":
+    node, spread = value.node, _repeats(value)
+    if node is None or spread is None:
         return r.reshape(value, shape=shape)  # type: ignore[no-any-return]
-    spread = node.attrs["axes"]
     inner: list[Dim] = []
     axes: list[int] = []
     groups = groups_of(value.shape, shape)

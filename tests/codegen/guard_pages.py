@@ -115,7 +115,7 @@ PRODUCTS = ("i4", "u4", "i8", "u8", "f4", "f8")
 SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
 ROWS = (0, 1, 2, 7, 15, 16, 17, 33, 64, 65, 130, 300)  # not known to the compiler
 TALL = ((20, 40), (33, 128), (70, 256), (300, 3), (300, 256), (1100, 40))
-STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65))
+STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65), (1025, 700, 8201))  # the last: in blocks
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
 

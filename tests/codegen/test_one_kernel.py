@@ -9,10 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from one_kernel import LARGE, PROGRAMS, attention_gradient, numbers
+from one_kernel import (
+    LARGE,
+    PROGRAMS,
+    attention,
+    attention_gradient,
+    cross_entropy,
+    nearest_centre,
+    numbers,
+)
 
 import weft
+from weft.codegen.cpu.host.workers import WORKER_SCRATCH
+from weft.ir.access import scratch_bytes
 from weft.ir.interp.graph import run_plan
+from weft.ir.kernel import Contract
 from weft.ir.plan import Alloc
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
@@ -127,6 +138,54 @@ def test_what_is_computed_again_has_the_same_bits() -> None:
         got: Any = weft.compile(threads=threads)(attention_gradient)(*arguments)
         for one, other in zip(got, want, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def softmax_attention(q: Any, k: Any, v: Any) -> Any:
+    return weft.nn.softmax(q @ k.T) @ v
+
+
+@pytest.mark.parametrize(("function", "specs", "launches"), [
+    (softmax_attention, ("f32[16384,64]",) * 3, 1),
+    (attention, ("f32[2,32768,64]",) * 3, 1),
+    (attention, ("f32[1000000,64]",) * 3, 1),
+    (attention_gradient, ("f32[32768,64]",) * 4, 2),
+    (cross_entropy, ("f32[1024,768]", "f32[50000,768]", "i64[1024]"), 1),
+    (cross_entropy, ("f32[4096,64]", "f32[128256,64]", "i64[4096]"), 1),
+    (nearest_centre, ("f32[1024,64]", "f32[50000,64]", "f32[50000]"), 1),
+], ids=str)
+def test_long_rows_are_not_stored(
+    function: Callable[..., Any], specs: tuple[str, ...], launches: int
+) -> None:
+    plan = weft.compile(target="x86-64-v3")(function).lower(*specs).stages.plan
+    assert plan.launches == launches
+    assert plan.arena <= 64 << 20
+
+
+def test_values_of_very_long_rows_fit_a_worker() -> None:
+    """More of them than there is memory for are not kept in one kernel."""
+    def many(x: Any, *ws: Any) -> Any:
+        parts = [np.tanh(x @ w) for w in ws]
+        top = np.max(sum(parts), axis=1, keepdims=True)
+        return [np.max(part / top, axis=1) for part in parts]
+
+    specs = "f32[300,8]", *("f32[8,1000000]",) * 20
+    stages = weft.compile(target="x86-64-v3")(many).lower(*specs).stages
+    assert all(scratch_bytes(kernel) <= WORKER_SCRATCH for kernel in stages.plan.kernels.values())
+
+
+@pytest.mark.parametrize("depth", [8, 700])
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+def test_long_rows_have_the_same_bits(depth: int, target: str | None) -> None:
+    """700 terms are cut: the sums that wait are those of some columns at a time."""
+    q, k, v = numbers(1030, depth), numbers(9001, depth, seed=1), numbers(9001, 5, seed=2)
+    want = weft.compile(opt=0)(softmax_attention)(q, k, v)
+    for threads in (1, 2):
+        compiled = weft.compile(target=target, threads=threads)(softmax_attention)
+        np.testing.assert_array_equal(compiled(q, k, v), want)
+    stages = compiled.lower(q, k, v).stages
+    (kernel,) = stages.plan.kernels.values()
+    tilings = [stmt.tiling for stmt in kernel.body if isinstance(stmt, Contract) and stmt.tiling]
+    assert (tilings[0].block[1] < 9001) == (depth == 700)
 
 
 @pytest.mark.parametrize("shape", [(70, 9), (0, 3), (1, 1), (4, 0)])

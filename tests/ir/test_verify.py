@@ -295,6 +295,23 @@ kernel @k(x: f32[64,32], w: f32[32,80], y: mut f32[64,80])
   }
 }
 """
+OVERWRITTEN = """
+kernel @k(x: f32[64,32], w: f32[32,80], y: mut f32[64,80])
+    local (s: f32[16,80] at 0, t: f32[16,80] at 0) {
+  par i in 64 by 16, lane j in 80, seq k in 32 by 32 {
+    %0: f32 = x[i, k]
+    %1: f32 = w[k, j]
+    %2: f32 = contract %0, %1 over k
+    s[i mod 16, j] = %2
+    %3: f32 = s[i mod 16, j]
+    %4: f32 = reduce max %3 over j
+    %5: f32 = sub %3, %4
+    t[i mod 16, j] = %5
+    %6: f32 = t[i mod 16, j]
+    y[i, j] = %6
+  }
+}
+"""
 CARRIED = """
 kernel @k(x: f32[9,8], y: mut f32[9,8]) {
   seq i in 9 by 1, par j in 8 by 8 {
@@ -313,6 +330,13 @@ BROKEN_STAGES = [
     (STAGED, "check_locals", "sub %5, %6", "sub %3, %6", "a value of an earlier stage"),
     (STAGED, "check_locals", "%3: f32 = s[i mod 16, j]", "%3: f32 = t[i mod 16]",
      "'t' is read before a stage has stored it"),
+    (OVERWRITTEN, "check_locals", "t[i mod 16, j] = %5\n", "t[i mod 16, 79 - j] = %5\n",
+     "'s' and 't' overlap"),
+    (OVERWRITTEN, "check_locals", "t[i mod 16, j] = %5\n",
+     "%7: f32 = reduce max %5 over j\n%8: f32 = sub %5, %7\nt[i mod 16, j] = %5\n"
+     "y[i, j] = %8\n", "'s' and 't' overlap"),
+    (OVERWRITTEN, "check_locals", "%6: f32 = t[i mod 16, j]\n",
+     "%6: f32 = t[i mod 16, j]\n%7: f32 = s[i mod 16, j]\n", "'s' and 't' overlap"),
     (STAGED, "check_params", "s: f32[16,80]", "x: f32[16,80]", "two parameters"),
     (STAGED, "check_reductions", "over k\n", "over (k, k)\n", "summed over twice"),
     (CARRIED, "check_carries", "next %3", "next %9", "%9, the next value, is not defined below"),
