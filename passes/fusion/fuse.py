@@ -265,7 +265,8 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
     value, views = unmoved(node.results[0], partition.home)
     region = None if value.node is None else partition.home.get(id(value.node))
     if not views or region is None or id(value) not in region.index or (
-            Kind.SCATTER in region.kinds or not partition.together(node, region)):
+            id(node.results[0]) in partition.opaque or Kind.SCATTER in region.kinds
+            or not partition.together(node, region)):
         return None
     index = natural(value.shape)
     offset = row_major(moved(index, views), node.results[0].shape)

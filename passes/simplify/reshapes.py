@@ -44,21 +44,18 @@ def _is_computed(value: Value) -> bool:
 def groups_of(shape: Sequence[Dim], other: Sequence[Dim]) -> list[tuple[range, range]]:
     """The shortest runs of axes of two shapes that have equal products, in order.
 
-    (10, 20, 96) and (200, 96) have (10, 20) | (200,) and (96,) | (96,).
+    (10, 20, 96) and (200, 96) have (10, 20) | (200,) and (96,) | (96,); 1 may be equal to none.
     """
     found: list[tuple[range, range]] = []
     first = second = 0
     while first < len(shape) or second < len(other):
-        ends = [first + 1, second + 1]
-        while ends[0] <= len(shape) and ends[1] <= len(other):
-            one, two = product(shape[first:ends[0]]), product(other[second:ends[1]])
-            if one == two:
-                break
-            less = isinstance(one, int) and isinstance(two, int) and one < two
-            ends[0 if less or not isinstance(one, int) else 1] += 1
-        ends = [min(ends[0], len(shape)), min(ends[1], len(other))]
-        found.append((range(first, ends[0]), range(second, ends[1])))
-        first, second = ends
+        rest = [(range(first, one), range(second, two)) for one in range(first, len(shape) + 1)
+                for two in range(second, len(other) + 1)]
+        rest.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+        equal = [pair for pair in rest[1:] if product(shape[at] for at in pair[0]) == product(
+            other[at] for at in pair[1])]
+        found.append(equal[0] if equal else rest[-1])
+        first, second = (group.stop for group in found[-1])
     return found
 
 

@@ -210,7 +210,8 @@ class Writer:
             if dtype.kind not in "biuf" or dtype == np.float16:
                 return None
             samples.append(result)
-        return tuple(samples)
+        # np.squeeze of a size that is 1 in one sample only: no program has such a value.
+        return tuple(samples) if len(set(map(np.ndim, samples))) == 1 else None
 
     def draw(self, count: int) -> None:
         """About ``count`` steps."""

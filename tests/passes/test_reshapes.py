@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import weft
 from weft.ir.diagnose import Error
+from weft.ir.index import symbol
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.simplify.reshapes import groups_of
 
+N, M = symbol("n"), symbol("m")
 RNG = np.random.default_rng(0)
 X, W = RNG.standard_normal((200, 64)), RNG.standard_normal((64, 96))
 BIAS, PLACES, OTHER = (RNG.standard_normal(shape) for shape in ((96,), (20, 96), (10, 20, 96)))
@@ -86,6 +88,29 @@ def test_sizes_known_at_the_call_only() -> None:
                                    atol=1e-12)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_kept_dims_of_unknown_sizes(axis: int) -> None:
+    def function(x: Any) -> Any:
+        return np.ptp(x, axis=axis, keepdims=True) * 2
+
+    compiled = weft.compile(function, dynamic={"x": {0: "n", 1: "m"}})
+    for shape in ((3, 5), (1, 4), (6, 1)):
+        x = RNG.standard_normal(shape)
+        np.testing.assert_array_equal(compiled(x), function(x))
+
+
+def test_what_is_written_to_at_indices_is_memory_of_its_own() -> None:
+    def function(x: Any, index: Any) -> Any:
+        top = np.max(x, axis=-1, keepdims=True)
+        return top.at[index].add(top[index])
+
+    x, index = RNG.standard_normal((6, 4)), np.array([1, 4, 1])
+    want = np.max(x, axis=-1, keepdims=True)
+    np.add.at(want, index, want[index].copy())
+    for opt in (0, 2):
+        np.testing.assert_array_equal(weft.compile(function, opt=opt)(x, index), want)
+
+
 @pytest.mark.parametrize(("one", "other", "groups"), [
     ((10, 20, 96), (200, 96), [(2, 1), (1, 1)]),
     ((200, 96), (10, 20, 4, 24), [(1, 2), (1, 2)]),
@@ -93,6 +118,10 @@ def test_sizes_known_at_the_call_only() -> None:
     ((5,), (5,), [(1, 1)]),
     ((5, 1), (5,), [(1, 1), (1, 0)]),
     ((), (1,), [(0, 1)]),
+    ((1, M), (M,), [(1, 0), (1, 1)]),
+    ((N, M), (N * M,), [(2, 1)]),
+    ((N * M, 3), (N, M, 3), [(1, 2), (1, 1)]),
+    ((4, 6), (3, 8), [(2, 2)]),
 ])
 def test_groups(one: Any, other: Any, groups: Any) -> None:
     assert [(len(a), len(b)) for a, b in groups_of(one, other)] == groups
