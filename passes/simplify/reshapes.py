@@ -62,7 +62,7 @@ def groups_of(shape: Sequence[Dim], other: Sequence[Dim]) -> list[tuple[range, r
 def _repeats(value: Value) -> tuple[int, ...] | None:
     """The axes of a view that are those of its operand, along the others of which it repeats."""
     node = value.node
-    if node is None or node.op.view is None:
+    if node is None or node.op.view is None or len(node.inputs) != 1:
         return None
     index = tuple(symbol(f"@{at}", dim) for at, dim in enumerate(value.shape))
     types = tuple(operand.type for operand in node.inputs)
@@ -70,7 +70,8 @@ def _repeats(value: Value) -> tuple[int, ...] | None:
     if more or piece.conditions or not all(dim in index for dim in piece.indices):
         return None
     axes = tuple(index.index(dim) for dim in piece.indices)
-    return axes if all(a < b for a, b in pairwise(axes)) else None
+    whole = node.inputs[piece.operand].shape == tuple(value.shape[axis] for axis in axes)
+    return axes if whole and all(a < b for a, b in pairwise(axes)) else None
 
 
 def _reshaped(r: Rewriter, value: Value, shape: tuple[Dim, ...]) -> Value | None:
@@ -93,7 +94,8 @@ def _reshaped(r: Rewriter, value: Value, shape: tuple[Dim, ...]) -> Value | None
         elif any(whole):  # what is computed of a row's number is computed once for the row
             rows = here is not groups[-1][0]
             return r.reshape(value, shape=shape) if rows else None
-    source = r.reshape(node.inputs[0], shape=tuple(inner))
+    (operand,) = node.inputs
+    source = r.reshape(operand, shape=tuple(inner))
     return r.broadcast(source, shape=shape, axes=tuple(axes))  # type: ignore[no-any-return]
 
 

@@ -99,6 +99,16 @@ def test_kept_dims_of_unknown_sizes(axis: int) -> None:
         np.testing.assert_array_equal(compiled(x), function(x))
 
 
+def test_a_part_is_no_repetition() -> None:
+    """The first of three elements, beside a sum of one: its operand is longer than it is."""
+    def function(x: Any) -> Any:
+        return np.sum(np.tanh(np.concatenate([x, x, x]) * x))
+
+    value, gradient = weft.compile(weft.value_and_grad(function))(np.array([0.75]))
+    assert value == pytest.approx(3 * np.tanh(0.75**2))
+    np.testing.assert_allclose(gradient, [3 * 2 * 0.75 * (1 - np.tanh(0.75**2) ** 2)], rtol=1e-12)
+
+
 def test_what_is_written_to_at_indices_is_memory_of_its_own() -> None:
     def function(x: Any, index: Any) -> Any:
         top = np.max(x, axis=-1, keepdims=True)
