@@ -43,8 +43,8 @@ def test_dump_prints_every_stage(
 ) -> None:
     assert main(["dump", model, "--args", *TYPES, "--stage", stage]) == 0
     text = capsys.readouterr().out
-    expected = {"kernel": "kernel @contract_dense", "plan": "launch @contract_dense", "llvm": "define",
-                "asm": "vfmadd", "triton": "tl.dot"}
+    expected = {"kernel": "kernel @contract_dense", "plan": "launch @contract_dense",
+                "llvm": "define", "asm": "vfmadd", "triton": "tl.dot"}
     assert expected.get(stage, "graph @dense") in text
     if stage in ("trace", "opt", "placed", "fused"):
         assert len(parse(text)) == 1
