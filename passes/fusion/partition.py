@@ -233,7 +233,9 @@ def _unify(here: Index, there: Index, bound: dict[str, str]) -> bool:
         if one == other == 0:
             continue
         name, axis = plain_symbol(one), plain_symbol(other)
-        if name is None or axis is None or bound.setdefault(name, axis) != axis:
+        if name is None or axis is None or name[0] != "@" or axis[0] != "@":
+            return False  # what is read at a size, as x[n], is read at one place
+        if bound.setdefault(name, axis) != axis:
             return False
     return True
 

@@ -91,3 +91,17 @@ def test_a_region_waits_for_a_newer_sibling(function: Callable[..., Any]) -> Non
         for got, want in zip(np.atleast_1d(weft.compile(opt=opt)(function)(x)),
                              np.atleast_1d(wanted), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_an_index_that_is_a_size_is_no_axis() -> None:
+    """The gradient reads its padded operand at m, which is where the padding begins."""
+    def loss(x: Any) -> Any:
+        y = np.pad(x, ((0, 1),)) + 0
+        y[None, :-2:-3] += 3
+        return np.sum(np.tanh(y))
+
+    x = np.array([0.75, 0.5, 0.25, 1.5])
+    want: Any = weft.compile(weft.value_and_grad(loss))(x)
+    got: Any = weft.compile(weft.value_and_grad(loss), dynamic={"x": {0: "m"}})(x)
+    assert got[0] == want[0] == loss(x)
+    np.testing.assert_array_equal(got[1], want[1])
