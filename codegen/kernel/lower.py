@@ -268,7 +268,7 @@ class Lowering:
         order = sorted(dict.fromkeys((*wide, *self.axes)), key=lambda axis: axis not in par)
         return replace(kernel, axes=tuple(
             replace(self.axes[axis], kind="par" if axis in par else "seq")
-            for axis in order if axis in used | summed))
+            for axis in _nested(kernel, order) if axis in used | summed))
 
     def kernel(self, name: str, outputs: Sequence[Param]) -> Kernel:
         """The kernel of the statements written so far."""
@@ -276,6 +276,20 @@ class Lowering:
         locs = dict.fromkeys(loc for node in self.body.nodes for loc in node.locs)
         return Kernel(name, (*inputs, *outputs), tuple(self.axes.values()),
                       tuple(self.builder.body), tuple(locs))
+
+
+def _nested(kernel: Kernel, order: Sequence[str]) -> list[str]:
+    """The axes with each that is summed over behind those that its terms depend on."""
+    found = list(order)
+    for stmt in kernel.body:
+        for axis in summed_axes(stmt):
+            around = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
+            place = found.index(axis)
+            last = max((found.index(name) for name in around - set(summed_axes(stmt))),
+                       default=-1)
+            if place < last:
+                found.insert(last, found.pop(place))
+    return found
 
 
 def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:

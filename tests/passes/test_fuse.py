@@ -11,6 +11,7 @@ import pytest
 import weft
 from weft.frontend.compile.stages import Lowered
 from weft.ir.calls import kernel_calls
+from weft.ir.verify.verifier import verify_kernel
 
 
 def softmax(x: Any) -> Any:
@@ -105,3 +106,17 @@ def test_an_index_that_is_a_size_is_no_axis() -> None:
     got: Any = weft.compile(weft.value_and_grad(loss), dynamic={"x": {0: "m"}})(x)
     assert got[0] == want[0] == pytest.approx(loss(x))
     np.testing.assert_array_equal(got[1], want[1])
+
+
+@pytest.mark.parametrize(("function", "shape"), [
+    (lambda x: x.max(1).sum(1), (200, 3, 5)), (lambda x: x.sum(2).max(1), (200, 3, 5)),
+    (lambda x: np.std(np.ptp(x, axis=0)), (2, 2)), (lambda x: x.max(0).sum(), (3, 50)),
+])
+def test_sums_after_short_ones_are_nested(function: Any, shape: Any) -> None:
+    """Either axis may be the one that is summed over first."""
+    x = np.arange(np.prod(shape)).reshape(shape) % 17
+    stages = lowered(function, f"i64[{','.join(map(str, shape))}]").stages
+    (call,) = kernel_calls(stages.lowered)
+    verify_kernel(call.kernel)
+    got: Any = weft.compile(function)(x)
+    np.testing.assert_allclose(got, function(x), rtol=1e-12)
