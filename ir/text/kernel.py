@@ -72,8 +72,8 @@ class _KernelReader:
         scanner = self.scanner
         scanner.expect("@")
         name = scanner.name("a kernel name")
-        params = self._params()
-        locals_ = self._locals() if scanner.accept("local") else ()
+        params = tuple(self.scanner.listed(self._param))
+        locals_ = tuple(self.scanner.listed(self._local)) if scanner.accept("local") else ()
         program = self._program()
         scanner.expect("{")
         locs = scanner.origin()
@@ -125,32 +125,20 @@ class _KernelReader:
         self.places[id(program)] = start
         return program
 
-    def _locals(self) -> tuple[Local, ...]:
+    def _local(self) -> Local:
         scanner = self.scanner
-        scanner.expect("(")
-        found: list[Local] = []
-        while not scanner.accept(")"):
-            if found:
-                scanner.expect(",")
-            name = scanner.name("a local")
-            scanner.expect(":")
-            type_ = scanner.type()
-            scanner.expect("at")
-            found.append(Local(name, type_, offset=scanner.number()))
-        return tuple(found)
+        name = scanner.name("a local")
+        scanner.expect(":")
+        type_ = scanner.type()
+        scanner.expect("at")
+        return Local(name, type_, offset=scanner.number())
 
-    def _params(self) -> tuple[Param, ...]:
+    def _param(self) -> Param:
         scanner = self.scanner
-        scanner.expect("(")
-        params: list[Param] = []
-        while not scanner.accept(")"):
-            if params:
-                scanner.expect(",")
-            name = scanner.name("a parameter")
-            scanner.expect(":")
-            mutable = scanner.accept("mut")
-            params.append(Param(name, scanner.type(), mutable))
-        return tuple(params)
+        name = scanner.name("a parameter")
+        scanner.expect(":")
+        mutable = scanner.accept("mut")
+        return Param(name, scanner.type(), mutable)
 
     def _axes(self) -> tuple[Axis, ...]:
         scanner = self.scanner

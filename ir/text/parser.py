@@ -111,10 +111,10 @@ class _GraphReader:
         scanner = self.scanner
         scanner.expect("@")
         self.graph = graph = Graph(scanner.name("a graph name"))
-        for label, type_ in self._typed_list():
+        for label, type_ in self.scanner.listed(self._typed):
             self._param(label, type_)
         scanner.expect("->")
-        results = self._typed_list()
+        results = self.scanner.listed(self._typed)
         scanner.expect("{")
         while scanner.accept("var"):
             self._variable()
@@ -127,16 +127,6 @@ class _GraphReader:
             raise scanner.problem("these are not the results of the graph's first line", start)
         scanner.expect("}")
         return graph
-
-    def _typed_list(self) -> list[tuple[str, TensorType]]:
-        scanner = self.scanner
-        scanner.expect("(")
-        items: list[tuple[str, TensorType]] = []
-        while not scanner.accept(")"):
-            if items:
-                scanner.expect(",")
-            items.append(self._typed())
-        return items
 
     def _typed(self) -> tuple[str, TensorType]:
         label = self.scanner.label()

@@ -103,18 +103,14 @@ def _relation(scanner: Scanner) -> Relation:
 
 
 def _slots(scanner: Scanner) -> tuple[Slot, ...]:
-    scanner.expect("(")
-    slots: list[Slot] = []
-    while not scanner.accept(")"):
-        if slots:
-            scanner.expect(",")
+    def slot() -> Slot:
         scanner.expect("%")
         name = scanner.name("a buffer")
         scanner.expect(":")
         type_ = scanner.type()
-        var = scanner.string("a variable") if scanner.accept("var") else ""
-        slots.append(Slot(name, type_, var))
-    return tuple(slots)
+        return Slot(name, type_, scanner.string("a variable") if scanner.accept("var") else "")
+
+    return tuple(scanner.listed(slot))
 
 
 class _StepReader:
@@ -168,13 +164,7 @@ class _StepReader:
         return Window(name, indices)
 
     def _windows(self) -> tuple[Window, ...]:
-        self.scanner.expect("(")
-        found: list[Window] = []
-        while not self.scanner.accept(")"):
-            if found:
-                self.scanner.expect(",")
-            found.append(self._window())
-        return tuple(found)
+        return tuple(self.scanner.listed(self._window))
 
     def _alloc(self) -> Alloc:
         scanner = self.scanner
@@ -236,7 +226,7 @@ class _StepReader:
         else:
             scanner.expect("in")
             count = self._count()
-        carried = self._carried() if scanner.accept("carry") else ()
+        carried = tuple(self.scanner.listed(self._carried)) if scanner.accept("carry") else ()
         if condition is not None and scanner.accept("limit"):
             count = scanner.dim()
         self.indices.append(index)
@@ -253,19 +243,12 @@ class _StepReader:
             raise self.scanner.problem("expected a dim")
         return self.scanner.dim_of(found[0])
 
-    def _carried(self) -> tuple[Carry, ...]:
-        scanner = self.scanner
-        scanner.expect("(")
-        pairs: list[Carry] = []
-        while not scanner.accept(")"):
-            if pairs:
-                scanner.expect(",")
-            buffer = self._buffer()
-            if not scanner.accept("="):
-                raise scanner.problem(f"%{buffer} is carried without its next: write "
-                                      f"%{buffer} = %next")
-            pairs.append(Carry(buffer, self._buffer()))
-        return tuple(pairs)
+    def _carried(self) -> Carry:
+        buffer = self._buffer()
+        if not self.scanner.accept("="):
+            raise self.scanner.problem(f"%{buffer} is carried without its next: write "
+                                       f"%{buffer} = %next")
+        return Carry(buffer, self._buffer())
 
     def _branch(self) -> Branch:
         condition, then = self._window(), self._block()

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from ..diagnose import Error, error
 from ..index import Dim
 from ..types import Device, Loc, TensorType, parse_dim, parse_type
+
+T = TypeVar("T")
 
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 WORD = r"[^\W\d][\w./]*"       # names, paths and functions that need no quotes
@@ -120,6 +124,16 @@ class Scanner:
     def label(self) -> str:
         """``%name``, ``%3`` or ``%"odd name"``, as it stands."""
         return self.take(_LABEL, "a value such as %0")
+
+    def listed(self, one: Callable[[], T]) -> list[T]:
+        """What ``one`` reads, between brackets, with commas."""
+        self.expect("(")
+        found: list[T] = []
+        while not self.accept(")"):
+            if found:
+                self.expect(",")
+            found.append(one())
+        return found
 
     def number(self) -> int:
         return int(self.take(_INT, "a number"))
