@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.codegen.cpu.scalars import LLVM_PRIMITIVES
+from weft.codegen.cpu.loops.scalars import LLVM_PRIMITIVES
 from weft.codegen.gpu.scalars import TRITON_PRIMITIVES
 from weft.ir.diagnose import CODES
 from weft.ir.ops.op import Kind

@@ -23,10 +23,10 @@ from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.support import element
-from .launches import run_steps, step_globals
-from .loops import emit_kernel
-from .statements import NOWHERE
-from .table import StepTable
+from .loops.kernel import emit_kernel
+from .loops.statements import NOWHERE
+from .steps.launches import run_steps, step_globals
+from .steps.table import StepTable
 from .target import Target
 from .text import FunctionText, module_text
 

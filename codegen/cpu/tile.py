@@ -30,7 +30,7 @@ from ..gpu.schedule import schedule_programs
 from ..kernel.axes import with_joined_sums, without_unit_axes
 from ..kernel.stages import needs_stages, with_stages
 from ..kernel.unroll import with_short_axes_unrolled
-from .gemm_plan import Access, GemmTarget, plan_gemm
+from .products.gemm_plan import Access, GemmTarget, plan_gemm
 from .schedule import schedule
 from .target import Target
 from .types import check_dtypes

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.codegen.cpu.gemm import emit_block
-from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
-from weft.codegen.cpu.sizes import Size, ceil_div, integer
+from weft.codegen.cpu.products.gemm import emit_block
+from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.cpu.products.sizes import Size, ceil_div, integer
 from weft.codegen.cpu.text import FunctionText, module_text
 from weft.ir.tiling import Tiling
 from weft.ir.types import as_dtype

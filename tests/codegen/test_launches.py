@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.cpu import launches
+from weft.codegen.cpu.steps import launches
 from weft.ir.interp.graph import run_plan
 from weft.ir.plan import Alloc
 

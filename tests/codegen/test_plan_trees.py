@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.codegen.cpu import launches
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
+from weft.codegen.cpu.steps import launches
 from weft.ir.diagnose import Error, UnsupportedError
 from weft.ir.entry import entry_of
 from weft.ir.interp.plan import Outside, run_plan

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.cpu.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
+from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
 from weft.codegen.cpu.target import GPU
 from weft.codegen.cpu.tile import GPU_ROW, unit_strides, vector_axis
 from weft.ir.text.parser import parse_kernel

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from .text import FunctionText
+from ..text import FunctionText
 
 Size = int | str
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .host.support import element
+from ..host.support import element
+from ..text import FunctionText
 from .table import STATUS, Kind, Row, StepTable, Word
-from .text import FunctionText
 
 UNROLLED = 8  # rows
 

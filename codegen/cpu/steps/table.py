@@ -21,10 +21,10 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
-from ...ir.diagnose import error
-from ...ir.index import Dim, product, row_major, symbol, symbols_of
-from ...ir.kernel import Check, Kernel
-from ...ir.plan import (
+from ....ir.diagnose import error
+from ....ir.index import Dim, product, row_major, symbol, symbols_of
+from ....ir.kernel import Check, Kernel
+from ....ir.plan import (
     Alloc,
     Branch,
     Carry,
@@ -40,9 +40,9 @@ from ...ir.plan import (
     tasks_of,
     window_type,
 )
-from .dims import emit_dim
-from .host.support import element
-from .text import FunctionText
+from ..dims import emit_dim
+from ..host.support import element
+from ..text import FunctionText
 
 
 class Word(IntEnum):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field, replace
 
-from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
-from ...ir.kernel import (
+from ....ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
+from ....ir.kernel import (
     Apply,
     Check,
     Const,
@@ -24,12 +24,12 @@ from ...ir.kernel import (
     Store,
     identity,
 )
-from ...ir.types import DType
-from .dims import emit_dim, floor_divide
+from ....ir.types import DType
+from ..dims import emit_dim, floor_divide
+from ..target import Target
+from ..text import FunctionText
+from ..types import memory_type, suffix, vector_type
 from .scalars import LlvmScalars, LlvmValue
-from .target import Target
-from .text import FunctionText
-from .types import memory_type, suffix, vector_type
 
 # Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
 # hundreds of cycles to find that out if their page is not there. A page, for the widest vector.

@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...ir.tiling import Tiling
+from ....ir.tiling import Tiling
+from ..text import FunctionText
+from ..types import LLVM_TYPES
 from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
-from .text import FunctionText
-from .types import LLVM_TYPES
 
 __all__ = ["Epilogue", "Operand", "Size", "emit_block"]
 

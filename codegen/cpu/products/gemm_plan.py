@@ -20,8 +20,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...ir.tiling import Tiling, round_up
-from ...ir.types import DType
+from ....ir.tiling import Tiling, round_up
+from ....ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread

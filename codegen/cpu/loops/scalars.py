@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.scalar.expand import EXPANSIONS
-from ...ir.scalar.integer import from_float
-from ...ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
-from ...ir.types import DTYPES, DType
-from .text import FunctionText
-from .types import LLVM_TYPES, constant, suffix, vector_type
+from ....ir.scalar.expand import EXPANSIONS
+from ....ir.scalar.integer import from_float
+from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
+from ....ir.types import DTYPES, DType
+from ..text import FunctionText
+from ..types import LLVM_TYPES, constant, suffix, vector_type
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...ir.kernel import Carry, Contract, Reduce, Stmt
-from ...ir.schedule import IN_TURN, UNROLLED, Way
-from ..kernel.nest import Loop
-from .dims import emit_dim
+from ....ir.kernel import Carry, Contract, Reduce, Stmt
+from ....ir.schedule import IN_TURN, UNROLLED, Way
+from ...kernel.nest import Loop
+from ..dims import emit_dim
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed

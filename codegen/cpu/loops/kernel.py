@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from ...ir.access import local_bytes, scratch_bytes
-from ...ir.kernel import (
+from ....ir.access import local_bytes, scratch_bytes
+from ....ir.kernel import (
     Axis,
     Carry,
     Check,
@@ -32,20 +32,20 @@ from ...ir.kernel import (
     identity,
     stages_of,
 )
-from ...ir.schedule import Vectors
-from ...ir.tiling import round_up
-from ...ir.types import DType
-from ..kernel.nest import Loop, inside, nest
+from ....ir.schedule import Vectors
+from ....ir.tiling import round_up
+from ....ir.types import DType
+from ...kernel.nest import Loop, inside, nest
+from ..dims import emit_dim
+from ..host.workers import WORKER_SCRATCH
+from ..target import Target
+from ..text import FunctionText
+from ..types import LLVM_TYPES, vector_type
 from .columns import ColumnLoops, Ends, Take, by_order, of_sums
 from .contract import emit_contract
-from .dims import emit_dim
-from .host.workers import WORKER_SCRATCH
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Values, in_chunks, renamed
-from .target import Target
-from .text import FunctionText
-from .types import LLVM_TYPES, vector_type
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:

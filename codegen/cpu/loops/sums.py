@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.index import Dim, ceil_div
-from ...ir.kernel import Reduce
+from ....ir.index import Dim, ceil_div
+from ....ir.kernel import Reduce
+from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
 from .statements import StmtEmitter
-from .types import LLVM_TYPES, vector_type
 
 MAX_LEVELS = 40  # of a sum of unknown extent: 2**40 chunks take years
 
