@@ -33,21 +33,18 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     of the values of earlier loops).
     """
     one, two = kernel.param(source).type, kernel.param(target).type
-    loads = [at for at, stmt in enumerate(kernel.body)
-             if isinstance(stmt, Load) and stmt.param == source]
-    stores = [at for at, stmt in enumerate(kernel.body)
-              if isinstance(stmt, Store) and stmt.param == target]
-    reads_target = any(isinstance(stmt, Load) and stmt.param == target for stmt in kernel.body)
+    accesses = [*kernel.accesses.get(source, ()), *kernel.accesses.get(target, ())]
+    loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]
+    stores = [at for at, stmt in accesses if isinstance(stmt, Store) and stmt.param == target]
+    reads_target = any(isinstance(stmt, Load) and stmt.param == target for _, stmt in accesses)
     if kernel.param(source).mutable or reads_target or one != two:
         return False
     if not loads or not stores:
         return True
     if max(loads) > min(stores):
         return False
-    accesses = [stmt for stmt in kernel.body if isinstance(stmt, (Load, Store))
-                and stmt.param in (source, target)]
-    where = {stmt.indices for stmt in accesses}
-    plain = not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)
+    where = {stmt.indices for _, stmt in accesses}
+    plain = not any(isinstance(stmt, Store) and stmt.accumulate for _, stmt in accesses)
     names = frozenset[str]().union(*(symbols_of(dim) for at in where for dim in at))
     computed = any(name.startswith("%") for name in names)
     par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
@@ -89,6 +86,8 @@ def may_overwrite(kernel: Kernel, stage: Sequence[Stmt], source: str, target: st
 
 def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
     """True if the loop that stores ``target`` is the last one that needs ``source``."""
+    if not kernel.loop_axes:
+        return True
     orders = [stmt.order for stmt in kernel.body if isinstance(stmt, Reduce) and stmt.order]
     if len({order.chunk for order in orders}) > 1:
         return False  # these are loops of their own, one after the other

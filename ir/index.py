@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
-from typing import Union
+from typing import Any, Union
 
 Dim = Union[int, "Expr"]
+_NO_SYMBOLS = frozenset[str]()
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,13 @@ class Expr:
 
     terms: tuple[tuple[Monomial, int], ...]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is worked out stays in its process: another one hashes names differently."""
+        return Expr, (self.terms,)
+
     def __add__(self, other: Dim) -> Dim:
         return _sum((self, other))
 
@@ -132,6 +140,33 @@ class Expr:
 
     def __rmod__(self, other: int) -> Dim:
         return divide(other, self)[1]
+
+    # What is asked of an expression again and again is worked out once.
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    @cached_property
+    def plain(self) -> str | None:
+        """The name of the symbol that the expression is; None if it is not just that."""
+        if len(self.terms) == 1:
+            monomial, scale = self.terms[0]
+            if scale == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+                return monomial[0].name
+        return None
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The names of all symbols in it."""
+        names: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, Symbol):
+                    names.add(atom.name)
+                else:
+                    names.update(*map(symbols_of, parts_of(atom)))
+        return frozenset(names)
 
     @cached_property
     def text(self) -> str:
@@ -327,24 +362,12 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
 
 def plain_symbol(dim: Dim) -> str | None:
     """The name of a dim that is just a symbol; None for every other one."""
-    if isinstance(dim, Expr) and len(dim.terms) == 1:
-        monomial, scale = dim.terms[0]
-        if scale == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
-            return monomial[0].name
-    return None
+    return dim.plain if isinstance(dim, Expr) else None
 
 
 def symbols_of(dim: Dim) -> frozenset[str]:
     """The names of all symbols in an expression."""
-    names: set[str] = set()
-    pending: list[Dim] = [dim]
-    while pending:
-        for monomial, _ in terms_of(pending.pop()):
-            for atom in monomial:
-                if isinstance(atom, Symbol):
-                    names.add(atom.name)
-                pending += parts_of(atom)
-    return frozenset(names)
+    return dim.symbols if isinstance(dim, Expr) else _NO_SYMBOLS
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:

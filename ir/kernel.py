@@ -122,7 +122,7 @@ class Index(Stmt):
 
     expr: Dim
 
-    @property
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         return _values(self.expr)
 
@@ -135,7 +135,7 @@ class Load(Stmt):
     indices: tuple[Dim, ...]
     guard: str = ""
 
-    @property
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         return _values(*self.indices) + ((self.guard,) if self.guard else ())
 
@@ -238,7 +238,7 @@ class Store(Stmt):
     accumulate: bool = False
     guard: str = ""
 
-    @property
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         guard = (self.guard,) if self.guard else ()
         return (self.value, *_values(*self.indices), *guard)
@@ -281,7 +281,20 @@ class Kernel:
 
     def param(self, name: str) -> Param:
         """A parameter or local by name."""
-        return next(param for param in (*self.params, *self.locals) if param.name == name)
+        return self._params[name]
+
+    @cached_property
+    def _params(self) -> dict[str, Param]:
+        return {param.name: param for param in (*self.params, *self.locals)}
+
+    @cached_property
+    def accesses(self) -> dict[str, list[tuple[int, Load | Store]]]:
+        """The loads and stores of each parameter and local, with their positions in the body."""
+        found: dict[str, list[tuple[int, Load | Store]]] = {}
+        for at, stmt in enumerate(self.body):
+            if isinstance(stmt, (Load, Store)):
+                found.setdefault(stmt.param, []).append((at, stmt))
+        return found
 
     def is_local(self, name: str) -> bool:
         return any(local.name == name for local in self.locals)

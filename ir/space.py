@@ -21,7 +21,7 @@ from .index import Dim, bounds, symbol
 from .kernel import Index as IndexStmt
 from .kernel import KernelBuilder
 from .ops.op import Kind
-from .ops.reduce import contract_letters, is_matrix_product
+from .ops.reduce import contract_places, contract_sizes, is_matrix_product
 
 Index = tuple[Dim, ...]
 
@@ -38,29 +38,20 @@ def is_transparent(node: Node) -> bool:
     return node.op.kind is Kind.VIEW or (node.op.kind is Kind.MAP and not node.inputs)
 
 
-def contract_order(dims: str) -> str:
-    """The letters of a contraction in the order of its own dims: the result's, the others."""
-    lhs, _, out = contract_letters(dims)
-    return "".join(dict.fromkeys(out + lhs))
-
-
 def own_dims(node: Node) -> tuple[Dim, ...]:
     """The dims of a node's own space."""
     if node.op.kind is Kind.REDUCE:
         return node.inputs[0].shape
     if node.op.kind is Kind.CONTRACT:
-        lhs, rhs, _ = contract_letters(node.attrs["dims"])
-        shapes = (*node.inputs[0].shape, *node.inputs[1].shape)
-        sizes = dict(zip(lhs + rhs, shapes, strict=True))
-        return tuple(sizes[letter] for letter in contract_order(node.attrs["dims"]))
+        left, right = node.inputs
+        return contract_sizes(node.attrs["dims"], left.shape, right.shape)
     return node.results[0].shape
 
 
 def operand_index(node: Node, at: int, own: Index) -> Index:
     """Where operand ``at`` is read, for an index ``own`` of the node's own space."""
     if node.op.kind is Kind.CONTRACT:
-        place = dict(zip(contract_order(node.attrs["dims"]), own, strict=True))
-        return tuple(place[letter] for letter in contract_letters(node.attrs["dims"])[at])
+        return tuple(own[place] for place in contract_places(node.attrs["dims"])[at])
     return own
 
 
@@ -141,8 +132,7 @@ def operand_place(node: Node, own: Index) -> Index | None:
 def result_index(node: Node, own: Index) -> Index:
     """Where the result of a node is computed, for an index ``own`` of its own space."""
     if node.op.kind is Kind.CONTRACT:
-        place = dict(zip(contract_order(node.attrs["dims"]), own, strict=True))
-        return tuple(place[letter] for letter in contract_letters(node.attrs["dims"])[2])
+        return tuple(own[place] for place in contract_places(node.attrs["dims"])[2])
     if node.op.kind is Kind.REDUCE:
         return tuple(dim for at, dim in enumerate(own) if at not in node.attrs["axes"])
     return own[:len(node.results[0].shape)]
@@ -159,10 +149,9 @@ def summed_runs(node: Node) -> tuple[tuple[int, ...], ...]:
         parts: tuple[Sequence[int], ...] = (range(len(dims)),)
         summed = set(node.attrs["axes"])
     elif node.op.kind is Kind.CONTRACT:
-        lhs, rhs, out = contract_letters(node.attrs["dims"])
-        order = contract_order(node.attrs["dims"])
-        parts = tuple([order.index(letter) for letter in part] for part in (lhs, rhs))
-        summed = {at for at, letter in enumerate(order) if letter not in out}
+        *parts_, out = contract_places(node.attrs["dims"])
+        parts = tuple(parts_)
+        summed = set(range(len(dims))).difference(out)
     else:
         return ()
     runs: list[list[int]] = []

@@ -30,13 +30,12 @@ from ...ir.kernel import (
     summed_axes,
 )
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters
+from ...ir.ops.reduce import contract_places
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
 from ...ir.space import (
     UNPLACED,
     Index,
-    contract_order,
     is_chain,
     known_indices,
     moved,
@@ -341,9 +340,9 @@ def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
 
 
 def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    order, (_, _, out) = contract_order(node.attrs["dims"]), contract_letters(node.attrs["dims"])
-    places = dict(zip(order, low.place(node), strict=True)) | dict(zip(out, index, strict=True))
-    own = tuple(places[letter] for letter in order)
+    out = contract_places(node.attrs["dims"])[2]
+    asked = dict(zip(out, index, strict=True))
+    own = tuple(asked.get(at, place) for at, place in enumerate(low.place(node)))
     left = yield node.inputs[0], operand_index(node, 0, own), guard
     right = yield node.inputs[1], operand_index(node, 1, own), guard
     axes = low.runs(node)

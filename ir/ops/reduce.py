@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,34 @@ def _sum_ref(x: Any, axis: tuple[int, ...]) -> Any:
     return np.sum(x, axis=axis, dtype=x.dtype)
 
 
+@cache
 def contract_letters(dims: str) -> tuple[str, str, str]:
     """The letters of lhs, rhs and result of ``"mk,kn->mn"``."""
     left, _, out = dims.partition("->")
     lhs, _, rhs = left.partition(",")
     return lhs, rhs, out
+
+
+@cache
+def contract_order(dims: str) -> str:
+    """The letters of a contraction in the order of its own dims: the result's, the others."""
+    lhs, _, out = contract_letters(dims)
+    return "".join(dict.fromkeys(out + lhs))
+
+
+@cache
+def contract_places(dims: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Which own dims the axes of lhs, rhs and result are, by number."""
+    lhs, rhs, out = (tuple(map(contract_order(dims).index, letters))
+                     for letters in contract_letters(dims))
+    return lhs, rhs, out
+
+
+def contract_sizes(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The own dims of a contraction of these shapes."""
+    left, right, _ = contract_places(dims)
+    sizes = dict(zip(left + right, lhs + rhs, strict=True))
+    return tuple(sizes[at] for at in range(len(sizes)))
 
 
 def is_matrix_product(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> bool:
@@ -84,11 +108,11 @@ def is_matrix_product(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> 
     Such a contraction is one chain of fused multiply-adds for each element; all else (one row, no
     terms) is a sum of products. Which it is follows from the sizes of the letters alone.
     """
-    left, right, out = contract_letters(dims)
-    sizes = dict(zip(left + right, (*lhs, *rhs), strict=True))
-    rows = product(sizes[letter] for letter in out if letter not in right)
-    columns = product(sizes[letter] for letter in out if letter not in left)
-    terms = product(sizes[letter] for letter in left if letter not in out)
+    left, right, out = contract_places(dims)
+    sizes = contract_sizes(dims, lhs, rhs)
+    rows = product(sizes[at] for at in out if at not in right)
+    columns = product(sizes[at] for at in out if at not in left)
+    terms = product(sizes[at] for at in left if at not in out)
     return rows != 1 and columns != 1 and terms not in (0, 1)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ...ir.graph import Node
 from ...ir.index import Dim, product
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters
-from ...ir.space import Index, contract_order, is_chain, own_dims
+from ...ir.ops.reduce import contract_places
+from ...ir.space import Index, is_chain, own_dims
 from .region import Region, axes_of, in_order, runs_of
 
 SHORT = 8    # elements of a reduction that is unrolled beside another one
@@ -99,13 +99,11 @@ def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> boo
     a product so large that all else is little beside it."""
     if Kind.CONTRACT not in region.kinds or not is_chain(node):
         return False
-    kept, order = contract_letters(node.attrs["dims"])[2], contract_order(node.attrs["dims"])
-    place = dict(zip(order, own, strict=True))
-    summed = [str(dim) for letter, dim in place.items() if letter not in kept and dim != 0]
-    columns = [letter for letter in kept if place[letter] is None]
-    rows = {str(place[letter]) for letter in kept if place[letter] not in (None, 0)}
-    sizes = dict(zip(order, own_dims(node), strict=True))
-    if len(columns) != 1 or not isinstance(sizes[columns[0]], int):
+    kept = contract_places(node.attrs["dims"])[2]
+    summed = [str(dim) for at, dim in enumerate(own) if at not in kept and dim != 0]
+    columns = [at for at in kept if own[at] is None]
+    rows = {str(own[at]) for at in kept if own[at] not in (None, 0)}
+    if len(columns) != 1 or not isinstance(own_dims(node)[columns[0]], int):
         return False
     if region.reduced:
         return summed == [axis for run in region.reduced for axis in run] and rows == region.par
