@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ...ir.calls import Body, BranchCall, Call, LoopCall, map_kernels
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.ops.region import Branching, Looping
-from ...ir.plan import KernelCall
-from .lower import lower
+from .lower import Form, form_key, lower
 from .share import kernel_name, share
 
 
 def lower_graph(graph: Graph) -> tuple[Call, ...]:
-    """The calls of a graph that is fused; recursion is by nesting of bodies only."""
-    return tuple(_call(node) for node in graph.nodes)
+    """The calls of a graph that is fused; what layers repeat is lowered once."""
+    return _calls(graph, {})
 
 
 def share_kernels(calls: Sequence[Call]) -> tuple[Call, ...]:
@@ -22,22 +21,30 @@ def share_kernels(calls: Sequence[Call]) -> tuple[Call, ...]:
     return map_kernels(calls, share)
 
 
-def _call(node: Node) -> Call:
+def _calls(graph: Graph, known: dict[Hashable, Form]) -> tuple[Call, ...]:
+    # Recursion is by nesting of bodies only.
+    return tuple(_call(node, known) for node in graph.nodes)
+
+
+def _call(node: Node, known: dict[Hashable, Form]) -> Call:
     control = control_of(node)
     inputs, results = _names(node.inputs), _names(node.results)
     if isinstance(control, Branching):
-        bodies = _body(control.then), _body(control.other)
+        bodies = _body(control.then, known), _body(control.other, known)
         return BranchCall(inputs[0], inputs[1:], results, bodies)
     if isinstance(control, Looping):
-        test = None if control.test is None else _body(control.test)
+        test = None if control.test is None else _body(control.test, known)
         return LoopCall(inputs, results, control.carried, control.scanned, control.index,
-                        control.count, control.reverse, _body(control.body), test)
-    call: KernelCall = lower(node, kernel_name(node))
-    return call
+                        control.count, control.reverse, _body(control.body, known), test)
+    key = form_key(node)
+    form = known.get(key)
+    if form is None:
+        form = known[key] = lower(node, kernel_name(node))
+    return form.call(node)
 
 
-def _body(graph: Graph) -> Body:
-    return Body(graph, lower_graph(graph))
+def _body(graph: Graph, known: dict[Hashable, Form]) -> Body:
+    return Body(graph, _calls(graph, known))
 
 
 def _names(values: Sequence[Value]) -> tuple[str, ...]:

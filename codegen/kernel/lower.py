@@ -11,11 +11,12 @@ Evaluators are generators that yield demands, run by one explicit stack: regions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ...ir.diagnose import error
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Graph, Node, Value, freeze
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
@@ -61,7 +62,7 @@ class Lowering:
 
     body: Graph
     space: str | None = None
-    checks: list[CheckSite] = field(default_factory=list)
+    checks: list[tuple[CheckSite, Node]] = field(default_factory=list)
     builder: KernelBuilder = field(default_factory=KernelBuilder)
     axes: dict[str, Axis] = field(default_factory=dict)
     _places: dict[int, Index] = field(default_factory=dict)  # own index of each placed node
@@ -81,7 +82,7 @@ class Lowering:
             words = self.space.split(",") if nodes else []
             self._settle(dict(zip(nodes, words, strict=True)))
 
-    @property
+    @cached_property
     def dims(self) -> frozenset[str]:
         """Symbolic dims of the body's values; axes must not take their names."""
         return frozenset().union(*(symbols_of(dim) for value in self.body.values()
@@ -210,16 +211,18 @@ class Lowering:
         size, zero = s.index(extent), s.const(0, I64)
         wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
         inside = s.and_(s.ge(wrapped, zero), s.lt(wrapped, size))
-        self.check(inside, guard, CheckSite(
-            "W124", f"index out of range in an axis of {extent}", node.locs))
+        site = CheckSite("W124", f"index out of range in an axis of {extent}")
+        self.check(inside, guard, site, node)
         inside_ = self.both(guard, inside)
         assert inside_ is not None
         return symbol(wrapped.name), inside_
 
-    def check(self, holds: Scalar, guard: Scalar | None, site: CheckSite) -> None:
+    def check(
+        self, holds: Scalar, guard: Scalar | None, site: CheckSite, node: Node
+    ) -> None:
         """Let the step fail where ``holds`` is false and the guard, if any, is true."""
         s = self.builder
-        self.checks.append(site)
+        self.checks.append((site, node))
         s.check(holds if guard is None else s.or_(s.not_(guard), holds), len(self.checks))
 
     def _indexed(self, node: Node, index: Scalar, place: tuple[Dim, ...]) -> Scalar | None:
@@ -298,8 +301,8 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     assert node.op.body is not None
     check = node.op.check
     if check is not None:
-        site = CheckSite(check.code, check.message(**node.attrs), node.locs)
-        low.check(check.holds(low.builder, *operands, **node.attrs), guard, site)
+        site = CheckSite(check.code, check.message(**node.attrs))
+        low.check(check.holds(low.builder, *operands, **node.attrs), guard, site, node)
     place = {"index": index} if node.op.indexed else {}
     result: Scalar = node.op.body(low.builder, *operands, **place, **node.attrs)
     return result
@@ -415,18 +418,48 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out])
 
 
-def lower(node: Node, name: str) -> KernelCall:
-    """Lower a fused node to one kernel call."""
+@dataclass(frozen=True)
+class Form:
+    """The kernel of a body, and how a node that holds such a body calls it."""
+
+    kernel: Kernel
+    kept: tuple[int, ...]                       # the operands and results that it has to do with
+    updates: tuple[tuple[int, int], ...]        # results, and the operands that they start from
+    checks: tuple[tuple[CheckSite, int], ...]   # and the nodes of the body that they are of
+
+    def call(self, node: Node) -> KernelCall:
+        """The call for a node; errors name the lines that are its own."""
+        names = [value.name for value in (*node.inputs, *node.results)]
+        nodes = node.attrs["body"].nodes
+        return KernelCall(
+            self.kernel, tuple(names[at] for at in self.kept),
+            tuple((names[result], names[base]) for result, base in self.updates),
+            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks))
+
+
+def form_key(node: Node) -> Hashable:
+    """What the form of a fused node follows from, names and lines left out."""
+    body: Graph = node.attrs["body"]
+    number = {id(value): at for at, value in enumerate(body.values())}
+    return (node.attrs["space"], tuple(param.type for param in body.params),
+            tuple((inner.op.name, tuple(number[id(value)] for value in inner.inputs),
+                   tuple((key, freeze(attr)) for key, attr in sorted(inner.attrs.items())))
+                  for inner in body.nodes),
+            tuple(number[id(value)] for value in body.results))
+
+
+def lower(node: Node, name: str) -> Form:
+    """Lower the body of a fused node."""
     body: Graph = node.attrs["body"]
     scatters = body.nodes[-1].op.kind is Kind.SCATTER
     low = Lowering(body, None if scatters else node.attrs["space"])
     kernel = lower_scatter(low, name) if scatters else low.finish(name)
-    values = [*(v.name for v in node.inputs), *(v.name for v in node.results)]
-    used = {getattr(stmt, "param", "") for stmt in kernel.body}
-    kept = [at for at, param in enumerate(kernel.params) if param.name in used or param.mutable]
-    updates: tuple[tuple[str, str], ...] = ()
+    used = kernel.accesses.keys()
+    kept = tuple(at for at, param in enumerate(kernel.params)
+                 if param.name in used or param.mutable)
+    updates: tuple[tuple[int, int], ...] = ()
     if scatters:
-        base = body.params.index(body.nodes[-1].inputs[0])
-        updates = ((node.results[0].name, node.inputs[base].name),)
-    kernel = replace(kernel, params=tuple(kernel.params[at] for at in kept))
-    return KernelCall(kernel, tuple(values[at] for at in kept), updates, tuple(low.checks))
+        updates = ((len(body.params), body.params.index(body.nodes[-1].inputs[0])),)
+    place = {id(inner): at for at, inner in enumerate(body.nodes)}
+    return Form(replace(kernel, params=tuple(kernel.params[at] for at in kept)), kept, updates,
+                tuple((site, place[id(inner)]) for site, inner in low.checks))

@@ -31,16 +31,15 @@ def share(calls: Sequence[KernelCall]) -> list[KernelCall]:
     known: dict[str, Kernel] = {}
     names: set[str] = set()
     numbers: dict[str, int] = {}
-    shared = []
-    for call in calls:
-        key = print_kernel(replace(call.kernel, name="_", locs=()))
-        kernel = known.get(key)
-        if kernel is None:
-            name = stem = call.kernel.name
+    made: dict[int, Kernel] = {}
+    for old in {id(call.kernel): call.kernel for call in calls}.values():
+        key = print_kernel(replace(old, name="_", locs=()))
+        if key not in known:
+            name = stem = old.name
             while name in names:
                 numbers[stem] = numbers.get(stem, 0) + 1
                 name = f"{stem}_{numbers[stem]}"
             names.add(name)
-            kernel = known[key] = replace(call.kernel, name=name)
-        shared.append(replace(call, kernel=kernel))
-    return shared
+            known[key] = replace(old, name=name)
+        made[id(old)] = known[key]
+    return [replace(call, kernel=made[id(call.kernel)]) for call in calls]

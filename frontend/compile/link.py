@@ -9,6 +9,7 @@ from ...codegen.cpu.jit import Jit
 from ...runtime.entry.native import CtypesCall, Support, native_call
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
+from ..tracing.collector import paused_collector
 from ..tracing.variable import Variable
 from .pipeline import Stages, build
 
@@ -22,6 +23,7 @@ def _support(jit: Jit) -> Support | None:
         return None
 
 
+@paused_collector()
 def make_program(
     stages: Stages,
     sources: Sequence[Source] | None = None,
