@@ -188,7 +188,9 @@ class Expr:
 
 def symbol(name: str, size: Dim | None = None) -> Expr:
     """The expression that is just the symbol ``name``."""
-    return Expr((((Symbol(name, size),), 1),))
+    made = Expr((((Symbol(name, size),), 1),))
+    made.__dict__.update(plain=name, text=name)  # most are asked for these, and often
+    return made
 
 
 def terms_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

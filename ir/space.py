@@ -14,6 +14,7 @@ from a value of the region has one letter more: the axis along which it looks fo
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from functools import lru_cache
 from string import ascii_letters
 
 from .graph import Graph, Node, Value
@@ -30,7 +31,13 @@ UNPLACED = "-"
 
 def natural(shape: Sequence[Dim]) -> Index:
     """The index of a value in its own space: a symbol for each dim, 0 for a dim of 1."""
-    return tuple(0 if dim == 1 else symbol(f"@{at}", dim) for at, dim in enumerate(shape))
+    return tuple(0 if dim == 1 else _axis(at, dim) if isinstance(dim, int)
+                 else symbol(f"@{at}", dim) for at, dim in enumerate(shape))
+
+
+@lru_cache(1 << 12)
+def _axis(at: int, size: int) -> Dim:
+    return symbol(f"@{at}", size)
 
 
 def is_transparent(node: Node) -> bool:
