@@ -6,7 +6,7 @@ scratch is 64-byte aligned memory that only the thread which runs the tasks uses
 
     for task in begin..end                      par axes from the task number
       uniform statements                        neither on the vector nor on a loop axis
-      for v in block step W, then one masked tail       the vector axis, if it is a par axis
+      for v in block step W, then masked for the rest   the vector axis, if it is a par axis
         statements and loops                    as ``nest`` gives them
 
 The vector axis may be a loop axis: then a loop over it takes vector steps. Which axis, how many
@@ -46,6 +46,10 @@ from .contract import emit_contract
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Values, in_chunks, renamed
+
+# Lanes of a masked step: the mask of more does not stay in registers, which takes LLVM as long as
+# all else in a sum down columns, and such a sum twice the time.
+REST = 64
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -119,8 +123,8 @@ class _KernelEmitter:
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
         stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
-        for at, mask in self._steps(axis, start, stop):
-            self._run(scope.step(self.vector, at, self.width, mask), items)
+        for at, width, mask in self._steps(axis, start, stop):
+            self._run(scope.step(self.vector, at, width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
         """Statements that depend on nothing that moves inside a task, in order."""
@@ -143,20 +147,25 @@ class _KernelEmitter:
 
     def _steps(
         self, axis: Axis, start: str, stop: str
-    ) -> Iterator[tuple[str, str | None]]:
-        """Yield (index, mask) of the full steps, as a loop, and of the tail."""
+    ) -> Iterator[tuple[str, int, str | None]]:
+        """Yield (index, width, mask) of the full steps, as a loop, and of what is left."""
         width = self.width
         alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
         count = self.f(f"sub i64 {stop}, {start}")
         full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
         if alone is None or alone >= 2 * width:
             with self.f.loop(start, full, width) as at:
-                yield at, None
+                yield at, width, None
         elif alone >= width:
-            yield start, None
+            yield start, width, None
         if not isinstance(axis.extent, int) or axis.extent % width or axis.block % width:
-            with self._tail(full, stop) as mask:
-                yield full, mask
+            if width <= REST:
+                with self._tail(full, stop) as mask:
+                    yield full, width, mask
+                return
+            with self.f.loop(full, stop, REST) as at:
+                left = self.f(f"sub i64 {stop}, {at}")
+                yield at, REST, self.stmts.prefix_mask(left, REST)
 
     def _run(self, scope: Scope, items: Iterable[Stmt | Loop], take: Take | None = None) -> None:
         """Emit statements and loops; ``take`` gets the reductions that the loop around ends."""
