@@ -14,6 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -96,6 +97,7 @@ PIPELINES = MappingProxyType({
 })
 
 
+@cache
 def parse_passes(text: str) -> tuple[Pass, ...]:
     """Passes from ``"simplify,place{devices=(cpu:0)}"``; raises TextError (W501) naming the part.
 

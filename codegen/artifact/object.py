@@ -186,7 +186,7 @@ class _Writer:
         aligned = f(f"inttoptr i64 {f(f'and i64 {address}, {-ALIGNMENT}')} to ptr")
         f.ret(f"i32 {f(f'{program} {aligned}, {threads}')}")
         f.place("own")
-        size = f(f"call i64 @{self.name}.program_arena(ptr %dims)")
+        size = self._arena(f, "%dims")
         # Never 0 bytes, for which NULL would not mean that memory is short.
         rounded = f(f"and i64 {f(f'add i64 {size}, {ALIGNMENT}')}, {-ALIGNMENT}")
         block = f.call("ptr", "aligned_alloc", ("i64", str(ALIGNMENT)), ("i64", rounded))
@@ -230,6 +230,13 @@ class _Writer:
             f.do(f"store i64 %d{at}, ptr {_element(f, 'i64', dims, at)}, align 8")
         return dims
 
+    def _arena(self, f: FunctionText, dims: str) -> str:
+        """The bytes of arena of a step."""
+        arena = self.artifact.plan.arena
+        if isinstance(arena, int):
+            return str(arena)
+        return f(f"call i64 @{self.name}.program_arena(ptr {dims})")
+
     def arena_bytes(self) -> FunctionText:
         """How much memory ``m_with_arena`` wants, wherever it starts."""
         count = len(self.artifact.dims)
@@ -239,7 +246,7 @@ class _Writer:
             return f
         for at in range(count):
             _unless(f, f"icmp slt i64 %d{at}, 0", "i64 0")
-        size = f(f"call i64 @{self.name}.program_arena(ptr {self._dims(f)})")
+        size = self._arena(f, self._dims(f))
         f.ret(f"i64 {f(f'add i64 {size}, {ALIGNMENT - 1}')}")
         return f
 

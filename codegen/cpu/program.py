@@ -3,7 +3,7 @@
     i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
         args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
         number of the check that failed (later steps are then skipped), or what @f_fits says
-    i64 @f_arena(ptr dims)       bytes of arena, when they depend on symbolic dims; 0 if these fail
+    i64 @f_arena(ptr dims)       bytes of arena, if they depend on symbolic dims; 0 if these fail
     i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
         disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
@@ -52,8 +52,9 @@ def program_parts(
     if symbols:
         functions.append(_fits(plan, symbols))
     table = StepTable(plan)
-    functions += [*table.functions, _program(plan, symbols, table, parallel_for),
-                  _arena(plan, symbols)]
+    functions += [*table.functions, _program(plan, symbols, table, parallel_for)]
+    if not isinstance(plan.arena, int):
+        functions.append(_arena(plan, symbols))
     return functions, [NOWHERE, *step_globals(table)]
 
 
@@ -145,9 +146,8 @@ def _sum_of(dims: Sequence[Dim]) -> Dim:
 
 def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
-    if not isinstance(plan.arena, int):
-        fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
-        _return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
+    fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
+    _return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
     f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, plan, symbols))}")
     return f
 

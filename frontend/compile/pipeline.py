@@ -275,9 +275,9 @@ def build(stages: Stages) -> Machine:
     for name, spent in code.times.items():
         stages.times[name] = spent
     jit = jit_for(target)
-    name = stages.plan.name
+    name, entry = stages.plan.name, stages.entry
     start = time.perf_counter()
-    exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python")
-    library = jit.link(code.object, exports)
+    sizes = [f"{name}_arena"] if entry.arena is None else []
+    library = jit.link(code.object, (name, *sizes, f"{name}_call", f"{name}_python"))
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
     return Machine(library.addresses, Lifetime(library.unload), jit)

@@ -129,6 +129,17 @@ class _Entry:
         return True
 
 
+Table = Mapping[str, Sequence[_Entry]]
+
+
+def by_op(rules: Iterable[Rule]) -> Table:
+    """Rules by the ops that they are about, in order."""
+    table: dict[str, list[_Entry]] = {}
+    for entry in map(_Entry, rules):
+        table.setdefault(entry.root.op, []).append(entry)
+    return table
+
+
 def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str, Any],
          infer: Callable[[], TensorType]) -> Match | None:
     """The match of a rule with an op about to be emitted, or None."""
@@ -180,14 +191,12 @@ class Rewriter:
     and results of the old graph.
     """
 
-    def __init__(self, graph: Graph, rules: Iterable[Rule]) -> None:
+    def __init__(self, graph: Graph, rules: Table) -> None:
         self._clone = Clone(graph)
         self.builder = Builder(self._clone.graph, OPS, share=True, fold=True)
         self.fired: Counter[str] = Counter()
         self.uses: Counter[Value] = Counter()
-        self._rules: dict[str, list[_Entry]] = {}
-        for entry in map(_Entry, rules):
-            self._rules.setdefault(entry.root.op, []).append(entry)
+        self._rules = rules
         self._depth = 0
 
     def run(self) -> Graph:

@@ -7,15 +7,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 from ...ir.graph import Graph
 from ..bodies import tidy_regions
 from .algebra import ALGEBRA
 from .reshapes import RESHAPES
-from .rewrite import Rewriter, Rule
+from .rewrite import Rewriter, Rule, Table, by_op
 from .views import VIEWS
 
 RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *RESHAPES)
+
+
+@cache
+def _rules() -> Table:
+    return by_op(RULES)  # read when they are needed first: 100 patterns to parse
 
 
 def simplify(
@@ -28,7 +34,7 @@ def simplify(
     """
     graph = tidy_regions(graph, lambda body: simplify(body, rounds, fired=fired))
     for _ in range(rounds):
-        rewriter = Rewriter(graph, RULES)
+        rewriter = Rewriter(graph, _rules())
         graph = rewriter.run()
         if fired is not None:
             fired.update(rewriter.fired)

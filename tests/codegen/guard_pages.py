@@ -86,8 +86,10 @@ def run_fenced(
     symbols = (ctypes.c_int64 * len(sizes))(*sizes)
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
         machine.addresses[name])
-    arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
-        machine.addresses[f"{name}_arena"])(symbols)
+    arena_bytes = stages.entry.arena
+    if arena_bytes is None:
+        arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
+            machine.addresses[f"{name}_arena"])(symbols)
     sides: tuple[Side, Side] = ("before", "after")
     for side in sides:
         inputs = [Fenced(array.nbytes, side) for array in arrays]

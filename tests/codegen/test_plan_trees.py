@@ -173,7 +173,8 @@ def native(plan: Plan) -> Callable[..., tuple[int, list[Any]]]:
     entry = entry_of(plan)
     code = compile_object(emit_program(plan, target, entry), target, 2)
     jit = jit_for(target)
-    library = jit.link(code.object, ("p", "p_arena", "p_call", "p_python"))
+    sizes = ["p_arena"] if entry.arena is None else []
+    library = jit.link(code.object, ("p", *sizes, "p_call", "p_python"))
     call = CtypesCall(entry, library.addresses.__getitem__, keep=Lifetime(library.unload),
                       threads=2)
 

@@ -32,7 +32,7 @@ from weft.ir.types import (
     parse_type,
 )
 from weft.passes.simplify.algebra import ALGEBRA, holds
-from weft.passes.simplify.rewrite import Pattern, Rewriter, Rule, parse_pattern
+from weft.passes.simplify.rewrite import Pattern, Rewriter, Rule, by_op, parse_pattern
 from weft.passes.simplify.simplify import RULES, simplify
 from weft.passes.simplify.views import VIEWS
 
@@ -77,7 +77,7 @@ def evaluate(graph: Graph, args: list[np.ndarray]) -> list[np.ndarray]:
 def check(graph: Graph, args: list[np.ndarray], rule: Rule) -> bool:
     """Whether the rule fired; either way every result keeps its bits."""
     expected = evaluate(graph, args)
-    alone = Rewriter(graph, [rule])
+    alone = Rewriter(graph, by_op([rule]))
     rewritten = alone.run()
     fired: Counter[str] = Counter()
     full = simplify(graph, fired=fired)
@@ -493,4 +493,4 @@ def test_sums_of_broadcasts_whose_size_is_not_known_stay() -> None:
 
 def test_a_rule_is_about_an_op() -> None:
     with pytest.raises(ValueError, match="all: a pattern must be an op"):
-        Rewriter(Graph("g"), (Rule("all", "x", "x"),))
+        by_op((Rule("all", "x", "x"),))
