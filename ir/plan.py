@@ -323,8 +323,9 @@ def window_type(window: Window, types: Mapping[str, TensorType]) -> TensorType:
 def sizes_of(plan: Plan) -> Iterator[Dim]:
     """Every size of a plan, those of its parameters aside: dims of buffers and of the parameters of
     kernels, and the extents of axes."""
+    given = {slot.name for slot in plan.params}
     for name, type_ in plan.types().items():
-        if all(name != slot.name for slot in plan.params):
+        if name not in given:
             yield from type_.shape
     for kernel in plan.kernels.values():
         for param in kernel.params:

@@ -134,14 +134,31 @@ def work(run: Callable[[], Any]) -> tuple[Any, int]:
     return result, count
 
 
-def measures(function: Callable[..., Any]) -> dict[str, int]:
+def updated(params: list[Any], grads: list[Any]) -> list[Any]:
+    return [param - 0.1 * grad for param, grad in zip(params, grads, strict=True)]
+
+
+def gradients(x: Any, weights: list[Any]) -> Any:
+    """Of a deep network with a weight for each layer."""
+    def loss(weights: list[Any]) -> Any:
+        h = x
+        for w in weights:
+            h = np.tanh(h @ w)
+        return h.sum()
+
+    return weft.grad(loss)(weights)
+
+
+def measures(function: Callable[..., Any], *args: Any) -> dict[str, int]:
     """The sizes of what each stage makes, and the calls that made it."""
-    traced, tracing = work(lambda: weft.compile(function).trace(X, X))
+    traced, tracing = work(lambda: weft.compile(function).trace(*(args or (X, X))))
     stages = Stages(traced.graph, Options(threads=1))
     found = {"trace": tracing}
     for name in ("fused", "lowered", "plan", "llvm"):
         _, found[name] = work(lambda name=name: getattr(stages, name))  # type: ignore[misc]
     found["text"] = len(stages.llvm)
+    functions = re.findall(r"^define .*?^}", stages.llvm, re.DOTALL | re.MULTILINE)
+    found["functions"], found["longest"] = len(functions), max(map(len, functions))
     found["kernels"] = len(stages.plan.kernels)
     found["nodes"] = len(traced.graph.nodes)
     return found
@@ -158,6 +175,26 @@ def test_twice_the_program_is_twice_the_work(program: Callable[[int], Any]) -> N
     assert large["nodes"] >= 1.8 * small["nodes"]
     for name in ("trace", "fused", "lowered", "plan", "llvm", "text"):
         assert large[name] <= RATIO * small[name] + 2000, name
+
+
+def test_twice_the_parameters_are_twice_the_work() -> None:
+    def measured(count: int) -> dict[str, int]:
+        arrays = [X[:at % 7 + 1] for at in range(count)]
+        return measures(updated, arrays, arrays)
+
+    measured(20)
+    small, large = measured(200), measured(400)
+    for name in ("trace", "fused", "lowered", "plan", "llvm", "text"):
+        assert large[name] <= RATIO * small[name] + 2000, name
+    assert large["longest"] <= 1.2 * small["longest"] + 2000
+
+
+def test_more_layers_are_no_more_functions() -> None:
+    """Layers that are equal have the same kernels, in groups that are the same, too."""
+    small, large = (measures(gradients, X.reshape(8, 8), [X.reshape(8, 8)] * count)
+                    for count in (10, 20))
+    assert large["kernels"] == small["kernels"]
+    assert large["functions"] == small["functions"]
 
 
 @pytest.mark.parametrize("program", [chain, ladder, wide], ids=lambda program: program.__name__)

@@ -6,8 +6,8 @@ length of a function. Rows and words are constants:
     @f_steps   [N x { ptr function, i64 kind, first, count, tasks, shared, check }]
     @f_slots   [M x i64]     what the kernel's context is filled with
 
-Each launch has ended before the context is filled for the next. Few rows are written out, each with
-a label to jump to, which saves 10 ns a call.
+Each launch has ended before the context is filled for the next. Few rows of few words are written
+out, each with a label to jump to, which saves 10 ns a call.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from ..host.support import element
 from ..text import FunctionText
 from .table import STATUS, Kind, Row, StepTable, Word
 
-UNROLLED = 8  # rows
+UNROLLED = 8   # rows
+WRITTEN = 64   # words
 
 
 def step_globals(table: StepTable) -> list[str]:
     """The constants, where a loop reads them."""
-    if len(table.rows) <= UNROLLED:
+    if _is_short(table):
         return []
     name = table.plan.name
     words = ", ".join(f"i64 {word}" for word in table.words)
@@ -42,11 +43,15 @@ def run_steps(
     f.do(f"store i32 0, ptr {status}, align 4")
     f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
     run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "")
-    if len(table.rows) <= UNROLLED:
+    if _is_short(table):
         _written_out(f, table, run)
     else:
         _looped(f, table, run)
     f.ret("i32 0")
+
+
+def _is_short(table: StepTable) -> bool:
+    return len(table.rows) <= UNROLLED and len(table.words) <= WRITTEN
 
 
 def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:

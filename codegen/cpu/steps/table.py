@@ -88,6 +88,7 @@ class Row:
         return f"{self.TYPE} {{ ptr {self.function}, {numbers} }}"
 
 
+Members = tuple[tuple[Kernel, int, int], ...]  # of a group: see ``_group_function``
 STATUS = 0  # the register that holds the address at which a failed check leaves its number
 
 
@@ -120,6 +121,7 @@ class StepTable:
         self.parallel = False    # whether any step may go to the workers
         self.slots = 2           # the length of the longest context; a copy has 2
         self._known: dict[object, int] = {}
+        self._groups: dict[Members, str] = {}
         self._places: dict[str, int | Alloc] = {
             slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
         steps = list(all_steps(plan.steps))
@@ -243,7 +245,6 @@ class StepTable:
         if any(isinstance(stmt, Check) for kernel in kernels for stmt in kernel.body):
             self._steps(group.launches, tuple(around))
             return
-        name = f"{self.plan.name}_group{len(self.functions)}"
         members, words = list[tuple[Kernel, int, int]](), list[int]()
         for launch, kernel in zip(group.launches, kernels, strict=True):
             start, tasks = len(words), tasks_of(kernel)
@@ -252,9 +253,17 @@ class StepTable:
                 words.append(self._word(Word.VALUE, self.size(tasks)))
             members.append((kernel, start, tasks if isinstance(tasks, int) else ~(len(words) - 1)))
         total: Dim = sum(map(tasks_of, kernels), 0)
-        self.functions.append(_group_function(name, members))
+        name = self._group_function(tuple(members))
         self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
                       shared=self._shared(group.parallel)), words)
+
+    def _group_function(self, members: Members) -> str:
+        """The function of a group, which all groups of these kernels share."""
+        name = self._groups.get(members)
+        if name is None:
+            name = self._groups[members] = f"{self.plan.name}_group{len(self.functions)}"
+            self.functions.append(_group_function(name, members))
+        return name
 
     def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
         here = _Around(loop)
@@ -398,7 +407,7 @@ class _Values:
         return emit_dim(self.f, dim, values)
 
 
-def _group_function(name: str, members: Sequence[tuple[Kernel, int, int]]) -> FunctionText:
+def _group_function(name: str, members: Members) -> FunctionText:
     """Tasks [begin, end) of several kernels, which are numbered through; each has its context at
     some slot of the whole one, and a number of tasks (negative: ``~n`` is slot n)."""
     f = FunctionText("void", name, [("ptr", "context"), ("i64", "begin"), ("i64", "end"),
