@@ -61,9 +61,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
+    carries = any(isinstance(stmt, Carry) for stmt in kernel.body)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
-    elif first is not None and _sides(kernel, first) is not None:
+    elif first is not None and not carries and _sides(kernel, first) is not None:
         kernel = _tile_contract(kernel, target)
     else:
         kernel = _tile_loops(kernel, target)
