@@ -27,7 +27,8 @@ A = TypeVar("A")
 
 
 class Api(Protocol[A]):
-    """What the operations of a traced array, an A, mean; ``numpy_api.table.NumpyApi`` in fact."""
+    """What the operations of a traced array, an A, mean; in fact
+    ``numpy_api.dispatch.NumpyApi``."""
 
     def stem(self, ufunc: np.ufunc) -> str: ...
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any: ...

@@ -28,7 +28,7 @@ from ...ir.text.printer import print_graph
 from ...ir.types import BOOL, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..compile.exact import UnhashableError, exact
-from ..numpy_api.table import NumpyApi
+from ..numpy_api.dispatch import NumpyApi
 from .collector import paused_collector
 from .draws import Draws
 from .lost import check_leaks, check_unchanged

@@ -36,7 +36,9 @@ def streaming_attention_text(columns: str, rows: str = "1") -> str:
     """Softmax(q kT) v in one pass over blocks of 64 keys: ``m`` is their maximum so far, ``z`` and
     ``o`` the sums so far as that maximum has them (Milakov and Gimelshein, *Online normalizer
     calculation for softmax*, 2018)."""
-    inner = "lane d in 32, lane e in 32" if "lane" in columns else "par d in 32 by 32, seq e in 32 by 1"
+    inner = "par d in 32 by 32, seq e in 32 by 1"
+    if "lane" in columns:
+        inner = "lane d in 32, lane e in 32"
     return f"""
 kernel @streaming_attention(q: f32[r,32], k: f32[n,32], v: f32[n,32], y: mut f32[r,32]) {{
   par i in r by {rows}, seq b in (n + 63)//64 by 1, {columns}, {inner} {{
