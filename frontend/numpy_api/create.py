@@ -140,6 +140,22 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     return fresh(made) if copy else made
 
 
+@numpy(np.ascontiguousarray, samples=("x[2,3], like=x[2]",))
+def ascontiguousarray(a: Any, dtype: Any = None) -> Tracer:
+    made = asarray(a, dtype)
+    return made if made.ndim else reshape(made, (1,))
+
+
+@numpy(np.asfortranarray, samples=("x[2,3], like=x[2]",))
+def asfortranarray(a: Any, dtype: Any = None) -> Tracer:
+    return asarray(a, dtype)
+
+
+@numpy(np.require, samples=("x[2,3], float, like=x[2]",))
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tracer:
+    return asarray(a, dtype)
+
+
 @numpy(np.copy, method=True, samples=("x[2,3]",))
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
     return fresh(strong(a))

@@ -15,6 +15,7 @@ from ...ir.diagnose import error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
+from ..tracing.standins import original
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import contract, create, missing, pointwise, reduce, shape  # noqa: F401  they add their rows
@@ -44,6 +45,7 @@ class NumpyApi:
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
+        function = original(function)
         row, name = ROWS.get(function), full_name(function)
         if row is None or row.body is None:
             raise error("W113", f"{name} is not supported yet in traced code",
