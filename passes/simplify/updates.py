@@ -1,0 +1,215 @@
+"""Elements that were written are read from what was written, not from the whole array.
+
+An update is a select of a padded patch, by a mask padded alike:
+
+    y = select(pad(true), pad(v), x)        x with the elements of a region replaced by v
+
+    slice of y inside of the region    ->   slice of v
+    slice of y outside of the region   ->   slice of x
+    updates side by side               ->   concatenate(v0, v1, ...)
+
+So a buffer that a loop fills element by element costs no pass through memory for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.graph import Builder, Graph, Node, Value, constant_of
+from ...ir.ops.table import OPS
+from ..clone import Clone
+from .rewrite import Match, Rewriter, Rule, live_nodes
+
+FEWEST = 4  # patches that are joined: a loop's, or as many lines of code
+
+
+@dataclass(frozen=True)
+class Update:
+    """An array with a region of known bounds replaced."""
+
+    base: Value
+    patch: Value | None     # None: every element is ``fill``
+    fill: Value
+    low: tuple[int, ...]
+    step: tuple[int, ...]
+    count: tuple[int, ...]
+
+    def part(self, at: int) -> range:
+        """The indices of one axis that are replaced."""
+        stop = self.low[at] + self.count[at] * self.step[at]
+        return range(self.low[at], stop, self.step[at])
+
+
+def update_of(value: Value) -> Update | None:
+    """What a value is, if it is an update whose region is known."""
+    node = value.node
+    if node is None or node.op.name != "select":
+        return None
+    mask, moved, base = (operand.node for operand in node.inputs)
+    if mask is None or mask.op.name != "pad" or constant_of(mask.inputs[0]) is not True or (
+            mask.attrs["value"]):
+        return None
+    low, gap, sizes = mask.attrs["low"], mask.attrs["interior"], mask.inputs[0].shape
+    count = tuple(size for size in sizes if isinstance(size, int))
+    if len(count) < len(sizes) or not all(isinstance(n, int) for n in (*low, *gap)):
+        return None
+    patch = None
+    if constant_of(node.inputs[1]) is None:
+        if moved is None or moved.op.name != "pad" or any(
+                moved.attrs[key] != mask.attrs[key] for key in ("low", "high", "interior")):
+            return None
+        patch = moved.inputs[0]
+    return Update(node.inputs[2], patch, node.inputs[1], tuple(low),
+                  tuple(between + 1 for between in gap), count)
+
+
+def _within(part: range, whole: range) -> bool:
+    return not part or (part[0] in whole and part[-1] in whole and (
+        len(part) == 1 or part.step % whole.step == 0))
+
+
+def _apart(one: range, other: range) -> bool:
+    """True if two ranges surely have nothing in common."""
+    if not one or not other or max(one[0], one[-1]) < other[0] or other[-1] < min(
+            one[0], one[-1]):
+        return True
+    return one.step % other.step == 0 and (one[0] - other[0]) % other.step != 0
+
+
+def _slice_update(r: Rewriter, match: Match) -> Any:
+    attrs = match.attrs[0]
+    start, step, shape = attrs["start"], attrs["step"], attrs["shape"]
+    if not all(isinstance(n, int) for part in (start, step, shape) for n in part):
+        return None
+    parts = [range(first, first + by * count, by)
+             for first, by, count in zip(start, step, shape, strict=True)]
+    value = whole = match.inner[0]
+    while (update := update_of(value)) is not None:
+        regions = [update.part(at) for at in range(len(parts))]
+        if all(map(_within, parts, regions)):
+            if update.patch is None:
+                fill = constant_of(update.fill)
+                assert fill is not None
+                return r.builder.full(fill, match.type)
+            begin = tuple((part[0] - region[0]) // region.step if part else 0
+                          for part, region in zip(parts, regions, strict=True))
+            steps = tuple(by // region.step if len(part) > 1 else 1
+                          for by, part, region in zip(step, parts, regions, strict=True))
+            return r.slice(update.patch, start=begin, step=steps, shape=shape)
+        if not any(map(_apart, parts, regions)):
+            break
+        value = update.base
+    return None if value is whole else r.slice(value, start=start, step=step, shape=shape)
+
+
+UPDATES: tuple[Rule, ...] = (
+    Rule("slice-update", "slice(select(c, x, y))", _slice_update),
+)
+
+
+def join_updates(graph: Graph) -> Graph:
+    """The graph with updates that lie side by side along one axis as concatenations."""
+    readers: dict[Value, list[Node]] = {}
+    nodes = live_nodes(graph)
+    for node in nodes:
+        for value in node.inputs:
+            readers.setdefault(value, []).append(node)
+    chains: dict[Node, _Side] = {}
+    for node in nodes:
+        if node.op.name == "select" and not _goes_on(node, readers, graph):
+            side = _chain(node.results[0])
+            if side is not None:
+                chains[node] = side
+    if not chains:
+        return graph
+    clone = Clone(graph)
+    builder = Builder(clone.graph, OPS, share=True, fold=True)
+    for param in graph.params:
+        clone.param(param)
+    for node in nodes:
+        if node in chains:
+            with builder.like(node):
+                value = _joined(builder, chains[node], clone.values, node)
+            clone.values[node.results[0]] = value
+            assert value.node is not None
+            clone.nodes[node] = value.node
+        else:
+            clone.node(node)
+    joined = clone.finish()
+    joined.nodes = live_nodes(joined)
+    return joined
+
+
+def _joined(
+    builder: Builder, side: _Side, values: Mapping[Value, Value], node: Node
+) -> Value:
+    """The concatenation of patches and of what of the base is between them."""
+    base, shape, axis = values[side.base], list(side.base.shape), side.axis
+    parts: list[Value] = []
+
+    def emit(op: str, *operands: Value, **attrs: Any) -> Value:
+        return builder.emit(OPS[op], operands, attrs).results[0]
+
+    def of_base(first: int, stop: Any) -> None:
+        if stop == first:
+            return
+        own = tuple(stop - first if at == axis else dim for at, dim in enumerate(shape))
+        fill = constant_of(base)
+        start = tuple(first if at == axis else 0 for at in range(len(shape)))
+        parts.append(builder.full(fill, base.type.with_shape(own)) if fill is not None else emit(
+            "slice", base, start=start, step=(1,) * len(shape), shape=own))
+
+    at = 0
+    for update in side.patches:
+        of_base(at, update.low[axis])
+        if update.patch is not None:
+            parts.append(values[update.patch])
+        else:
+            fill = constant_of(update.fill)
+            assert fill is not None
+            parts.append(builder.full(fill, base.type.with_shape(update.count)))
+        at = update.low[axis] + update.count[axis]
+    of_base(at, shape[axis])
+    return builder.emit(OPS["concatenate"], parts, {"axis": axis}, name=node.name).results[0]
+
+
+def _goes_on(node: Node, readers: dict[Value, list[Node]], graph: Graph) -> bool:
+    """True if an update is nothing but the base of another one."""
+    value = node.results[0]
+    if value in graph.results:
+        return False
+    return all(update is not None and update.base is value for update in (
+        update_of(reader.results[0]) if reader.results else None
+        for reader in readers.get(value, ())))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Updates along an axis, by their first index, and what they are put into."""
+
+    axis: int
+    patches: tuple[Update, ...]
+    base: Value
+
+
+def _chain(value: Value) -> _Side | None:
+    """Updates of whole cross-sections, one after the other; None if they are too few."""
+    axis, found, taken = -1, list[Update](), set[int]()
+    shape = value.shape
+    while (update := update_of(value)) is not None:
+        narrow = [at for at, size in enumerate(update.count)
+                  if size != shape[at] or update.step[at] != 1]
+        along = narrow[0] if narrow else max(axis, 0)
+        part = update.part(along)
+        if len(narrow) > 1 or part.step != 1 or (axis not in (-1, along)) or not part or (
+                not taken.isdisjoint(part)):
+            break
+        axis = along
+        taken.update(part)
+        found.append(update)
+        value = update.base
+    if len(found) < FEWEST:
+        return None
+    return _Side(axis, tuple(sorted(found, key=lambda update: update.low[axis])), value)
