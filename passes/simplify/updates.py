@@ -7,6 +7,7 @@ An update is a select of a padded patch, by a mask padded alike:
     slice of y inside of the region    ->   slice of v
     slice of y outside of the region   ->   slice of x
     updates side by side               ->   concatenate(v0, v1, ...)
+    a few elements, taken apart        ->   each computed by itself
 
 So a buffer that a loop fills element by element costs no pass through memory for each of them.
 """
@@ -18,10 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value, constant_of
+from ...ir.index import product
+from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ..clone import Clone
 from .rewrite import Match, Rewriter, Rule, live_nodes
 
+LETTERS = "xyz"
+SMALL = 8   # elements that are computed one by one where one of them is asked for
 FEWEST = 4  # patches that are joined: a loop's, or as many lines of code
 
 
@@ -104,8 +109,126 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
     return None if value is whole else r.slice(value, start=start, step=step, shape=shape)
 
 
+def _slice_concatenate(r: Rewriter, match: Match) -> Any:
+    """A slice that lies in one part is a slice of that."""
+    node, attrs = match.inner[0].node, match.attrs[0]
+    assert node is not None
+    axis, first = node.attrs["axis"], attrs["start"][node.attrs["axis"]]
+    last = first + (attrs["shape"][axis] - 1) * attrs["step"][axis]
+    if not (isinstance(first, int) and isinstance(last, int)):
+        return None
+    before = 0
+    for part in node.inputs:
+        size = part.shape[axis]
+        if not isinstance(size, int):
+            return None
+        if min(first, last) >= before and max(first, last) < before + size:
+            start = (*attrs["start"][:axis], first - before, *attrs["start"][axis + 1:])
+            return r.slice(part, start=start, step=attrs["step"], shape=attrs["shape"])
+        before += size
+    return None
+
+
+def _slice_units(r: Rewriter, match: Match) -> Any:
+    """A slice of a reshape that only puts in or leaves out dims of 1."""
+    x, attrs, outer = match["x"], match.attrs[0], match.inner[0].shape
+    wide = [at for at, dim in enumerate(outer) if dim != 1]
+    own = [at for at, dim in enumerate(x.shape) if dim != 1]
+    if [outer[at] for at in wide] != [x.shape[at] for at in own] or any(
+            attrs["shape"][at] != 1 for at in range(len(outer)) if at not in wide):
+        return None
+    place = dict(zip(own, wide, strict=True))
+    start, step, shape = (tuple(attrs[key][place[at]] if at in place else default
+                                for at in range(len(x.shape)))
+                          for key, default in (("start", 0), ("step", 1), ("shape", 1)))
+    return r.reshape(r.slice(x, start=start, step=step, shape=shape), shape=attrs["shape"])
+
+
+def _slice_broadcast(r: Rewriter, match: Match) -> Any:
+    """A slice of what repeats x is what repeats a slice of x."""
+    attrs, axes = match.attrs[0], match.attrs[1]["axes"]
+    inner = r.slice(match["x"], start=tuple(attrs["start"][axis] for axis in axes),
+                    step=tuple(attrs["step"][axis] for axis in axes),
+                    shape=tuple(attrs["shape"][axis] for axis in axes))
+    return r.broadcast(inner, shape=attrs["shape"], axes=axes)
+
+
+def _slice_map(op: OpDef) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        """Of a few elements that are computed, one is computed by itself: a state of three numbers,
+        whose numbers a simulation takes apart and puts together in each step."""
+        size = product(match.inner[0].shape)
+        if not isinstance(size, int) or size > SMALL:
+            return None
+        attrs, node = match.attrs[0], match.inner[0].node
+        assert node is not None
+        parts = [r.slice(operand, **attrs) for operand in node.inputs]
+        return r.make(op, parts, node.attrs)[0]
+
+    return replace
+
+
+def _map_concatenate(op: OpDef, at: int) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        """A few elements that were put together are computed one by one, too: what takes them apart
+        again then reads the numbers."""
+        joined = match.inner[0]
+        size, node = product(joined.shape), joined.node
+        assert node is not None
+        if not isinstance(size, int) or size > SMALL or joined.shape != match.type.shape:
+            return None
+        assert op.arity is not None
+        operands = [match[letter] for letter in LETTERS[:op.arity - 1]]
+        operands.insert(at, joined)
+        axis, parts, before = node.attrs["axis"], [], 0
+        for part in node.inputs:
+            start = tuple(before if each == axis else 0 for each in range(len(part.shape)))
+            parts.append(r.make(op, [part if value is joined else r.slice(
+                value, start=start, step=(1,) * len(start), shape=part.shape)
+                for value in operands], match.attrs[0])[0])
+            before += part.shape[axis]
+        return r.concatenate(*parts, axis=axis)
+
+    return replace
+
+
+def _reshape_concatenate(r: Rewriter, match: Match) -> Any:
+    """Dims of 1 are put in or left out of the few parts."""
+    joined, shape = match.inner[0], match.type.shape
+    size, node = product(joined.shape), joined.node
+    assert node is not None
+    wide = [at for at, dim in enumerate(shape) if dim != 1]
+    own = [at for at, dim in enumerate(joined.shape) if dim != 1]
+    axis = node.attrs["axis"]
+    if not isinstance(size, int) or size > SMALL or axis not in own or [
+            shape[at] for at in wide] != [joined.shape[at] for at in own]:
+        return None
+    place = wide[own.index(axis)]
+    return r.concatenate(*(r.reshape(part, shape=(
+        *shape[:place], part.shape[axis], *shape[place + 1:])) for part in node.inputs),
+        axis=place)
+
+
+def _with_joined(op: OpDef, at: int) -> str:
+    """The pattern of an op with a concatenation as operand ``at``."""
+    assert op.arity is not None
+    args = list(LETTERS[:op.arity - 1])
+    args.insert(at, "concatenate(...)")
+    return f"{op.name}({', '.join(args)})"
+
+
+_SLICED = tuple(op for op in OPS.values() if op.kind is Kind.MAP and op.arity
+                and op.arity <= 3 and not op.indexed and op.check is None)
+
 UPDATES: tuple[Rule, ...] = (
     Rule("slice-update", "slice(select(c, x, y))", _slice_update),
+    Rule("slice-units", "slice(reshape(x))", _slice_units),
+    Rule("slice-broadcast", "slice(broadcast(x))", _slice_broadcast),
+    Rule("slice-concatenate", "slice(concatenate(...))", _slice_concatenate),
+    Rule("reshape-concatenate", "reshape(concatenate(...))", _reshape_concatenate),
+    *(Rule(f"slice-{op.name}", f"slice({op.name}(...))", _slice_map(op)) for op in _SLICED),
+    *(Rule(f"{op.name}-concatenate-{at}", _with_joined(op, at), _map_concatenate(op, at))
+      for op in _SLICED for at in range(op.arity or 0)),
 )
 
 

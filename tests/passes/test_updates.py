@@ -60,6 +60,39 @@ def test_one_write_or_two_stay_selects() -> None:
     np.testing.assert_array_equal(weft.compile(run)(X), run(X))
 
 
+def test_many_parts_are_stored_one_by_one() -> None:
+    """By the kernel that computes them; a reader of the whole reads memory."""
+    def run(x: Any) -> Any:
+        o = np.zeros(24)
+        o[0] = x[0, 0]
+        for i in range(1, 24):
+            o[i] = o[i - 1] * 0.5 + x[i % 6, 1]
+        return o, np.tanh(o)
+
+    lowered = weft.compile(run).lower(X)
+    first, second = lowered.as_text(stage="kernel").split("\nkernel ")
+    assert first.count("] = %") == 23 and "select" not in first
+    assert second.count("select") == 1
+    for found, wanted in zip(weft.compile(run)(X), run(X), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+def test_a_state_of_three_numbers_is_three_numbers() -> None:
+    def lorenz(x0: Any) -> Any:
+        out = np.empty((20, 3))
+        out[0] = x0
+        for i in range(1, 20):
+            x, y, z = out[i - 1]
+            out[i] = out[i - 1] + 0.01 * np.array(
+                [10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+        return out
+
+    start = np.ones(3)
+    kernels = weft.compile(lorenz).lower(start).as_text(stage="kernel")
+    assert "par" not in kernels.rpartition("\nkernel ")[0]
+    np.testing.assert_allclose(weft.compile(lorenz)(start), lorenz(start), rtol=1e-14)
+
+
 SPANS = st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from([1, 1, 2, 3, -1]))
 
 
