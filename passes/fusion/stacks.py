@@ -34,7 +34,7 @@ def with_stacks(
     """The graph with arrays of many parts in arrays of what is computed together, its nodes that
     are apart, and these arrays, by identity; None if there are none."""
     large = [node for node in graph.nodes
-             if node.op.name == "concatenate" and len(node.inputs) >= MANY]
+             if node.op.back is not None and len(node.inputs) >= MANY]
     runs = {node: list(_runs(node, partition)) for node in large}
     runs = {node: found for node, found in runs.items() if any(together for together, _ in found)}
     if not runs:

@@ -167,6 +167,14 @@ def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str,
     return match if rule.when is None or rule.when(match) else None
 
 
+def matched(rule: Rule, value: Value) -> Match | None:
+    """The match of a rule with the node that a value is the result of, or None."""
+    node, root = value.node, rule.root()
+    if node is None or node.op.name != root.op or len(node.inputs) != len(root.args):
+        return None
+    return find(rule, root, node.inputs, node.attrs, lambda: value.type)
+
+
 def is_constant(value: Value, number: bool | int | float) -> bool:
     """True if a value is the constant ``number``; the sign of zero counts, -1 is all ones."""
     constant = constant_of(value)

@@ -23,7 +23,7 @@ from ...ir.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from .rewrite import Match, Rewriter, Rule, live_nodes
+from .rewrite import Match, Rewriter, Rule, live_nodes, matched
 
 LETTERS = "xyz"
 SMALL = 8   # elements that are computed one by one where one of them is asked for
@@ -35,11 +35,18 @@ class Update:
     """An array with a region of known bounds replaced."""
 
     base: Value
-    patch: Value | None     # None: every element is ``fill``
-    fill: Value
+    patch: Value | None     # or
+    fill: Value | None      # a constant, which every element is
     low: tuple[int, ...]
     step: tuple[int, ...]
     count: tuple[int, ...]
+
+    @property
+    def number(self) -> bool | int | float:
+        """The constant of an update without a patch."""
+        found = None if self.fill is None else constant_of(self.fill)
+        assert found is not None
+        return found
 
     def part(self, at: int) -> range:
         """The indices of one axis that are replaced."""
@@ -47,26 +54,22 @@ class Update:
         return range(self.low[at], stop, self.step[at])
 
 
+_KEYS = ("low", "high", "interior")
+_PATCHED = Rule("update", "select(pad(k), pad(y), x)", "x", when=lambda match: all(
+    match.attrs[1][key] == match.attrs[2][key] for key in _KEYS))
+_FILLED = Rule("filled", "select(pad(k), m, x)", "x")
+
+
 def update_of(value: Value) -> Update | None:
     """What a value is, if it is an update whose region is known."""
-    node = value.node
-    if node is None or node.op.name != "select":
+    match = matched(_PATCHED, value) or matched(_FILLED, value)
+    if match is None or match.constant("k") is not True or match.attrs[1]["value"]:
         return None
-    mask, moved, base = (operand.node for operand in node.inputs)
-    if mask is None or mask.op.name != "pad" or constant_of(mask.inputs[0]) is not True or (
-            mask.attrs["value"]):
-        return None
-    low, gap, sizes = mask.attrs["low"], mask.attrs["interior"], mask.inputs[0].shape
+    low, gap, sizes = match.attrs[1]["low"], match.attrs[1]["interior"], match["k"].shape
     count = tuple(size for size in sizes if isinstance(size, int))
     if len(count) < len(sizes) or not all(isinstance(n, int) for n in (*low, *gap)):
         return None
-    patch = None
-    if constant_of(node.inputs[1]) is None:
-        if moved is None or moved.op.name != "pad" or any(
-                moved.attrs[key] != mask.attrs[key] for key in ("low", "high", "interior")):
-            return None
-        patch = moved.inputs[0]
-    return Update(node.inputs[2], patch, node.inputs[1], tuple(low),
+    return Update(match["x"], match.values.get("y"), match.values.get("m"), tuple(low),
                   tuple(between + 1 for between in gap), count)
 
 
@@ -95,9 +98,7 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
         regions = [update.part(at) for at in range(len(parts))]
         if all(map(_within, parts, regions)):
             if update.patch is None:
-                fill = constant_of(update.fill)
-                assert fill is not None
-                return r.builder.full(fill, match.type)
+                return r.builder.full(update.number, match.type)
             begin = tuple((part[0] - region[0]) // region.step if part else 0
                           for part, region in zip(parts, regions, strict=True))
             steps = tuple(by // region.step if len(part) > 1 else 1
@@ -241,7 +242,7 @@ def join_updates(graph: Graph) -> Graph:
             readers.setdefault(value, []).append(node)
     chains: dict[Node, _Side] = {}
     for node in nodes:
-        if node.op.name == "select" and not _goes_on(node, readers, graph):
+        if node.results and not _goes_on(node, readers, graph):
             side = _chain(node.results[0])
             if side is not None:
                 chains[node] = side
@@ -290,9 +291,7 @@ def _joined(
         if update.patch is not None:
             parts.append(values[update.patch])
         else:
-            fill = constant_of(update.fill)
-            assert fill is not None
-            parts.append(builder.full(fill, base.type.with_shape(update.count)))
+            parts.append(builder.full(update.number, base.type.with_shape(update.count)))
         at = update.low[axis] + update.count[axis]
     of_base(at, shape[axis])
     return builder.emit(OPS["concatenate"], parts, {"axis": axis}, name=node.name).results[0]
