@@ -229,6 +229,19 @@ class Carry(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Last(Stmt):
+    """What a carry along ``axis`` would be at the next index: what ``next`` was at the last one,
+    or the carry's ``init`` where the axis has none."""
+
+    value: str
+    axis: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, eq=False)
 class Store(Stmt):
     """``param[indices] = value`` (or ``+=``) where ``guard`` holds."""
 
@@ -394,8 +407,8 @@ def _depends(
 
 
 def summed_axes(stmt: Stmt) -> tuple[str, ...]:
-    """The axes that a statement sums over, the last one fastest."""
-    if isinstance(stmt, Reduce):
+    """The axes that a statement sums over, or takes the end of; the last one fastest."""
+    if isinstance(stmt, (Reduce, Last)):
         return (stmt.axis,)
     return stmt.axes if isinstance(stmt, Contract) else ()
 

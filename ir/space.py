@@ -3,7 +3,7 @@
 A node has dims of its own: those of a MAP's result, of a REDUCE's operand, the letters of a
 CONTRACT. Of a fused region each dim of each node is an axis of the region, written as a letter; a
 dim of size 1 is ``1``, and ``-`` is a node that is computed wherever it is read, or a result that
-has the elements of another node at other places and is stored where that one is computed. A GATHER
+has the elements of others at other places and is stored where those are computed. A GATHER
 from a value of the region has one letter more: the axis along which it looks for its element.
 
     s = contract q, k {dims = "md,nd->mn"}     i j k       "ijk,ij,ij"; sums over k
@@ -14,6 +14,7 @@ from a value of the region has one letter more: the axis along which it looks fo
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters
 
@@ -62,25 +63,37 @@ def operand_index(node: Node, at: int, own: Index) -> Index:
     return own
 
 
-def unmoved(value: Value, placed: Container[int]) -> tuple[Value, list[Node]]:
-    """The value whose elements ``value`` has at other places, and the views in between, the last
-    one first; views that are ``placed``, by identity, are computed where they are."""
-    views: list[Node] = []
-    node = value.node
-    while node is not None and node.op.back is not None and id(node) not in placed:
-        views.append(node)
-        value = node.inputs[0]
-        node = value.node
-    return value, views
+@dataclass(frozen=True)
+class Part:
+    """Elements that a result has at other places: of ``source``, moved by ``views``, the last one
+    first, each with the number of the operand that leads on."""
+
+    source: Value
+    views: tuple[tuple[Node, int], ...] = ()
+
+    def moved(self, index: Index) -> Index:
+        """Where an element of the source is in the result."""
+        for view, at in reversed(self.views):
+            assert view.op.back is not None
+            types = tuple(operand.type for operand in view.inputs)
+            index = view.op.back(index, types, view.results[0].type, at, **view.attrs)
+        return index
 
 
-def moved(index: Index, views: Sequence[Node]) -> Index:
-    """Where an element of the value behind ``views`` is in their result."""
-    for view in reversed(views):
-        assert view.op.back is not None
-        types = tuple(operand.type for operand in view.inputs)
-        index = view.op.back(index, types, view.results[0].type, **view.attrs)
-    return index
+def parts_of(value: Value, placed: Container[int]) -> list[Part]:
+    """What the elements of a value are, in order; nodes that are ``placed``, by identity, are
+    computed where they are."""
+    found: list[Part] = []
+    pending = [Part(value)]
+    while pending:
+        part = pending.pop()
+        node = part.source.node
+        if node is None or node.op.back is None or id(node) in placed:
+            found.append(part)
+        else:
+            pending += [Part(operand, (*part.views, (node, at)))
+                        for at, operand in reversed(list(enumerate(node.inputs)))]
+    return found
 
 
 def searched_axis(node: Node) -> int | None:
@@ -235,8 +248,8 @@ def space_problem(body: Graph, space: str) -> str:
             if (letter == "1") != (dim == 1) or extents.setdefault(letter, dim) != dim:
                 return f"axis '{letter}' of {node.name} is {dim} and {extents.get(letter, 1)}"
     for result in body.results:
-        source, _ = unmoved(result, placed)
-        if id(source.node) not in placed and result.node is not None:
+        stored = all(id(part.source.node) in placed for part in parts_of(result, placed))
+        if not stored and result.node is not None:
             return f"{result.node.name} is stored, but nothing says where"
     return ""
 

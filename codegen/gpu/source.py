@@ -30,6 +30,7 @@ from ...ir.kernel import (
     Contract,
     Index,
     Kernel,
+    Last,
     Load,
     Reduce,
     Stmt,
@@ -227,7 +228,8 @@ class _Emitter(TileSums):
         """
         axis = self.kernel.axis(loop.axis)
         sums = [stmt for stmt in loop.ends if isinstance(stmt, Reduce) and stmt.order]
-        totals = {id(stmt): self.accumulator(stmt) for stmt in loop.ends if stmt not in sums}
+        totals = {id(stmt): self.accumulator(stmt) for stmt in loop.ends
+                  if stmt not in sums and not isinstance(stmt, Last)}
         orders = [stmt.order for stmt in sums if stmt.order]
         chunk = orders[0].chunk if orders else 0
         extent = self.index(axis.extent, ())
@@ -252,7 +254,10 @@ class _Emitter(TileSums):
             self.hint = f"v{stmt.name[1:]}"
             self.values[stmt.name] = self.as_tile(stmt, text)
         for other in loop.ends:
-            if other not in sums and not isinstance(other, Carry):
+            if isinstance(other, Last):
+                self.values[other.name] = next(totals[id(carry)] for carry in loop.ends
+                                               if carry.name == other.value)
+            elif other not in sums and not isinstance(other, Carry):
                 total = totals[id(other)]
                 self.hint = f"v{other.name[1:]}"
                 if axis.name in total.axes:
@@ -291,6 +296,8 @@ class _Emitter(TileSums):
             else:
                 self.line(f"{name} = tl.cast({start}, tl.int{64 if self.layout.wide else 32})")
             for item in loop.body:
+                if isinstance(item, Last):
+                    continue
                 if isinstance(item, Carry):
                     self.values[item.name] = totals[id(item)]
                 elif isinstance(item, Loop) or not _ends(item, axis):

@@ -39,15 +39,14 @@ from ...ir.space import (
     Index,
     is_chain,
     known_indices,
-    moved,
     operand_index,
     operand_place,
     own_dims,
+    parts_of,
     placed_nodes,
     result_index,
     searched_axis,
     summed_runs,
-    unmoved,
 )
 from ...ir.types import I64
 from .order import order_of
@@ -241,32 +240,34 @@ class Lowering:
         kernel = Kernel("", (), tuple(self.axes.values()), tuple(self.builder.body))
         return kernel.value_axes[value.name]
 
-    def where(self, value: Value) -> tuple[Value, Index, Index]:
-        """What a result is made of, where that is computed, and where it is stored."""
-        source, views = unmoved(value, self._places)
-        node = source.node
-        if node is None or id(node) not in self._places:
-            raise error("W601", f"the space does not say where {value.name} is")
-        index = result_index(node, self.place(node))
-        return source, index, moved(index, views)
+    def where(self, value: Value) -> list[tuple[Value, Index, Index]]:
+        """What the parts of a result are, where they are computed, and where they are stored."""
+        found = []
+        for part in parts_of(value, self._places):
+            node = part.source.node
+            if node is None or id(node) not in self._places:
+                raise error("W601", f"the space does not say where {value.name} is")
+            index = result_index(node, self.place(node))
+            found.append((part.source, index, part.moved(index)))
+        return found
 
     def finish(self, name: str) -> Kernel:
         """Store each result where it is computed, and give the kernel."""
         outputs = []
         places = [self.where(value) for value in self.body.results]
-        for at, (value, (source, index, target)) in enumerate(
-                zip(self.body.results, places, strict=True)):
-            scalar = self.value(source, index)
+        for at, (value, parts) in enumerate(zip(self.body.results, places, strict=True)):
             out = Param(f"y{at}", value.type, mutable=True)
             outputs.append(out)
-            self.builder.store(out.name, target, scalar)
+            for source, index, target in parts:
+                self.builder.store(out.name, target, self.value(source, index))
         kernel = self.kernel(name, outputs)
         stores = [axes for at, axes in kernel.effect_axes.items()
                   if isinstance(kernel.body[at], Store)]
         used = frozenset[str]().union(*kernel.value_axes.values(), *stores)
         summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)}
         par = frozenset.intersection(*stores) - summed if stores else frozenset[str]()
-        wide = [name for _, index, _ in places for dim in index for name in sorted(symbols_of(dim))]
+        wide = [name for parts in places for _, index, _ in parts for dim in index
+                for name in sorted(symbols_of(dim))]
         order = sorted(dict.fromkeys((*wide, *self.axes)), key=lambda axis: axis not in par)
         return replace(kernel, axes=tuple(
             replace(self.axes[axis], kind="par" if axis in par else "seq")

@@ -20,7 +20,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.kernel import Axis, Carry, Contract, Kernel, Reduce, Stmt, summed_axes
+from ...ir.kernel import Axis, Carry, Contract, Kernel, Last, Reduce, Stmt, summed_axes
+
+Ends = Reduce | Contract | Carry | Last  # what a loop hands on from index to index
 
 WHOLE = 1 << 40  # a block that holds any extent
 
@@ -33,10 +35,10 @@ class Loop:
     body: tuple[Stmt | Loop, ...]
 
     @property
-    def ends(self) -> tuple[Reduce | Contract | Carry, ...]:
+    def ends(self) -> tuple[Ends, ...]:
         """The reductions and contractions over the axis itself, and what is carried along it."""
         return tuple(stmt for stmt in self.body
-                     if isinstance(stmt, (Reduce, Contract, Carry)) and stmt.axis == self.axis)
+                     if isinstance(stmt, Ends) and stmt.axis == self.axis)
 
     @property
     def stmts(self) -> tuple[Stmt, ...]:
@@ -163,7 +165,7 @@ class _Nest:
                 continue
             needed.add(at)
             stmt = self.body[at]
-            if isinstance(stmt, Carry):
+            if isinstance(stmt, Carry) and stmt.axis in moving:
                 pending.append(self.at[stmt.next])
             pending += [self.at[operand] for operand in self.body[at].operands
                         if self.axes[self.at[operand]] & moving and operand not in self.kept]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...ir.kernel import Axis, Contract, Kernel, Reduce
+from ...ir.kernel import Axis, Carry, Contract, Kernel, Reduce
 from .axes import joined
 
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
@@ -14,7 +14,10 @@ UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
 
 def sides_of(kernel: Kernel, stmt: Contract, rows: str = "") -> tuple[str, str] | None:
     """The axes of a product's rows and columns, the largest of each side or ``rows``; None where
-    an operand is the same for all rows or columns: that is a loop."""
+    an operand is the same for all rows or columns, or something is carried past the product: that
+    is a loop."""
+    if any(isinstance(other, Carry) for other in kernel.body):
+        return None
     left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
     m, n = (rows if rows in side else largest(kernel, side) for side in (left - right,
                                                                          right - left))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from ...ir.access import local_uses, may_overwrite
 from ...ir.index import Dim, symbol
 from ...ir.kernel import (
+    Carry,
     Contract,
     Kernel,
     Load,
@@ -37,7 +38,10 @@ from .cost import is_composite
 
 
 def needs_stages(kernel: Kernel) -> bool:
-    """True unless a kernel has no contraction, or just one and no other sum."""
+    """True unless a kernel has no contraction, or just one and no other sum; what is carried past
+    a sum goes on in one loop with it."""
+    if any(isinstance(stmt, Carry) for stmt in kernel.body):
+        return False
     sums = [stmt for stmt in kernel.body if isinstance(stmt, (Reduce, Contract))]
     return len(sums) > 1 and any(isinstance(stmt, Contract) for stmt in sums)
 

@@ -32,6 +32,7 @@ from ..tracing.operand import (
 )
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
+from .registry import numpy
 
 _LETTERS = string.ascii_letters
 _INT32 = np.dtype(np.int32)
@@ -131,6 +132,7 @@ def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
     return to_tracer(a, dtype), to_tracer(b, dtype)
 
 
+@numpy(np.dot, method=True, samples=("x[3,4], x[4,5]", "x[4], x[4]", "x[2,3,4], x[4]"))
 def dot(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
         return np.multiply(strong(a), strong(b))
@@ -141,23 +143,27 @@ def dot(a: Any, b: Any) -> Any:
     return contract(x, y, left, right, (left + right).replace("K", ""))
 
 
+@numpy(np.inner, samples=("x[4], x[4]", "x[2,4], x[3,4]"))
 def inner(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
         return np.multiply(strong(a), strong(b))
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
+@numpy(np.outer, samples=("x[3], x[4]",))
 def outer(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
     x, y = reshape(x, (x.type.size,)), reshape(y, (y.type.size,))
     return contract(x, y, "a", "b", "ab")
 
 
+@numpy(np.vdot, samples=("x[4], x[4]",))
 def vdot(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
     return dot(reshape(x, (x.type.size,)), reshape(y, (y.type.size,)))
 
 
+@numpy(np.tensordot, samples=("x[2,3], x[3,4], 1", "x[2,3,4], x[4,3,5], ((1, 2), (1, 0))"))
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     x, y = _pair(a, b)
     if not isinstance(axes, (tuple, list)) and np.ndim(axes) == 0:
@@ -179,6 +185,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return contract(x, y, "".join(left), "".join(right), "".join(out))
 
 
+@numpy(np.einsum, samples=(
+    "'ij,jk->ik', x[2,3], x[3,4]", "'bij,bjk->bik', x[2,3,4], x[2,4,3]", "'ij->j', x[2,3]",
+    "'ij,j', x[2,3], x[3]"))
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     """The subscripts, then operands, which are contracted from left to right; diagonals (``"ii"``)
     are refused."""
@@ -235,9 +244,3 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
         raise error("W102", f"the result of '{subscripts}' names a letter twice or one that no "
                             "operand has")
     return filled, out
-
-
-TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
-    np.dot: dot, np.inner: inner, np.outer: outer, np.vdot: vdot, np.tensordot: tensordot,
-    np.einsum: einsum,
-})

@@ -18,6 +18,7 @@ from ...ir.diagnose import error
 from ...ir.index import Dim
 from ...ir.ops.op import OpDef
 from ...ir.ops.table import OPS
+from ..tracing.buffer import Buffer
 from ..tracing.operand import (
     Kind,
     broadcast,
@@ -177,8 +178,9 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             if dtype is not None and function is np.sum:
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
-    if method == "at" and ufunc is np.add and isinstance(inputs[0], Tracer):
+    if method == "at" and ufunc is np.add and isinstance(inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
+        array = array.traced() if isinstance(array, Buffer) else array
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
@@ -203,6 +205,7 @@ def _into(
 
 def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
     """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+    array = array.traced() if isinstance(array, Buffer) else array
     if not isinstance(array, Tracer):
         raise error("W203", f"{name} cannot write a traced value into a plain array",
                     types=[type_of(part)],

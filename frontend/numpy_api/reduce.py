@@ -6,7 +6,7 @@ integers in float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +32,7 @@ from ..tracing.tracer import Tracer
 from .create import band
 from .elementwise import fresh
 from .index import as_number
+from .registry import numpy
 from .shape import moveaxis, ravel
 
 _BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
@@ -87,6 +88,9 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
 
 
+@numpy(np.sum, method=True, samples=(
+    "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
+    "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
     x = strong(a)
@@ -97,6 +101,8 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
                     initial, where)
 
 
+@numpy(np.mean, method=True, samples=(
+    "x[3,4]", "x[3,4], 1", "x[3,4], 0, where=m[1,4] | True", "i[4]"))
 def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
          *, where: Any = True) -> Any:
     x, result = _floating(strong(a), dtype)
@@ -120,41 +126,55 @@ def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
     return cast(x, _F32 if result == np.float16 else result), result
 
 
-def extreme(op: str) -> Callable[..., Any]:
-    def run(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
-            where: Any = True) -> Any:
-        return _reduced(op, strong(a), axis, keepdims, initial, where)
-
-    return run
-
-
-def truth(op: str) -> Callable[..., Any]:
-    def run(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
-        return _reduced(op, cast(strong(a), _BOOL), axis, keepdims, where=where)
-
-    return run
+@numpy(np.max, np.amax, method=True, samples=(
+    "x[3,4]", "x[3,4], 0, keepdims=True", "x[3,4], initial=1, where=m[3,4]", "x[3,4], 1"))
+def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
+         where: Any = True) -> Any:
+    return _reduced("max", strong(a), axis, keepdims, initial, where)
 
 
-def place(op: str) -> Callable[..., Any]:
-    """argmax and argmin."""
-    def run(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
-        x = strong(a)
-        rank = x.ndim
-        if axis is None or (rank == 0 and not _axes(as_int(axis, "axis"), rank)):
-            x, axis = ravel(x), 0
-            kept: tuple[Dim, ...] = (1,) * rank
-        else:
-            axis = axis_of(axis, rank)
-            kept = _kept(x, (axis,))
-        if x.type.shape[axis] == 0:
-            raise error("W102", f"the {op} of no elements has no value", types=[x.type],
-                        hint="leave the empty axis out, or concatenate a value first")
-        result = current().emit(op, x, axis=axis)
-        return reshape(result, kept) if keepdims else result
-
-    return run
+@numpy(np.min, np.amin, method=True, samples=("x[3,4]", "x[3,4], 1"))
+def min_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
+         where: Any = True) -> Any:
+    return _reduced("min", strong(a), axis, keepdims, initial, where)
 
 
+@numpy(np.any, method=True, samples=("m[3,4]", "m[3,4], 0"))
+def any_(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    return _reduced("any", cast(strong(a), _BOOL), axis, keepdims, where=where)
+
+
+@numpy(np.all, method=True, samples=("m[3,4]", "m[3,4], 1"))
+def all_(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    return _reduced("all", cast(strong(a), _BOOL), axis, keepdims, where=where)
+
+
+@numpy(np.argmax, method=True, samples=("x[3,4]", "x[3,4], 1", "x[3,4], 0, keepdims=True"))
+def argmax(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
+    return _place("argmax", strong(a), axis, keepdims)
+
+
+@numpy(np.argmin, method=True, samples=("x[3,4]", "x[3,4], 1"))
+def argmin(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
+    return _place("argmin", strong(a), axis, keepdims)
+
+
+def _place(op: str, x: Tracer, axis: Any, keepdims: Any) -> Tracer:
+    rank = x.ndim
+    if axis is None or (rank == 0 and not _axes(as_int(axis, "axis"), rank)):
+        x, axis = ravel(x), 0
+        kept: tuple[Dim, ...] = (1,) * rank
+    else:
+        axis = axis_of(axis, rank)
+        kept = _kept(x, (axis,))
+    if x.type.shape[axis] == 0:
+        raise error("W102", f"the {op} of no elements has no value", types=[x.type],
+                    hint="leave the empty axis out, or concatenate a value first")
+    result = current().emit(op, x, axis=axis)
+    return reshape(result, kept) if keepdims else result
+
+
+@numpy(np.var, method=True, samples=("x[3,4]", "x[3,4], 0, ddof=1", "i[5]"))
 def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
@@ -176,6 +196,7 @@ def var(
     return cast(total / divisor, result)
 
 
+@numpy(np.std, method=True, samples=("x[3,4]", "x[3,4], 1, keepdims=True"))
 def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
     return _root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
@@ -191,6 +212,7 @@ def _root(squares: Any) -> Any:
     return np.where(none, squares, np.sqrt(np.where(none, 1, squares)))
 
 
+@numpy(np.average, samples=("x[3,4], 0", "x[3,4], 0, p[3]", "x[3,4], weights=p[3,4]"))
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
     keepdims: bool = False,
@@ -214,16 +236,20 @@ def average(
     return (result, scale) if returned else result
 
 
+@numpy(np.count_nonzero, samples=("i[3,4]", "i[3,4], 1"))
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return sum_(cast(strong(a), _BOOL), axis, keepdims=keepdims)
 
 
+@numpy(np.ptp, samples=("x[3,4]", "x[3,4], 0"))
 def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     x = strong(a)
     largest: Any = _reduced("max", x, axis, keepdims)
     return largest - _reduced("min", x, axis, keepdims)
 
 
+@numpy(np.linalg.norm, samples=(
+    "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0"))
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     a: Any = strong(x)
     if a.dtype.kind != "f":
@@ -239,12 +265,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
                 hint="the norms of vectors with ord 1, 2 and inf, and the Frobenius norm, are")
 
 
+@numpy(np.trace, method=True, samples=("x[3,4]", "x[2,3,3], 1, 1, 2"))
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     x = moveaxis(a, (axis1, axis2), (-2, -1))
     mask = band(x.type.shape[-2:], as_int(offset, "offset"), "eq")
     return sum_(np.where(mask, x, 0), (-2, -1), dtype)
 
 
+@numpy(np.array_equal, samples=("x[3], x[3]",))
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     if shape_of(a1) != shape_of(a2):
         return False
@@ -253,12 +281,3 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     if equal_nan:
         same = same | (np.isnan(x) & np.isnan(a2))
     return np.all(same)
-
-
-TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
-    np.sum: sum_, np.mean: mean_, np.max: extreme("max"), np.amax: extreme("max"),
-    np.min: extreme("min"), np.amin: extreme("min"), np.any: truth("any"), np.all: truth("all"),
-    np.argmax: place("argmax"), np.argmin: place("argmin"), np.var: var, np.std: std,
-    np.average: average, np.count_nonzero: count_nonzero, np.ptp: ptp, np.linalg.norm: norm,
-    np.trace: trace, np.array_equal: array_equal,
-})

@@ -6,8 +6,7 @@ A result that NumPy would copy, though it is made of views only, ends in ``fresh
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,12 @@ from ..tracing.tracer import Tracer
 from ..tracing.views import link_whole
 from .elementwise import fresh
 from .index import Span, as_number, getitem, take_spans
+from .registry import numpy
 
 _I64 = np.dtype(np.int64)
 
 
+@numpy(np.reshape, samples=("x[3,4], (2, 6)", "x[3,4], -1", "x[2,3,4], (4, -1)"))
 def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     if order not in ("C", "A", "K"):
         raise error("W113", f"order={order!r} is not supported", hint="transpose first")
@@ -60,10 +61,13 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
     return fresh(made) if copy else made
 
 
+@numpy(np.ravel, method=True, samples=("x[3,4]",))
 def ravel(a: Any, order: str = "C") -> Tracer:
     return reshape_(a, -1, order)
 
 
+@numpy(np.transpose, np.permute_dims, samples=(
+    "x[2,3,4]", "x[2,3,4], (1, 0, 2)", "x[2,3,4], (2, 0, 1)"))
 def transpose(a: Any, axes: Any = None) -> Tracer:
     x = strong(a)
     if axes is None:
@@ -75,6 +79,7 @@ def transpose(a: Any, axes: Any = None) -> Tracer:
     return x if x.ndim < 2 else current().emit("transpose", x, perm=perm)
 
 
+@numpy(np.swapaxes, method=True, samples=("x[2,3,4], 0, 2",))
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tracer:
     x = strong(a)
     i, j = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
@@ -83,6 +88,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tracer:
     return transpose(x, perm)
 
 
+@numpy(np.moveaxis, samples=("x[2,3,4], 0, -1", "x[2,3,4], (0, 1), (2, 0)"))
 def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
     x = strong(a)
     moved, places = axes_of(source, x.ndim), axes_of(destination, x.ndim)
@@ -94,6 +100,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
     return transpose(x, perm)
 
 
+@numpy(np.expand_dims, samples=("x[3,4], 1", "x[3], (0, 2)"))
 def expand_dims(a: Any, axis: Any) -> Tracer:
     x = strong(a)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
@@ -103,6 +110,7 @@ def expand_dims(a: Any, axis: Any) -> Tracer:
                                  for at in range(x.ndim + count)))
 
 
+@numpy(np.squeeze, method=True, samples=("x[1,3,1]", "x[1,3,1], 0"))
 def squeeze(a: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     shape = x.type.shape
@@ -122,6 +130,7 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
     return reshape(x, tuple(dim for at, dim in enumerate(shape) if at not in gone))
 
 
+@numpy(np.broadcast_to, samples=("x[3,1], (2, 3, 4)",))
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
     x, wanted = strong(array), as_shape(shape)
     if len(wanted) < x.ndim:
@@ -133,6 +142,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
     return made
 
 
+@numpy(np.broadcast_arrays, samples=("x[3,1], x[4]",))
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tracer, ...]:
     shape = common_shape(args)
     return tuple(broadcast(strong(x), shape) for x in args)
@@ -155,6 +165,8 @@ def atleast(rank: int) -> Callable[..., Any]:
     return run
 
 
+@numpy(np.concatenate, samples=(
+    "[x[2,3], x[4,3]]", "[x[2,3], x[2,1]], axis=1", "[x[2], x[2,2]], axis=None"))
 def concatenate(
     arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
@@ -185,6 +197,7 @@ def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
                  for dims in zip(*shapes, strict=True))
 
 
+@numpy(np.stack, samples=("[x[2,3], x[2,3]]", "[x[3], x[3]], -1"))
 def stack(
     arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
@@ -201,19 +214,23 @@ def stack(
     return current().emit("concatenate", *parts, axis=place)
 
 
+@numpy(np.hstack, samples=("[x[2,3], x[2,1]]", "[x[3], x[2]]"))
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
     arrays = [atleast(1)(x) for x in tup]
     return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
+@numpy(np.vstack, samples=("[x[3], x[2,3]]",))
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
     return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype)
 
 
+@numpy(np.split, samples=("x[6,2], 3", "x[6], [2, 5]"))
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
     return _parts(ary, indices_or_sections, axis, even=True)
 
 
+@numpy(np.array_split, samples=("x[7,2], 3", "x[2,7], 2, axis=1"))
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
     return _parts(ary, indices_or_sections, axis, even=False)
 
@@ -243,6 +260,7 @@ def _parts(ary: Any, indices_or_sections: Any, axis: int, even: bool) -> list[Tr
             for first, last in itertools.pairwise(edges)]
 
 
+@numpy(np.flip, samples=("x[3,4]", "x[3,4], 1"))
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
     axes = axes_of(axis, x.ndim)
@@ -251,6 +269,7 @@ def flip(m: Any, axis: Any = None) -> Tracer:
         for at, dim in enumerate(x.type.shape)])
 
 
+@numpy(np.lib.stride_tricks.sliding_window_view, samples=("x[7], 3", "x[5,6], (2, 3)"))
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Tracer:
@@ -280,6 +299,7 @@ def sliding_window_view(
     return a
 
 
+@numpy(np.roll, samples=("x[3,4], 1", "x[3,4], (1, -2), (0, 1)"))
 def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     if axis is None:
@@ -297,6 +317,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     return fresh(x)
 
 
+@numpy(np.tile, samples=("x[2,3], 2", "x[3], (2, 2)"))
 def tile(A: Any, reps: Any) -> Tracer:
     x = strong(A)
     counts = as_shape(reps)
@@ -309,6 +330,7 @@ def tile(A: Any, reps: Any) -> Tracer:
     return fresh(reshape(wide, tuple(n * dim for n, dim in zip(counts, own, strict=True))))
 
 
+@numpy(np.repeat, method=True, samples=("x[2,3], 2", "x[2,3], 3, 1"))
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     if isinstance(repeats, Tracer) or np.size(repeats) != 1:
         raise error("W113", "np.repeat with several counts is not supported",
@@ -325,6 +347,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
 
 
+@numpy(np.pad, samples=("x[2,3], 1", "x[2,3], ((1, 0), (0, 2)), constant_values=3"))
 def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tracer:
     x = strong(array)
     if mode != "constant" or not is_number(constant_values):
@@ -342,6 +365,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 
+@numpy(np.take, method=True, samples=("x[5], i[3]", "x[3,4], i[2,2], axis=1"))
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     if mode != "raise":
         raise error("W113", f"np.take with mode={mode!r} is not supported",
@@ -354,6 +378,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
 
 
+@numpy(np.take_along_axis, samples=("x[4,5], i[4,2], 1",))
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
     x, places = strong(arr), cast(to_tracer(indices), _I64)
     if axis is None:
@@ -371,18 +396,36 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
                                                       shape=shape) for at in range(x.ndim)]
     return current().emit("gather", x, *index, axes=tuple(range(x.ndim)))
 
+numpy(np.atleast_1d, samples=("x[()]", "x[3], x[2,2]"))(atleast(1))
+numpy(np.atleast_2d, samples=("x[3]",))(atleast(2))
+numpy(np.atleast_3d, samples=("x[3,4]", "x[3]"))(atleast(3))
 
-TABLE: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType({
-    np.reshape: reshape_, np.ravel: ravel, np.transpose: transpose, np.swapaxes: swapaxes,
-    np.matrix_transpose: lambda x: swapaxes(x, -1, -2), np.moveaxis: moveaxis,
-    np.expand_dims: expand_dims, np.squeeze: squeeze, np.broadcast_to: broadcast_to,
-    np.broadcast_arrays: broadcast_arrays, np.atleast_1d: atleast(1), np.atleast_2d: atleast(2),
-    np.atleast_3d: atleast(3), np.concatenate: concatenate, np.stack: stack, np.hstack: hstack,
-    np.vstack: vstack, np.split: split, np.array_split: array_split, np.flip: flip,
-    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
-    np.fliplr: lambda m: flip(m, 1), np.flipud: lambda m: flip(m, 0), np.roll: roll,
-    np.tile: tile, np.repeat: repeat, np.pad: pad, np.take: take,
-    np.take_along_axis: take_along_axis, np.permute_dims: transpose,
-    np.shape: lambda a: strong(a).shape, np.ndim: lambda a: len(shape_of(a)),
-    np.size: lambda a, axis=None: strong(a).size if axis is None else strong(a).shape[axis],
-})
+
+@numpy(np.shape, samples=("x[3,4]",))
+def shape(a: Any) -> tuple[Any, ...]:
+    return strong(a).shape
+
+
+@numpy(np.ndim, samples=("x[3,4]",))
+def ndim(a: Any) -> int:
+    return len(shape_of(a))
+
+
+@numpy(np.size, samples=("x[3,4]", "x[3,4], 1"))
+def size(a: Any, axis: Any = None) -> Any:
+    return strong(a).size if axis is None else strong(a).shape[axis]
+
+
+@numpy(np.matrix_transpose, samples=("x[2,3,4]",))
+def matrix_transpose(x: Any) -> Tracer:
+    return swapaxes(x, -1, -2)
+
+
+@numpy(np.fliplr, samples=("x[3,4]",))
+def fliplr(m: Any) -> Tracer:
+    return flip(m, 1)
+
+
+@numpy(np.flipud, samples=("x[3,4]",))
+def flipud(m: Any) -> Tracer:
+    return flip(m, 0)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Node, Value
-from ..numpy_api.table import NumpyApi
+from ..numpy_api.dispatch import NumpyApi
 from ..tracing.recorder import TraceContext, active
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec

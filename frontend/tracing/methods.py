@@ -90,12 +90,6 @@ class ArrayMethods:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    sum, mean, max, min = map(_function, (np.sum, np.mean, np.max, np.min))
-    any, all, var, std = map(_function, (np.any, np.all, np.var, np.std))
-    argmax, argmin, dot = map(_function, (np.argmax, np.argmin, np.dot))
-    squeeze, swapaxes, take, ravel = map(_function, (np.squeeze, np.swapaxes, np.take, np.ravel))
-    repeat, round, trace, copy = map(_function, (np.repeat, np.round, np.trace, np.copy))
-
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """The elements kept between ``min`` and ``max``."""
         return np.clip(self, min, max, out)  # type: ignore[call-overload]
@@ -119,3 +113,9 @@ class ArrayMethods:
     @property
     def mT(self) -> Any:  # noqa: N802
         return np.swapaxes(self, -1, -2)  # type: ignore[call-overload]
+
+
+def add_method(function: Callable[..., Any]) -> None:
+    """Let arrays have a function of NumPy as a method, which ``np.ndarray`` has too."""
+    assert hasattr(np.ndarray, function.__name__), f"ndarray has no method {function.__name__}"
+    setattr(ArrayMethods, function.__name__, _function(function))

@@ -27,6 +27,7 @@ from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
 from ...ir.types import DType, Loc, TensorType, as_dtype
+from .buffer import Buffer, unwrapped
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
@@ -72,12 +73,14 @@ class TraceContext:
         # The tracers of a trace that has an end, which none should outlive; see ``lost``.
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
         self.writes: Writes = Writes() if parent is None else parent.writes
+        self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
         self._held: dict[int, _Held] = {}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], Array] = {}
         self._inherited: dict[int, Tracer] = {}
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
@@ -140,6 +143,8 @@ class TraceContext:
         """Run one operation the user wrote. The node of its result is named after the variable it
         is assigned to, else ``stem``, else its op. Errors get the user's line.
         """
+        if self.traced_memory:
+            args, options = unwrapped(args), unwrapped(options)
         with self.lock:
             if self._busy:
                 return function(*args, **(options or {}))
@@ -272,6 +277,8 @@ class TraceContext:
     def capture(self, array: Array) -> Tracer:
         """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
         objects or strings."""
+        if isinstance(array, Buffer):  # made while tracing: it may have other numbers later
+            return array.traced() if array.is_traced else self.constant(array)
         if self.parent is not None:
             return self._inherit(self.parent.capture(array))
         held = self._held.get(id(array))
@@ -286,6 +293,18 @@ class TraceContext:
                          _checksum(array), self.builder.locs)
             self._held[id(array)] = held
         return held.tracer
+
+    def constant(self, array: Array) -> Tracer:
+        """The numbers that an array has now."""
+        if self.parent is not None:
+            return self._inherit(self.parent.constant(array))
+        kind = array.dtype.str, array.shape, array.tobytes()
+        if array.size and kind[2] == kind[2][:array.itemsize] * array.size:
+            return self.full(array.flat[0].item(), array.dtype, array.shape)
+        known = self._constants.get(kind)
+        if known is None:
+            known = self._constants[kind] = np.array(array, subok=False)
+        return self.capture(known)
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""

@@ -28,7 +28,7 @@ from ...ir.text.printer import print_graph
 from ...ir.types import BOOL, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..compile.exact import UnhashableError, exact
-from ..numpy_api.table import NumpyApi
+from ..numpy_api.dispatch import NumpyApi
 from .collector import paused_collector
 from .draws import Draws
 from .lost import check_leaks, check_unchanged
@@ -37,6 +37,7 @@ from .rebound import Binding, bindings
 from .recorder import Capture, TraceContext, current
 from .source import definition, user_loc
 from .spec import Spec
+from .standins import standing_in
 from .tracer import Operation, Tracer
 from .variable import Variable
 
@@ -380,7 +381,7 @@ def trace_function(
                       Tracer(ctx, param, weak=kind == "number", argument=True))
     draws = Draws(function) if lasting else None
     try:
-        with ctx.activate():
+        with ctx.activate(), standing_in():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError) as problem:

@@ -241,8 +241,8 @@ class Tracer(ArrayMethods, TracedArray):
         return self._refused(error(
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
-            hint="make the array from traced values (np.full(shape, 0.0, like=x), "
-                 "np.zeros_like(x), np.stack), then assign"))
+            hint="arrays made in the traced function can hold it: copy this one there first, "
+                 "y = np.array(y)"))
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(np.ndarray, name) and not name.startswith("__"):

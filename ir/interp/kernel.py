@@ -24,6 +24,7 @@ from ..kernel import (
     Contract,
     Index,
     Kernel,
+    Last,
     Load,
     Order,
     Reduce,
@@ -102,6 +103,7 @@ class _KernelRun:
         self.kernel, self.dims = kernel, dims
         self.values: dict[str, Array] = {}
         self.failed: set[int] = set()
+        self.ends: dict[str, Array] = {}  # of what is carried, after the last index
         self.rank = len(kernel.axes)
         self.axes: dict[str, Array] = {}
         for at, axis in enumerate(kernel.axes):
@@ -133,7 +135,10 @@ class _KernelRun:
         """Evaluate what goes round from a carry to its next value, one index at a time; gives the
         names of what has been computed."""
         body = self.kernel.body
-        end = next(k for k, stmt in enumerate(body) if stmt.name == first.next)
+        end, places = at, {stmt.name: k for k, stmt in enumerate(body)}
+        for k, stmt in enumerate(body):  # what is carried through what is carried
+            if at <= k <= end and isinstance(stmt, Carry):
+                end = max(end, places[stmt.next])
         moving = {first.name}
         for stmt in body[at + 1:end + 1]:
             if not moving.isdisjoint(stmt.operands) or isinstance(stmt, Carry):
@@ -153,6 +158,9 @@ class _KernelRun:
                 else:
                     self.step(stmt)
                 parts[stmt.name].append(self.values[stmt.name])
+        for stmt in cycle:
+            if isinstance(stmt, Carry):
+                self.ends[stmt.name] = (parts[stmt.next] or [whole[stmt.init]])[-1]
         self.axes[first.axis], self.values = axis, whole
         for name, rows in parts.items():
             shape = np.broadcast_shapes(*(row.shape for row in rows)) if rows else (1,) * rank
@@ -187,6 +195,8 @@ class _KernelRun:
                 return self._reduce(stmt)
             case Contract():
                 return self._contract(stmt)
+            case Last():
+                return self.ends[stmt.value]
         raise TypeError(f"no meaning for a statement of type {type(stmt).__name__}")
 
     def _index(self, dim: Dim) -> Array:

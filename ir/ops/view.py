@@ -6,8 +6,8 @@ result is the first piece whose conditions ``low <= expr < high`` all hold, else
     pad x {low = (2,), ...}:      piece(0, (i - 2,), conditions ((i - 2, 0, n),)), else value
     concatenate a, b {axis = 0}:  piece(0, (i,), ((i, 0, n),)), piece(1, (i - n,), ())
 
-``back(index, types, out, **attrs)``, of views that have each element of the operand once, is the
-index in the result of the operand's element at ``index``.
+``back(index, types, out, at, **attrs)``, of views that have each element of their operands once, is
+the index in the result of the element at ``index`` of operand number ``at``.
 
 ``alias`` says how NumPy's result shares the operand's memory, which decides what in-place code
 changes: "part" of it in the same order, the axes "permuted", "repeated" (and so read-only), or
@@ -113,7 +113,7 @@ def _reshape_view(
 
 
 def _reshape_back(
-    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *,
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, at: int, *,
     shape: tuple[Dim, ...],
 ) -> tuple[Dim, ...]:
     return _reshape_view(index, (out,), types[0], shape=types[0].shape)[0].indices
@@ -136,7 +136,7 @@ def _transpose_view(
 
 
 def _transpose_back(
-    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *,
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, at: int, *,
     perm: tuple[int, ...],
 ) -> tuple[Dim, ...]:
     return tuple(index[axis] for axis in perm)
@@ -260,6 +260,13 @@ def _concatenate_view(
         pieces.append(Piece(operand, at, ((local, 0, type_.shape[axis]),)))
         offset = offset + type_.shape[axis]
     return pieces
+
+
+def _concatenate_back(
+    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, at: int, *, axis: int
+) -> tuple[Dim, ...]:
+    before = sum((type_.shape[axis] for type_ in types[:at]), start=0)
+    return (*index[:axis], index[axis] + before, *index[axis + 1:])
 
 
 def _concatenate_grad(b: Any, g: Any, *rest: Any, axis: int) -> Any:
@@ -453,7 +460,7 @@ ROWS: tuple[OpDef, ...] = (
           "operands one after the other along an axis", {"axis": int},
           (Sample(((2, 3), (4, 3)), {"axis": 0}), Sample(((2, 3), (2, 5), (2, 1)), {"axis": 1}),
            Sample(((0,), (5,)), {"axis": 0}), Sample(((7,),), {"axis": 0}),
-           Sample(((33, 20), (33, 47)), {"axis": 1})), None),
+           Sample(((33, 20), (33, 47)), {"axis": 1})), None, back=_concatenate_back),
     _view("pad", _pad_infer, _pad_view, _pad_ref, _pad_grad,
           "value around x (low, high) and between its elements (interior)",
           {"low": tuple, "high": tuple, "interior": tuple, "value": float},

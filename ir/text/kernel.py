@@ -6,6 +6,7 @@
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
+            | "last" %id "over" axis
             | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
@@ -32,6 +33,7 @@ from ..kernel import (
     Contract,
     Index,
     Kernel,
+    Last,
     Load,
     Local,
     Order,
@@ -221,6 +223,8 @@ class _KernelReader:
             if not scanner.accept("next"):
                 raise scanner.problem("a carry needs its next value: carry %0 next %3 over j")
             return Carry(name, dtype, init, self._value(), self._over())
+        if word == "last":
+            return Last(name, dtype, self._value(), self._over())
         args = [self._value()]
         while scanner.accept(","):
             args.append(self._value())

@@ -28,6 +28,7 @@ from ..kernel import (
     Contract,
     Index,
     Kernel,
+    Last,
     Load,
     Reduce,
     Stmt,
@@ -224,6 +225,8 @@ def _meaning(stmt: Stmt) -> str:
             return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{_order(stmt)}"
         case Carry():
             return f"carry {stmt.init} next {stmt.next} over {stmt.axis}"
+        case Last():
+            return f"last {stmt.value} over {stmt.axis}"
         case Contract():
             over = stmt.axes[0] if len(stmt.axes) == 1 else f"({', '.join(stmt.axes)})"
             how = f" {{{stmt.tiling}}}" if stmt.tiling is not None else ""

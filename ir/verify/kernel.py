@@ -20,6 +20,7 @@ from ..kernel import (
     Contract,
     Index,
     Kernel,
+    Last,
     Load,
     Reduce,
     Stmt,
@@ -129,6 +130,8 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
                 return "contract needs two numeric operands of one dtype"
         case Carry():
             expected = dtypes[stmt.init]
+        case Last():
+            expected = dtypes[stmt.value]
         case Store():
             expected = kernel.param(stmt.param).type.dtype
             if dtypes[stmt.value] != expected or (stmt.accumulate and expected == BOOL):
@@ -208,11 +211,15 @@ def check_reductions(kernel: Kernel) -> Problems:
 
 def check_carries(kernel: Kernel) -> Problems:
     """A carry runs over a seq axis, one index at a time; its next value is of its dtype and stands
-    below."""
+    below. Only what is carried has a last value."""
     axes = {axis.name: axis for axis in kernel.axes}
+    carries: dict[str, str] = {}
     for at, stmt in enumerate(kernel.body):
+        if isinstance(stmt, Last) and carries.get(stmt.value) != stmt.axis:
+            yield stmt, f"{stmt.value} is not carried along '{stmt.axis}'"
         if not isinstance(stmt, Carry):
             continue
+        carries[stmt.name] = stmt.axis
         following = next((other for other in kernel.body[at + 1:] if other.name == stmt.next), None)
         if following is None:
             yield stmt, f"{stmt.next}, the next value, is not defined below"

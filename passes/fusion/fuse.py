@@ -30,21 +30,22 @@ from ...ir.ops.table import OPS
 from ...ir.runs import WHOLE, longest_run
 from ...ir.space import (
     Index,
+    Part,
     is_transparent,
-    moved,
     natural,
     own_dims,
+    parts_of,
     placed_nodes,
     space_text,
-    unmoved,
 )
 from .again import with_copies
 from .long import with_long_sums_split
 from .partition import Partition
 from .reads import Use, operand_uses, pieces, sources
-from .region import Region, rename
+from .region import Region, axes_of, rename
 from .rules import admits, room
 from .segments import fuse_around
+from .stacks import with_stacks
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
@@ -217,24 +218,30 @@ def _fused(graph: Graph, limit: int) -> Graph:
     if again is not None:
         graph, apart = again
         partition = grow(graph, limit, apart)
+    stacked = with_stacks(graph, partition)
+    if stacked is not None:
+        graph, apart, stacks = stacked
+        partition = grow(graph, limit, apart, stacks)
     return _rebuild(graph, partition)
 
 
 def grow(
-    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset()
+    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
+    stacks: frozenset[int] = frozenset(),
 ) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them. Nodes that are
-    ``apart`` share none with others."""
-    partition = joined(graph, limit, apart)
+    ``apart`` share none with others; ``stacks``, by identity, are stored by what computes them."""
+    partition = joined(graph, limit, apart, stacks)
     _absorb_prologues(partition, {id(value) for value in graph.results} | partition.opaque)
     return partition
 
 
 def joined(
-    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset()
+    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
+    stacks: frozenset[int] = frozenset(),
 ) -> Partition:
     """Regions that have grown and merged, before any is absorbed."""
-    partition = Partition(graph, limit, apart)
+    partition = Partition(graph, limit, apart, stacks)
     roots = {id(value) for value in graph.results} | partition.opaque
     for node in graph.nodes:
         if not is_transparent(node):
@@ -262,24 +269,36 @@ def _grow_root(partition: Partition, node: Node) -> None:
 
 
 def _stored_by(partition: Partition, node: Node) -> Region | None:
-    """The region that computes what a view only moves, if it walks the view's memory as evenly:
+    """The region that computes all that a view only moves, if it walks the view's memory as evenly:
     along its last axis without gaps, or in long runs of the vectors of a product."""
-    value, views = unmoved(node.results[0], partition.home)
-    region = None if value.node is None else partition.home.get(id(value.node))
-    if not views or region is None or id(value) not in region.index or (
-            id(node.results[0]) in partition.opaque or Kind.SCATTER in region.kinds
+    value = node.results[0]
+    parts = parts_of(value, partition.home)
+    makers = [part.source.node for part in parts]
+    regions = {id(region): region for maker in makers if maker is not None
+               and (region := partition.home.get(id(maker))) is not None}
+    if len(regions) != 1 or not all(part.views for part in parts):
+        return None
+    region, = regions.values()
+    if (any(id(part.source) not in region.index for part in parts) or Kind.SCATTER in region.kinds
+            or (id(value) in partition.opaque and id(value) not in partition.stacks)
             or not partition.together(node, region)):
         return None
-    index = natural(value.shape)
-    offset = row_major(moved(index, views), node.results[0].shape)
+    # Each part is stored in all tasks of the region, so all must have the same axes.
+    places = {axes_of(region.index[id(part.source)]) for part in parts}
+    return region if len(places) == 1 and all(_is_even(region, part) for part in parts) else None
+
+
+def _is_even(region: Region, part: Part) -> bool:
+    index, result = natural(part.source.shape), part.views[0][0].results[0]
+    offset = row_major(part.moved(index), result.shape)
     axes = [str(dim) for dim in index if dim != 0]
     if any(coefficient(offset, axis) is None for axis in axes[:-1]):
-        return None
-    last = [str(place) for place in region.index[id(value)] if place != 0][-1:]
+        return False
+    last = [str(place) for place in region.index[id(part.source)] if place != 0][-1:]
     tiles = (region.kinds <= {Kind.CONTRACT, Kind.MAP} and last == [*region.columns]
              and bool(region.par - region.columns - region.batch))
     run = longest_run(offset, axes[-1]) if axes else WHOLE
-    return region if run >= (LONG_RUN if tiles else WHOLE) else None
+    return run >= (LONG_RUN if tiles else WHOLE)
 
 
 def _rebuild(graph: Graph, partition: Partition) -> Graph:
@@ -297,7 +316,7 @@ def _rebuild(graph: Graph, partition: Partition) -> Graph:
         if not outputs:
             continue
         body, inputs, space = _body(region, outputs, partition.opaque)
-        last = unmoved(outputs[-1], region.own)[0].node
+        last = parts_of(outputs[-1], region.own)[-1].source.node
         assert last is not None
         locs = tuple(dict.fromkeys(loc for node in region.nodes for loc in node.locs))
         builder.device = last.device

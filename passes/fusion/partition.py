@@ -32,10 +32,11 @@ class Partition:
     """The regions while they grow, and which region each node is in."""
 
     def __init__(
-        self, graph: Graph, limit: int, apart: frozenset[Node] = frozenset()
+        self, graph: Graph, limit: int, apart: frozenset[Node] = frozenset(),
+        stacks: frozenset[int] = frozenset(),
     ) -> None:
-        self.graph, self.limit, self.apart = graph, limit, apart
-        self.opaque = opaque_values(graph)
+        self.graph, self.limit, self.apart, self.stacks = graph, limit, apart, stacks
+        self.opaque = opaque_values(graph) | stacks
         self.regions: dict[int, Region] = {}
         self.home: dict[int, Region] = {}
         self.uses: dict[int, list[Use]] = {}
@@ -68,7 +69,8 @@ class Partition:
         dims = own_dims(node)
         bound: dict[str, str] = {}
         for use in self.reads_from(node, region):
-            if not (use.exact and _unify(use.index, region.index[id(use.value)], bound)):
+            there = region.index.get(id(use.value))  # None: stored, not computed there
+            if there is None or not (use.exact and _unify(use.index, there, bound)):
                 return None
         same = all(dims[int(own[1:])] == region.axes[axis] for own, axis in bound.items()
                    if own != SEARCHED)
@@ -188,9 +190,9 @@ class Partition:
                 names = {f"@{at}": dim for at, dim in enumerate(reader.own.get(id(node), ()))}
                 for use in self.reads_from(node, source):
                     here = tuple(substitute(dim, names) for dim in use.index)
-                    there = source.index[id(use.value)]
-                    pair = (there, here) if turned else (here, there)
-                    if not (use.exact and _unify(*pair, bound)):
+                    there = source.index.get(id(use.value))
+                    if there is None or not use.exact or not _unify(
+                            *((there, here) if turned else (here, there)), bound):
                         return None
         if len(set(bound.values())) != len(bound) or any(
                 narrow.axes.get(old, old) != wide.axes.get(new) for old, new in bound.items()):

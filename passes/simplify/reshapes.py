@@ -27,6 +27,8 @@ def _is_computed(value: Value) -> bool:
     """Whether elementwise ops alone lie between a value and a contraction or a reduction of its
     shape."""
     shape, node = value.shape, value.node
+    if all(dim == 1 for dim in shape):
+        return False  # one element is stored anywhere at no cost
     for _ in range(_STEPS):
         if node is None or node.results[0].shape != shape:
             return False

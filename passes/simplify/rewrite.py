@@ -5,8 +5,9 @@ A rule is a name, a pattern and a replacement, both written as small expressions
     Rule("mul-one", "mul(x, 1)", "x")            Rule("select-same", "select(c, x, x)", "x")
 
 ``x y z c`` match any value (a letter that comes twice: the same value), ``k m`` match constants,
-numbers match constants of that value (-0.0 is not 0.0). A replacement may also be a function of
-the rewriter and the match; ``when`` is a further condition, ``kinds`` the dtype kinds of ``x``.
+numbers match constants of that value (-0.0 is not 0.0); ``op(...)`` has any operands. A
+replacement may also be a function of the rewriter and the match; ``when`` is a further condition,
+``kinds`` the dtype kinds of ``x``.
 
 The walk rebuilds the graph: operands are in their final form when a node is reached, and what a
 rule builds goes through the rules again, so one walk reaches the fixpoint of rules that look at
@@ -39,6 +40,7 @@ class Pattern:
 
     op: str
     args: tuple[Pattern | str | bool | int | float, ...]
+    any: bool = False  # whatever its operands are
 
 
 Term = Pattern | str | bool | int | float
@@ -49,6 +51,9 @@ def parse_pattern(text: str) -> Term:
     """A term from its text, which has Python's expression syntax."""
     def term(node: ast.expr) -> Term:
         match node:
+            case ast.Call(func=ast.Name(id=op), args=[ast.Constant(value=value)]) if (
+                    value is Ellipsis):
+                return Pattern(op, (), any=True)
             case ast.Call(func=ast.Name(id=op), args=args):
                 return Pattern(op, tuple(map(term, args)))
             case ast.Name(id="inf"):
@@ -152,10 +157,13 @@ def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str,
         term, value = pending.pop()
         if isinstance(term, Pattern):
             node = value.node
-            if node is None or node.op.name != term.op or len(node.inputs) != len(term.args):
+            if node is None or node.op.name != term.op or not (
+                    term.any or len(node.inputs) == len(term.args)):
                 return None
             tables.append(node.attrs)
             inner.append(value)
+            if term.any:
+                continue
             pending += zip(reversed(term.args), reversed(node.inputs), strict=True)
         elif isinstance(term, str):
             if found.setdefault(term, value) is not value:
@@ -168,6 +176,14 @@ def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str,
         return None
     match = Match(infer(), found, tables, inner)
     return match if rule.when is None or rule.when(match) else None
+
+
+def matched(rule: Rule, value: Value) -> Match | None:
+    """The match of a rule with the node that a value is the result of, or None."""
+    node, root = value.node, rule.root()
+    if node is None or node.op.name != root.op or len(node.inputs) != len(root.args):
+        return None
+    return find(rule, root, node.inputs, node.attrs, lambda: value.type)
 
 
 def is_constant(value: Value, number: bool | int | float) -> bool:

@@ -14,9 +14,10 @@ from ..bodies import tidy_regions
 from .algebra import ALGEBRA
 from .reshapes import RESHAPES
 from .rewrite import Rewriter, Rule, Table, by_op
+from .updates import UPDATES, join_updates
 from .views import VIEWS
 
-RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *RESHAPES)
+RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *UPDATES, *RESHAPES)
 
 
 @cache
@@ -40,4 +41,4 @@ def simplify(
             fired.update(rewriter.fired)
         if not rewriter.fired:
             break
-    return graph
+    return join_updates(graph)

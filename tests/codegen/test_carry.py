@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from carried_kernels import (
+    CUMULATIVE,
+    attention_buffers,
+    attention_of,
+    nearest_buffers,
+    nearest_of,
+    nearest_text,
+    streaming_attention_text,
+)
 from native_kernel import run_native
-from triton_kernels import CUMULATIVE
 
 from weft.codegen.cpu.jit import cpu_target
 from weft.codegen.cpu.tile import tile
@@ -58,7 +66,44 @@ kernel @k(x: i32[40], y: mut i32[3,40]) {
         np.testing.assert_array_equal(y, want)
 
 
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("keys", [0, 5, 64, 200])
+def test_attention_streams_over_blocks_of_keys(keys: int, tiled: bool) -> None:
+    """One pass, what was summed rescaled as the maximum grows; nothing as long as the keys."""
+    kernel = parse_kernel(streaming_attention_text("seq j in 64 by 1"))
+    verify_kernel(kernel)
+    assert same_kernel(parse_kernel(print_kernel(kernel)), kernel)
+    buffers = attention_buffers(21, keys)
+    native = tile(kernel, cpu_target(None)) if tiled else kernel
+    for run, which in ((run_kernel, kernel), (run_native, native)):
+        run(which, buffers, {"r": 21, "n": keys})
+        np.testing.assert_allclose(buffers["y"], attention_of(buffers), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("points", [1, 64, 300])
+def test_the_least_of_each_block_against_the_least_so_far(points: int, tiled: bool) -> None:
+    kernel = parse_kernel(nearest_text("seq j in 64 by 1"))
+    verify_kernel(kernel)
+    buffers = nearest_buffers(points)
+    native = tile(kernel, cpu_target(None)) if tiled else kernel
+    for run, which in ((run_kernel, kernel), (run_native, native)):
+        run(which, buffers, {"n": points})
+        np.testing.assert_array_equal(buffers["y"], nearest_of(buffers))
+
+
+def test_nothing_carried_is_what_it_began_with() -> None:
+    """The last value along an axis of no indices."""
+    kernel = parse_kernel(CUMULATIVE.replace("reduce max %6 over i", "last %5 over i"))
+    verify_kernel(kernel)
+    for run in (run_kernel, run_native):
+        y, z = np.zeros((0, 30), "f4"), np.zeros(30, "f4")
+        run(kernel, {"x": y, "y": y.copy(), "z": z}, {"n": 0})
+        np.testing.assert_array_equal(z, np.full(30, -np.inf, "f4"))
+
+
 @pytest.mark.parametrize(("old", "new", "message"), [
+    ("reduce max %6 over i", "last %6 over i", "%6 is not carried along 'i'"),
     ("seq i in n by 1", "par i in n by 1", "par axis"),
     ("seq i in n by 1", "seq i in n by 4", "no seq axis by 1"),
     ("next %3", "next %9", "%9, the next value, is not defined below"),

@@ -7,6 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from carried_kernels import (
+    CUMULATIVE,
+    attention_buffers,
+    attention_of,
+    nearest_buffers,
+    nearest_of,
+    nearest_text,
+    streaming_attention_text,
+)
 from numpy.typing import NDArray
 from one_kernel import PROGRAMS
 
@@ -503,30 +512,28 @@ def roll(size: int) -> Case:
                 expected={"y": np.roll(X, 5), "q": (np.arange(size) - 5) // 3})
 
 
-CUMULATIVE = """
-kernel @cumulative(x: f32[n,30], y: mut f32[n,30], z: mut f32[30]) {
-  seq i in n by 1, par j in 30 by 16 {
-    %0: f32 = const 0.0
-    %1: f32 = carry %0 next %3 over i
-    %2: f32 = x[i, j]
-    %3: f32 = add %1, %2
-    %4: f32 = const -inf
-    %5: f32 = carry %4 next %6 over i
-    %6: f32 = max %5, %3
-    y[i, j] = %3
-    %7: f32 = reduce max %6 over i
-    z[j] = %7
-  }
-}
-"""
-
-
 @case((0,), (70,))
 def cumulative(rows: int) -> Case:
     """Sums down columns, each with those above it."""
     X = sample(F32, rows, 30)
     return Case(parse_kernel(CUMULATIVE), {"x": X, "y": zeros(F32, rows, 30), "z": zeros(F32, 30)},
                 {"n": rows}, expected={"y": np.cumsum(X, axis=0, dtype="f4")})
+
+
+@case((16, 0), (40, 200))
+def streaming_attention(rows: int, keys: int) -> Case:
+    """Blocks of keys, with what was summed so far rescaled to the newest maximum."""
+    buffers = attention_buffers(rows, keys)
+    return Case(parse_kernel(streaming_attention_text("lane j in 64", "16")), buffers,
+                {"r": rows, "n": keys}, error=1e-6, expected={"y": attention_of(buffers)})
+
+
+@case((300,))
+def nearest_of_blocks(points: int) -> Case:
+    """The least of each block against the least so far, and where it was."""
+    buffers = nearest_buffers(points)
+    return Case(parse_kernel(nearest_text("lane j in 64")), buffers, {"n": points},
+                expected={"y": nearest_of(buffers)})
 
 
 @case(*((name,) for name, (_, _, launches) in PROGRAMS.items() if launches == 1))

@@ -334,7 +334,7 @@ def item_of_a_tracer() -> None:
 
 @wrong("W201", TypeError)
 def plain_array_of_a_tracer() -> None:
-    weft.compile(lambda x: np.asarray(x))(X)  # here
+    weft.compile(lambda x: np.float64(x))(X)  # here
 
 
 @wrong("W201", TypeError)
@@ -344,9 +344,10 @@ def size_from_a_tracer() -> None:
 
 @wrong("W203", TypeError)
 def store_into_a_plain_array() -> None:
+    out = np.zeros(3)
+
     @weft.compile
     def fill(x: Any) -> Any:
-        out = np.zeros(3)
         out[0] = x.sum()  # here
         return out
 

@@ -37,6 +37,9 @@ def wrong(code: str, kind: type[Exception] = Error) -> Callable[..., Any]:
 # -- shapes ------------------------------------------------------------------------------
 
 
+OUTSIDE = np.zeros((3, 4), np.float32)  # the caller's
+
+
 @wrong("W101", ValueError)
 def operands_do_not_broadcast(x: Any) -> Any:
     y = x * 2
@@ -202,7 +205,7 @@ def writing_into_an_argument(x: Any) -> Any:
 
 @wrong("W203", TypeError)
 def writing_into_a_plain_array(x: Any) -> Any:
-    return np.add(x, x, out=np.zeros((3, 4)))  # here
+    return np.add(x, x, out=OUTSIDE)  # here
 
 
 @wrong("W101", ValueError)
@@ -374,7 +377,7 @@ def a_traced_range(x: Any) -> Any:
 
 @wrong("W201", TypeError)
 def a_plain_array_of_a_traced_one(x: Any) -> Any:
-    return np.array([x, x])  # here
+    return np.float64(x)  # here
 
 
 @wrong("W201", TypeError)
@@ -406,7 +409,7 @@ def storing_a_row_into_a_plain_array(x: Any) -> Any:
 
 @wrong("W203", TypeError)
 def adding_to_a_plain_array(x: Any) -> Any:
-    total = np.zeros((3, 4), np.float32)
+    total = OUTSIDE[:]
     total += x  # here
     return total
 
@@ -462,9 +465,8 @@ def using_another_name_of_a_changed_argument(x: Any) -> Any:
 
 @wrong("W203", TypeError)
 def changing_a_closed_over_array_after_its_use(x: Any) -> Any:
-    table = np.zeros(4)
-    y = x + table  # here
-    table[0] = 1
+    y = x + OUTSIDE  # here
+    OUTSIDE[0] += 1
     return y
 
 
@@ -570,8 +572,7 @@ def test_a_leaked_value(fails: bool) -> None:
 
 
 def test_symbolic_dims_that_are_needed_now() -> None:
-    for function in (lambda x: np.zeros(x.shape[0]) + x, lambda x: list(x), lambda x: len(x),
-                     lambda x: range(x.shape[0])):
+    for function in (lambda x: list(x), lambda x: len(x), lambda x: range(x.shape[0])):
         with pytest.raises(Error) as caught:
             trace_function(function, ("f32[b]",))
         assert caught.value.code == "W201" and "symbolic" in str(caught.value)
@@ -588,8 +589,6 @@ def test_the_methods_take_a_shape_with_symbolic_dims() -> None:
     (lambda x: len(x) * x, r"fix: use x.shape\[0\]"),
     (lambda x: sum(row for row in x), "whole arrays, or give the dim no symbol"),
     (lambda x: np.roll(x, x.shape[0]), "a shift or a width give the dim no symbol"),
-    (lambda x: np.arange(x.shape[0]) * x, r"np.arange\(n, like=x\)"),
-    (lambda x: np.array(x), r"use x.copy\(\) for np.array\(x\)"),
 ])
 def test_what_needs_a_size_now_says_what_to_write(
     function: Callable[..., Any], fix: str

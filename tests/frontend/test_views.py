@@ -440,11 +440,12 @@ def test_an_inner_function_changes_what_it_shares() -> None:
         np.testing.assert_array_equal(found, y)
 
 
-def test_plain_arrays_are_not_written_and_the_fix_works() -> None:
+def test_arrays_of_the_caller_are_not_written_and_the_fix_works() -> None:
+    outside = np.zeros((3, 4))
+
     def wrong(x: Any) -> Any:
-        y = np.zeros((3, 4))
-        np.copyto(y, x)
-        return y
+        np.copyto(outside, x)
+        return outside
 
     def right(x: Any) -> Any:
         y = np.zeros_like(x)

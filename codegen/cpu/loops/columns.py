@@ -16,28 +16,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ....ir.kernel import Carry, Contract, Reduce, Stmt
+from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt
 from ....ir.schedule import IN_TURN, UNROLLED, Way
-from ...kernel.nest import Loop
+from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
 
-Ends = Reduce | Contract | Carry
 Take = Callable[[Scope, Ends], None]
 Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
 
 
-def by_order(loop: Loop) -> tuple[list[Reduce], list[Ends]]:
+def by_order(loop: Loop) -> tuple[list[Reduce], list[Reduce | Contract | Carry]]:
     """What a loop ends: sums with an order of lanes, and what just goes on from term to term."""
     ordered = [stmt for stmt in loop.ends if isinstance(stmt, Reduce) and stmt.order is not None]
-    return ordered, [stmt for stmt in loop.ends if stmt not in ordered]
+    return ordered, [stmt for stmt in loop.ends
+                     if stmt not in ordered and not isinstance(stmt, Last)]
 
 
 def of_sums(ends: Iterable[Ends]) -> list[Reduce | Contract]:
     """What a loop ends, where nothing is carried along it."""
-    sums = [stmt for stmt in ends if not isinstance(stmt, Carry)]
+    sums = [stmt for stmt in ends if not isinstance(stmt, (Carry, Last))]
     assert len(sums) == len(list(ends)), "what is carried goes from one index to the next"
     return sums
 
@@ -86,8 +86,11 @@ class ColumnLoops:
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
+        for end in loop.ends:
+            if isinstance(end, Last):
+                scope.values[end.name] = scope.values[end.value]
 
-    def _start(self, scope: Scope, stmt: Ends) -> LlvmValue:
+    def _start(self, scope: Scope, stmt: Reduce | Contract | Carry) -> LlvmValue:
         """What an accumulator, or what is carried, is before the first round."""
         width = self._width_of(scope, stmt)
         if isinstance(stmt, Carry):
@@ -133,7 +136,7 @@ class ColumnLoops:
         """A round comes to an accumulator, which takes a term, or to what is carried."""
         if isinstance(stmt, Carry):
             scope.values[stmt.name] = held[stmt.name]
-        else:
+        elif isinstance(stmt, (Reduce, Contract)):
             held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], scope)
 
     def _hand_on(
@@ -168,7 +171,7 @@ class ColumnLoops:
 
             def take(inner: Scope, stmt: Ends) -> None:
                 into = sums if stmt in ordered else held
-                if stmt.name in into and not isinstance(stmt, Carry):
+                if stmt.name in into and isinstance(stmt, (Reduce, Contract)):
                     into[stmt.name] = self.stmts.accumulated(stmt, into[stmt.name], inner)
                 else:
                     into[stmt.name] = inner.values[stmt.operands[0]]

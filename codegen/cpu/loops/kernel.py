@@ -23,7 +23,6 @@ from dataclasses import replace
 from ....ir.access import local_bytes, scratch_bytes
 from ....ir.kernel import (
     Axis,
-    Carry,
     Check,
     Contract,
     Kernel,
@@ -35,13 +34,13 @@ from ....ir.kernel import (
 from ....ir.schedule import Vectors
 from ....ir.tiling import round_up
 from ....ir.types import DType
-from ...kernel.nest import Loop, inside, nest
+from ...kernel.nest import Ends, Loop, inside, nest
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
 from ..target import Target
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
-from .columns import ColumnLoops, Ends, Take, by_order, of_sums
+from .columns import ColumnLoops, Take, by_order, of_sums
 from .contract import emit_contract
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
@@ -173,7 +172,7 @@ class _KernelEmitter:
             if isinstance(item, Loop):
                 walk = self._row_loop if item.axis == self.vector else self.columns.emit
                 walk(scope, item)
-            elif take is not None and isinstance(item, (Reduce, Contract, Carry)):
+            elif take is not None and isinstance(item, Ends):
                 take(scope, item)
             elif id(item) not in self.done:
                 self.stmts.emit(scope, item)

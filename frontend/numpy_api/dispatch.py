@@ -1,0 +1,107 @@
+"""What NumPy's functions, ufuncs and indices mean on traced values: the way into the rows.
+
+A function that has no row is refused by name (W113) with a way round it, never run on something
+else by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ..tracing import views
+from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
+from ..tracing.recorder import TraceContext, current
+from ..tracing.standins import original
+from ..tracing.tracer import Operation, Tracer
+from ..tracing.variable import broadcasts
+from . import contract, create, missing, pointwise, reduce, shape  # noqa: F401  they add their rows
+from . import elementwise as ufuncs
+from .binding import bound, parameters
+from .index import getitem
+from .registry import ROWS, full_name
+from .update import update
+
+
+class NumpyApi:
+    """The meaning of a tracer's operations; see ``scope.Api``."""
+
+    def stem(self, ufunc: np.ufunc) -> str:
+        """The name of a result that is not simply one op's."""
+        return "" if ufunc in ufuncs.ROWS else ufunc.__name__
+
+    def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        return ufuncs.operator(ufunc, operands)
+
+    def ufunc(
+        self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        return ufuncs.call(ufunc, method, inputs, options)
+
+    def function(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
+        function = original(function)
+        row, name = ROWS.get(function), full_name(function)
+        if row is None or row.body is None:
+            raise error("W113", f"{name} is not supported yet in traced code",
+                        hint=f"use {row.instead}" if row else
+                             "write it with other functions, or call it outside of the traced "
+                             "function")
+        body = row.body
+        positional, named = bound(name, function, body, args, options)
+        out = named.pop("out", None)
+        if out is None:
+            return body(*positional, **named)
+        if "dtype" in parameters(body) and isinstance(out, Tracer):
+            named.setdefault("dtype", out.dtype)
+        return ufuncs.store(name, out, body(*positional, **named))
+
+    def getitem(self, x: Any, index: Any) -> Tracer:
+        result = getitem(x, index)
+        if not isinstance(x, Tracer):
+            return result
+        items = index if isinstance(index, tuple) else (index,)
+        if not all(map(_is_basic, items)) or (
+                result.ndim == 0 and not any(item is Ellipsis for item in items)):
+            return ufuncs.fresh(result)  # a copy; a number, not an array without dims
+        if result is x:  # all of it
+            result = Tracer(current(), current().value_of(x))
+            views.link_whole(result, x)
+        elif not views.is_view_of(result, x):
+            views.link(result, views.Indexed(
+                x, lambda base: getitem(base, index),
+                lambda base, new: update(base, index, new, "set")))
+        result.taken = (x, index)
+        return result
+
+    def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer:
+        return update(x, index, value, mode)
+
+    def astype(self, x: Any, dtype: Any) -> Tracer:
+        return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
+
+    def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
+        """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
+        (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
+        ctx: TraceContext = current()
+        numbers = is_weak(value)
+        if isinstance(value, (list, tuple)):
+            numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
+        new = strong(to_tracer(value, variable.dtype if numbers else None))
+        if change is not np.positive:
+            new = ufuncs.apply(change, (new,))
+        if op == "update_var" and broadcasts(new.type.shape, variable.shape):
+            new = broadcast(new, variable.shape)
+        return ctx.write(op, variable, new)
+
+
+def _is_basic(item: Any) -> bool:
+    """True for what makes a view when an array is indexed with it."""
+    if isinstance(item, Tracer):
+        return item.ndim == 0
+    return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))

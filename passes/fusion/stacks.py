@@ -1,0 +1,83 @@
+"""Arrays of many parts are stored part by part, by what computes the parts.
+
+A reader of a concatenation chooses among its parts for each element, and computes all of them.
+That is right for two or three; a loop that fills an array leaves hundreds. What one region computes
+of them side by side becomes an array of its own, which that region stores; readers choose among
+these:
+
+    y = concatenate a, b, c, d    a, b of region 1, c, d of region 2
+    ->
+    p = concatenate a, b          stored by region 1: p[0] = a; p[1] = b
+    q = concatenate c, d          stored by region 2
+    y = concatenate p, q
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.ops.table import OPS
+from ...ir.space import parts_of
+from ..clone import Clone
+from .partition import Partition
+from .region import axes_of
+
+MANY = 8     # parts of an array that is looked at
+FEWEST = 4   # parts side by side that are stored together
+
+
+def with_stacks(
+    graph: Graph, partition: Partition
+) -> tuple[Graph, frozenset[Node], frozenset[int]] | None:
+    """The graph with arrays of many parts in arrays of what is computed together, its nodes that
+    are apart, and these arrays, by identity; None if there are none."""
+    large = [node for node in graph.nodes
+             if node.op.back is not None and len(node.inputs) >= MANY]
+    runs = {node: list(_runs(node, partition)) for node in large}
+    runs = {node: found for node, found in runs.items() if any(together for together, _ in found)}
+    if not runs:
+        return None
+    clone = Clone(graph)
+    builder = Builder(clone.graph, OPS, share=False, fold=False)
+    stacks: set[int] = set()
+    for param in graph.params:
+        clone.param(param)
+    for node in graph.nodes:
+        if node not in runs:
+            clone.node(node)
+            continue
+        with builder.like(node):
+            parts: list[Value] = []
+            for together, values in runs[node]:
+                moved = [clone.values[value] for value in values]
+                if together:
+                    moved = [builder.emit(node.op, moved, node.attrs, name=node.name).results[0]]
+                    stacks.add(id(moved[0]))
+                parts += moved
+            whole = parts[0]
+            if len(parts) > 1:
+                whole = builder.emit(node.op, parts, node.attrs, name=node.name).results[0]
+        clone.values[node.results[0]] = whole
+        assert whole.node is not None
+        clone.nodes[node] = whole.node
+    apart = frozenset(clone.nodes[node] for node in partition.apart)
+    return clone.finish(), apart, frozenset(stacks)
+
+
+def _runs(node: Node, partition: Partition) -> Iterator[tuple[bool, list[Value]]]:
+    """The operands of a concatenation in runs, and whether one region computes all of a run."""
+    def maker(value: Value) -> tuple[int, frozenset[str]] | None:
+        found: set[tuple[int, frozenset[str]]] = set()
+        for part in parts_of(value, partition.home):
+            made = part.source.node
+            region = None if made is None else partition.home.get(id(made))
+            if region is None or id(part.source) not in region.index:
+                return None
+            found.add((region.id, axes_of(region.index[id(part.source)])))
+        return found.pop() if len(found) == 1 else None
+
+    for key, values in groupby(node.inputs, maker):
+        found = list(values)
+        yield key is not None and len(found) >= FEWEST, found

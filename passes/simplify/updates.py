@@ -1,0 +1,337 @@
+"""Elements that were written are read from what was written, not from the whole array.
+
+An update is a select of a padded patch, by a mask padded alike:
+
+    y = select(pad(true), pad(v), x)        x with the elements of a region replaced by v
+
+    slice of y inside of the region    ->   slice of v
+    slice of y outside of the region   ->   slice of x
+    updates side by side               ->   concatenate(v0, v1, ...)
+    a few elements, taken apart        ->   each computed by itself
+
+So a buffer that a loop fills element by element costs no pass through memory for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.graph import Builder, Graph, Node, Value, constant_of
+from ...ir.index import product
+from ...ir.ops.op import Kind, OpDef
+from ...ir.ops.table import OPS
+from ..clone import Clone
+from .rewrite import Match, Rewriter, Rule, live_nodes, matched
+
+LETTERS = "xyz"
+SMALL = 8   # elements that are computed one by one where one of them is asked for
+FEWEST = 4  # patches that are joined: a loop's, or as many lines of code
+
+
+@dataclass(frozen=True)
+class Update:
+    """An array with a region of known bounds replaced."""
+
+    base: Value
+    patch: Value | None     # or
+    fill: Value | None      # a constant, which every element is
+    low: tuple[int, ...]
+    step: tuple[int, ...]
+    count: tuple[int, ...]
+
+    @property
+    def number(self) -> bool | int | float:
+        """The constant of an update without a patch."""
+        found = None if self.fill is None else constant_of(self.fill)
+        assert found is not None
+        return found
+
+    def part(self, at: int) -> range:
+        """The indices of one axis that are replaced."""
+        stop = self.low[at] + self.count[at] * self.step[at]
+        return range(self.low[at], stop, self.step[at])
+
+
+_KEYS = ("low", "high", "interior")
+_PATCHED = Rule("update", "select(pad(k), pad(y), x)", "x", when=lambda match: all(
+    match.attrs[1][key] == match.attrs[2][key] for key in _KEYS))
+_FILLED = Rule("filled", "select(pad(k), m, x)", "x")
+
+
+def update_of(value: Value) -> Update | None:
+    """What a value is, if it is an update whose region is known."""
+    match = matched(_PATCHED, value) or matched(_FILLED, value)
+    if match is None or match.constant("k") is not True or match.attrs[1]["value"]:
+        return None
+    low, gap, sizes = match.attrs[1]["low"], match.attrs[1]["interior"], match["k"].shape
+    count = tuple(size for size in sizes if isinstance(size, int))
+    if len(count) < len(sizes) or not all(isinstance(n, int) for n in (*low, *gap)):
+        return None
+    return Update(match["x"], match.values.get("y"), match.values.get("m"), tuple(low),
+                  tuple(between + 1 for between in gap), count)
+
+
+def _within(part: range, whole: range) -> bool:
+    return not part or (part[0] in whole and part[-1] in whole and (
+        len(part) == 1 or part.step % whole.step == 0))
+
+
+def _apart(one: range, other: range) -> bool:
+    """True if two ranges surely have nothing in common."""
+    if not one or not other or max(one[0], one[-1]) < other[0] or other[-1] < min(
+            one[0], one[-1]):
+        return True
+    return one.step % other.step == 0 and (one[0] - other[0]) % other.step != 0
+
+
+def _slice_update(r: Rewriter, match: Match) -> Any:
+    attrs = match.attrs[0]
+    start, step, shape = attrs["start"], attrs["step"], attrs["shape"]
+    if not all(isinstance(n, int) for part in (start, step, shape) for n in part):
+        return None
+    parts = [range(first, first + by * count, by)
+             for first, by, count in zip(start, step, shape, strict=True)]
+    value = whole = match.inner[0]
+    while (update := update_of(value)) is not None:
+        regions = [update.part(at) for at in range(len(parts))]
+        if all(map(_within, parts, regions)):
+            if update.patch is None:
+                return r.builder.full(update.number, match.type)
+            begin = tuple((part[0] - region[0]) // region.step if part else 0
+                          for part, region in zip(parts, regions, strict=True))
+            steps = tuple(by // region.step if len(part) > 1 else 1
+                          for by, part, region in zip(step, parts, regions, strict=True))
+            return r.slice(update.patch, start=begin, step=steps, shape=shape)
+        if not any(map(_apart, parts, regions)):
+            break
+        value = update.base
+    return None if value is whole else r.slice(value, start=start, step=step, shape=shape)
+
+
+def _slice_concatenate(r: Rewriter, match: Match) -> Any:
+    """A slice that lies in one part is a slice of that."""
+    node, attrs = match.inner[0].node, match.attrs[0]
+    assert node is not None
+    axis, first = node.attrs["axis"], attrs["start"][node.attrs["axis"]]
+    last = first + (attrs["shape"][axis] - 1) * attrs["step"][axis]
+    if not (isinstance(first, int) and isinstance(last, int)):
+        return None
+    before = 0
+    for part in node.inputs:
+        size = part.shape[axis]
+        if not isinstance(size, int):
+            return None
+        if min(first, last) >= before and max(first, last) < before + size:
+            start = (*attrs["start"][:axis], first - before, *attrs["start"][axis + 1:])
+            return r.slice(part, start=start, step=attrs["step"], shape=attrs["shape"])
+        before += size
+    return None
+
+
+def _slice_units(r: Rewriter, match: Match) -> Any:
+    """A slice of a reshape that only puts in or leaves out dims of 1."""
+    x, attrs, outer = match["x"], match.attrs[0], match.inner[0].shape
+    wide = [at for at, dim in enumerate(outer) if dim != 1]
+    own = [at for at, dim in enumerate(x.shape) if dim != 1]
+    if [outer[at] for at in wide] != [x.shape[at] for at in own] or any(
+            attrs["shape"][at] != 1 for at in range(len(outer)) if at not in wide):
+        return None
+    place = dict(zip(own, wide, strict=True))
+    start, step, shape = (tuple(attrs[key][place[at]] if at in place else default
+                                for at in range(len(x.shape)))
+                          for key, default in (("start", 0), ("step", 1), ("shape", 1)))
+    return r.reshape(r.slice(x, start=start, step=step, shape=shape), shape=attrs["shape"])
+
+
+def _slice_broadcast(r: Rewriter, match: Match) -> Any:
+    """A slice of what repeats x is what repeats a slice of x."""
+    attrs, axes = match.attrs[0], match.attrs[1]["axes"]
+    inner = r.slice(match["x"], start=tuple(attrs["start"][axis] for axis in axes),
+                    step=tuple(attrs["step"][axis] for axis in axes),
+                    shape=tuple(attrs["shape"][axis] for axis in axes))
+    return r.broadcast(inner, shape=attrs["shape"], axes=axes)
+
+
+def _slice_map(op: OpDef) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        """Of a few elements that are computed, one is computed by itself: a state of three numbers,
+        whose numbers a simulation takes apart and puts together in each step."""
+        size = product(match.inner[0].shape)
+        if not isinstance(size, int) or size > SMALL:
+            return None
+        attrs, node = match.attrs[0], match.inner[0].node
+        assert node is not None
+        parts = [r.slice(operand, **attrs) for operand in node.inputs]
+        return r.make(op, parts, node.attrs)[0]
+
+    return replace
+
+
+def _map_concatenate(op: OpDef, at: int) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        """A few elements that were put together are computed one by one, too: what takes them apart
+        again then reads the numbers."""
+        joined = match.inner[0]
+        size, node = product(joined.shape), joined.node
+        assert node is not None
+        if not isinstance(size, int) or size > SMALL or joined.shape != match.type.shape:
+            return None
+        assert op.arity is not None
+        operands = [match[letter] for letter in LETTERS[:op.arity - 1]]
+        operands.insert(at, joined)
+        axis, parts, before = node.attrs["axis"], [], 0
+        for part in node.inputs:
+            start = tuple(before if each == axis else 0 for each in range(len(part.shape)))
+            parts.append(r.make(op, [part if value is joined else r.slice(
+                value, start=start, step=(1,) * len(start), shape=part.shape)
+                for value in operands], match.attrs[0])[0])
+            before += part.shape[axis]
+        return r.concatenate(*parts, axis=axis)
+
+    return replace
+
+
+def _reshape_concatenate(r: Rewriter, match: Match) -> Any:
+    """Dims of 1 are put in or left out of the few parts."""
+    joined, shape = match.inner[0], match.type.shape
+    size, node = product(joined.shape), joined.node
+    assert node is not None
+    wide = [at for at, dim in enumerate(shape) if dim != 1]
+    own = [at for at, dim in enumerate(joined.shape) if dim != 1]
+    axis = node.attrs["axis"]
+    if not isinstance(size, int) or size > SMALL or axis not in own or [
+            shape[at] for at in wide] != [joined.shape[at] for at in own]:
+        return None
+    place = wide[own.index(axis)]
+    return r.concatenate(*(r.reshape(part, shape=(
+        *shape[:place], part.shape[axis], *shape[place + 1:])) for part in node.inputs),
+        axis=place)
+
+
+def _with_joined(op: OpDef, at: int) -> str:
+    """The pattern of an op with a concatenation as operand ``at``."""
+    assert op.arity is not None
+    args = list(LETTERS[:op.arity - 1])
+    args.insert(at, "concatenate(...)")
+    return f"{op.name}({', '.join(args)})"
+
+
+_SLICED = tuple(op for op in OPS.values() if op.kind is Kind.MAP and op.arity
+                and op.arity <= 3 and not op.indexed and op.check is None)
+
+UPDATES: tuple[Rule, ...] = (
+    Rule("slice-update", "slice(select(c, x, y))", _slice_update),
+    Rule("slice-units", "slice(reshape(x))", _slice_units),
+    Rule("slice-broadcast", "slice(broadcast(x))", _slice_broadcast),
+    Rule("slice-concatenate", "slice(concatenate(...))", _slice_concatenate),
+    Rule("reshape-concatenate", "reshape(concatenate(...))", _reshape_concatenate),
+    *(Rule(f"slice-{op.name}", f"slice({op.name}(...))", _slice_map(op)) for op in _SLICED),
+    *(Rule(f"{op.name}-concatenate-{at}", _with_joined(op, at), _map_concatenate(op, at))
+      for op in _SLICED for at in range(op.arity or 0)),
+)
+
+
+def join_updates(graph: Graph) -> Graph:
+    """The graph with updates that lie side by side along one axis as concatenations."""
+    readers: dict[Value, list[Node]] = {}
+    nodes = live_nodes(graph)
+    for node in nodes:
+        for value in node.inputs:
+            readers.setdefault(value, []).append(node)
+    chains: dict[Node, _Side] = {}
+    for node in nodes:
+        if node.results and not _goes_on(node, readers, graph):
+            side = _chain(node.results[0])
+            if side is not None:
+                chains[node] = side
+    if not chains:
+        return graph
+    clone = Clone(graph)
+    builder = Builder(clone.graph, OPS, share=True, fold=True)
+    for param in graph.params:
+        clone.param(param)
+    for node in nodes:
+        if node in chains:
+            with builder.like(node):
+                value = _joined(builder, chains[node], clone.values, node)
+            clone.values[node.results[0]] = value
+            assert value.node is not None
+            clone.nodes[node] = value.node
+        else:
+            clone.node(node)
+    joined = clone.finish()
+    joined.nodes = live_nodes(joined)
+    return joined
+
+
+def _joined(
+    builder: Builder, side: _Side, values: Mapping[Value, Value], node: Node
+) -> Value:
+    """The concatenation of patches and of what of the base is between them."""
+    base, shape, axis = values[side.base], list(side.base.shape), side.axis
+    parts: list[Value] = []
+
+    def emit(op: str, *operands: Value, **attrs: Any) -> Value:
+        return builder.emit(OPS[op], operands, attrs).results[0]
+
+    def of_base(first: int, stop: Any) -> None:
+        if stop == first:
+            return
+        own = tuple(stop - first if at == axis else dim for at, dim in enumerate(shape))
+        fill = constant_of(base)
+        start = tuple(first if at == axis else 0 for at in range(len(shape)))
+        parts.append(builder.full(fill, base.type.with_shape(own)) if fill is not None else emit(
+            "slice", base, start=start, step=(1,) * len(shape), shape=own))
+
+    at = 0
+    for update in side.patches:
+        of_base(at, update.low[axis])
+        if update.patch is not None:
+            parts.append(values[update.patch])
+        else:
+            parts.append(builder.full(update.number, base.type.with_shape(update.count)))
+        at = update.low[axis] + update.count[axis]
+    of_base(at, shape[axis])
+    return builder.emit(OPS["concatenate"], parts, {"axis": axis}, name=node.name).results[0]
+
+
+def _goes_on(node: Node, readers: dict[Value, list[Node]], graph: Graph) -> bool:
+    """True if an update is nothing but the base of another one."""
+    value = node.results[0]
+    if value in graph.results:
+        return False
+    return all(update is not None and update.base is value for update in (
+        update_of(reader.results[0]) if reader.results else None
+        for reader in readers.get(value, ())))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Updates along an axis, by their first index, and what they are put into."""
+
+    axis: int
+    patches: tuple[Update, ...]
+    base: Value
+
+
+def _chain(value: Value) -> _Side | None:
+    """Updates of whole cross-sections, one after the other; None if they are too few."""
+    axis, found, taken = -1, list[Update](), set[int]()
+    shape = value.shape
+    while (update := update_of(value)) is not None:
+        narrow = [at for at, size in enumerate(update.count)
+                  if size != shape[at] or update.step[at] != 1]
+        along = narrow[0] if narrow else max(axis, 0)
+        part = update.part(along)
+        if len(narrow) > 1 or part.step != 1 or (axis not in (-1, along)) or not part or (
+                not taken.isdisjoint(part)):
+            break
+        axis = along
+        taken.update(part)
+        found.append(update)
+        value = update.base
+    if len(found) < FEWEST:
+        return None
+    return _Side(axis, tuple(sorted(found, key=lambda update: update.low[axis])), value)

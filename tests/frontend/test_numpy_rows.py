@@ -1,0 +1,115 @@
+"""Every row of NumPy's functions on its samples: NumPy, compiled code and the interpreter agree;
+gradients are those of finite differences in float64."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy_samples import Sample, samples
+
+import weft
+from weft.frontend.numpy_api.registry import ROWS, Row
+
+SAMPLES = [pytest.param(Sample(row, text), id=f"{row.name}({text})")
+           for row in dict.fromkeys(ROWS.values()) for text in row.samples]
+DIFFERENTIABLE = 1e-6  # relative, against central differences
+
+
+def agree(found: Any, wanted: Any, rtol: float) -> None:
+    if isinstance(wanted, (tuple, list)) and not all(isinstance(x, int) for x in wanted):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            agree(one, other, rtol)
+        return
+    assert np.shape(found) == np.shape(wanted)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    scale = rtol * float(np.max(np.abs(np.asarray(wanted, np.float64)), initial=0))
+    exact = np.asarray(wanted).dtype.kind in "iub"
+    np.testing.assert_allclose(found, wanted, rtol=0 if exact else rtol, atol=0 if exact else scale)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_values(sample: Sample, dtype: Any) -> None:
+    """Compiled code verifies itself against the interpreter of its graph."""
+    arrays = sample.arrays(dtype)
+    wanted = sample.call(*arrays)
+    found = weft.compile(sample.call, verify=True)(*arrays)
+    agree(found, wanted, 2e-6 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_gradients(sample: Sample) -> None:
+    arrays = sample.arrays(np.float64)
+    floats = [at for at, x in enumerate(arrays) if x.dtype.kind == "f"]
+    results = parts(sample.call(*arrays))
+    if not floats or not any(np.asarray(x).dtype.kind == "f" for x in results):
+        pytest.skip("no number that depends on a float")
+    rng = np.random.default_rng(3)
+    weights = [rng.normal(size=np.shape(x)) for x in results]
+
+    def loss(*arrays: Any) -> Any:
+        return sum(np.sum(x * w) for x, w in zip(parts(sample.call(*arrays)), weights, strict=True))
+
+    found = weft.compile(weft.grad(loss, argnums=tuple(floats)))(*arrays)
+    for at, gradient in zip(floats, found, strict=True):
+        wanted = differences(loss, arrays, at)
+        np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-5)
+
+
+def parts(result: Any) -> list[Any]:
+    """The arrays that a call gives."""
+    return [*result] if isinstance(result, (tuple, list)) else [result]
+
+
+def differences(loss: Callable[..., Any], arrays: list[Any], at: int, step: float = 1e-6) -> Any:
+    """The gradient of a loss by central differences."""
+    wanted = np.zeros_like(arrays[at])
+    for place in np.ndindex(wanted.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = [x.copy() for x in arrays]
+            moved[at][place] += sign * step
+            ends.append(loss(*moved))
+        wanted[place] = (ends[0] - ends[1]) / (2 * step)
+    return wanted
+
+
+def dispatched() -> list[tuple[str, Any]]:
+    """The functions of NumPy that reach other arrays: they are made by its decorator."""
+    found = []
+    for module in (np, np.linalg, np.fft):
+        for name in dir(module):
+            function = getattr(module, name)
+            if not name.startswith("_") and callable(function) and hasattr(
+                    function, "_implementation"):
+                found.append((f"{module.__name__}.{name}", function))
+    return found
+
+
+@pytest.mark.parametrize(("name", "function"), dispatched(), ids=lambda x: x if isinstance(
+    x, str) else "")
+def test_every_function_has_a_row(name: str, function: Any) -> None:
+    """One that traces, or one that says what to write instead."""
+    row = ROWS.get(function)
+    assert row is not None, name
+    assert row.body is not None or row.instead, name
+
+
+@pytest.mark.parametrize("row", [row for row in dict.fromkeys(ROWS.values()) if row.method],
+                         ids=lambda row: row.name)
+def test_methods_are_numpys(row: Row) -> None:
+    """An array's method takes what the function does, but for the array."""
+    method = getattr(weft.Variable, row.functions[0].__name__)
+    assert callable(method)
+    assert list(inspect.signature(row.functions[0]).parameters)
+
+
+def test_samples_draw_the_same_arrays() -> None:
+    one, other = (samples("x[3,4], p[2], i[5], m[2,2]") for _ in range(2))
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_array_equal(x, y)

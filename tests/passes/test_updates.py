@@ -1,0 +1,135 @@
+"""What was written is read from what was written; writes side by side are one array of parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import weft
+
+X = np.random.default_rng(0).normal(size=(6, 4))
+
+
+def ops(function: Any, *args: Any) -> dict[str, int]:
+    graph = weft.compile(function).lower(*args).as_text(stage="opt")
+    words = [line.split("=")[1].split()[0] for line in graph.splitlines() if " = " in line]
+    return {word: words.count(word) for word in words}
+
+
+def test_a_recurrence_reads_what_it_wrote() -> None:
+    def run(x: Any) -> Any:
+        o = np.zeros(6)
+        o[0] = x[0, 0]
+        for i in range(1, 6):
+            o[i] = o[i - 1] * 0.5 + x[i, 0]
+        return o
+
+    found = ops(run, X)
+    assert "select" not in found and "pad" not in found
+    assert found["concatenate"] == 1 and found["mul"] == 5
+    np.testing.assert_array_equal(weft.compile(run)(X), run(X))
+
+
+def test_gaps_are_filled_from_the_base() -> None:
+    def run(x: Any) -> Any:
+        y = x * 1
+        for i in (0, 2, 3, 5):
+            y[i] = x[5 - i] + 1
+        z = np.ones((6, 6))
+        for i in (1, 2, 4, 0):
+            z[:, i] = x[:, 0] * i
+        return y, z
+
+    assert ops(run, X)["concatenate"] == 2
+    for found, wanted in zip(weft.compile(run)(X), run(X), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_one_write_or_two_stay_selects() -> None:
+    def run(x: Any) -> Any:
+        y = x * 2
+        y[0] = 0
+        y[-1] = 1
+        return y
+
+    assert "concatenate" not in ops(run, X)
+    np.testing.assert_array_equal(weft.compile(run)(X), run(X))
+
+
+def test_many_parts_are_stored_one_by_one() -> None:
+    """By the kernel that computes them; a reader of the whole reads memory."""
+    def run(x: Any) -> Any:
+        o = np.zeros(24)
+        o[0] = x[0, 0]
+        for i in range(1, 24):
+            o[i] = o[i - 1] * 0.5 + x[i % 6, 1]
+        return o, np.tanh(o)
+
+    lowered = weft.compile(run).lower(X)
+    first, *readers = lowered.as_text(stage="kernel").split("\nkernel @")
+    assert first.count("] = %") == 23 and " select " not in first
+    assert all(reader.count(" select ") == 1 for reader in readers)
+    for found, wanted in zip(weft.compile(run)(X), run(X), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+def test_a_state_of_three_numbers_is_three_numbers() -> None:
+    def lorenz(x0: Any) -> Any:
+        out = np.empty((20, 3))
+        out[0] = x0
+        for i in range(1, 20):
+            x, y, z = out[i - 1]
+            out[i] = out[i - 1] + 0.01 * np.array(
+                [10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
+        return out
+
+    start = np.ones(3)
+    kernels = weft.compile(lorenz).lower(start).as_text(stage="kernel")
+    assert "par" not in kernels.rpartition("\nkernel ")[0]
+    np.testing.assert_allclose(weft.compile(lorenz)(start), lorenz(start), rtol=1e-14)
+
+
+SPANS = st.tuples(st.integers(0, 5), st.integers(1, 6), st.sampled_from([1, 1, 2, 3, -1]))
+
+
+def span(first: int, count: int, step: int) -> slice:
+    if step < 0:
+        return slice(first, None, -1)
+    return slice(first, min(6, first + count), step)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(SPANS, SPANS, st.booleans()), min_size=1, max_size=7),
+       st.lists(st.tuples(SPANS, SPANS), min_size=1, max_size=3))
+def test_any_writes_and_reads(writes: list[Any], reads: list[Any]) -> None:
+    """At every level the bits are NumPy's."""
+    def run(x: Any) -> Any:
+        y = x * 1
+        seen = []
+        for at, (rows, columns, constant) in enumerate(writes):
+            place = span(*rows), span(*columns)
+            y[place] = at if constant else x[place] + at
+            seen += [y[span(*r), span(*c)] * 1 for r, c in reads]
+        return (y, *seen)
+
+    x = np.random.default_rng(1).normal(size=(6, 6))
+    for opt in (0, 2):
+        for found, wanted in zip(weft.compile(run, opt=opt)(x), run(x), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dims", [{0: "a"}, {0: "a", 1: "b"}])
+def test_sizes_that_are_not_known(dims: dict[int, str]) -> None:
+    def run(x: Any) -> Any:
+        y = x * 1
+        y[0] = 5
+        y[1] = y[0] + x[1]
+        y[2:, 1] = y[1, 0]
+        return y, y[1] + y[0], y[2:]
+
+    for found, wanted in zip(weft.compile(run, dynamic={"x": dims})(X), run(X), strict=True):
+        np.testing.assert_array_equal(found, wanted)
