@@ -25,11 +25,15 @@ MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
 MOST_UNROLLED = 128     # rounds of a loop that are all written out
 MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
+# Lanes of a masked step: the mask of more does not stay in registers, which takes LLVM as long as
+# all else in a sum down columns, and such a sum twice the time.
+REST = 64
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The loops of a stage take ``lanes`` indices of ``axis`` at a time, and a masked rest.
+    """The loops of a stage take ``lanes`` indices of ``axis`` at a time, and a masked rest: of a
+    par axis, in steps of at most ``REST``.
 
     Values that they compute along it are vectors then. A stage without is run index by index.
     ``keep`` are values of a row, of which a later loop over the row finds what an earlier one has

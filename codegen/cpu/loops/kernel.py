@@ -31,7 +31,7 @@ from ....ir.kernel import (
     identity,
     stages_of,
 )
-from ....ir.schedule import Vectors
+from ....ir.schedule import REST, Vectors
 from ....ir.tiling import round_up
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
@@ -45,10 +45,6 @@ from .contract import emit_contract
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter
 from .sums import Values, in_chunks, renamed
-
-# Lanes of a masked step: the mask of more does not stay in registers, which takes LLVM as long as
-# all else in a sum down columns, and such a sum twice the time.
-REST = 64
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
