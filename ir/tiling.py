@@ -23,6 +23,11 @@ def round_up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+def power_of_two(value: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, value - 1).bit_length()
+
+
 @dataclass(frozen=True)
 class Tiling:
     """The blocking of one contraction. With ``swap``, m and lhs change places with n and rhs."""

@@ -25,6 +25,7 @@ from ...ir.kernel import (
     summed_axes,
 )
 from ...ir.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
+from ...ir.tiling import power_of_two
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target
@@ -89,8 +90,7 @@ def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
     bits = 64 if any(stmt.dtype.itemsize == 8 for stmt in stage.body
                      if isinstance(stmt, (Load, Reduce, Apply))) else 32
     # Lanes past the end of a short axis would be masked off in every step.
-    most = (max(4, 1 << max(0, vector.extent - 1).bit_length())
-            if isinstance(vector.extent, int) else 1 << 20)
+    most = max(4, power_of_two(vector.extent)) if isinstance(vector.extent, int) else 1 << 20
     sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
     if vector in stage.loop_axes:
         own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]

@@ -29,6 +29,7 @@ from ...ir.kernel import (
     index_exprs,
     summed_axes,
 )
+from ...ir.tiling import power_of_two
 from ...ir.types import F32
 from ..kernel.axes import without_unit_axes
 
@@ -61,7 +62,7 @@ def tile_size(axis: Axis) -> int:
     if not isinstance(axis.extent, int):
         raise ValueError(f"lane axis {axis.name} of symbolic extent {axis.extent}: "
                          "Triton's tiles have constant sizes (schedule it as seq)")
-    return _power_of_two(axis.extent)
+    return power_of_two(axis.extent)
 
 
 def is_tile(axis: Axis) -> bool:
@@ -102,13 +103,9 @@ def layout_of(kernel: Kernel) -> Layout:
     return layout
 
 
-def _power_of_two(extent: int) -> int:
-    return 1 << max(0, extent - 1).bit_length()
-
-
 def _rounded(kernel: Kernel, axis: Axis) -> Axis:
     """A block that is a power of two; of a sum it holds all lanes, and one chunk at most."""
-    block = _power_of_two(axis.block)
+    block = power_of_two(axis.block)
     orders = _orders(kernel, axis.name)
     if axis.kind == "seq" and block > 1 and orders:
         chunks = [order.chunk for order in orders if order.chunk]

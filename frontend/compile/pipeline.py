@@ -17,9 +17,10 @@ from typing import Literal
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
 from ...codegen.cpu.program import emit_program
 from ...codegen.cpu.target import GPU, Target
-from ...codegen.cpu.tile import tile
+from ...codegen.cpu.tile import tile as tile_cpu
 from ...codegen.gpu.build import compile_triton
 from ...codegen.gpu.source import TritonSource, emit_triton
+from ...codegen.gpu.tile import tile as tile_gpu
 from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
 from ...codegen.kernel.share import symbol_name
@@ -109,7 +110,8 @@ def _pass(name: str) -> Callable[[Known], Known]:
 def _tile(known: Known) -> Known:
     def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
         kernels = {id(call.kernel): call.kernel for call in calls}
-        made = {key: tile(kernel, known.target) for key, kernel in kernels.items()}
+        made = {key: tile_gpu(kernel) if known.target.kind == "gpu" else
+                tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
         return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
 
     return replace(known, calls=map_kernels(known.calls, tiled))

@@ -17,7 +17,8 @@ import pytest
 import weft
 from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
 from weft.codegen.cpu.target import GPU
-from weft.codegen.cpu.tile import GPU_ROW, unit_strides, vector_axis
+from weft.codegen.gpu.tile import LONGEST_ROW
+from weft.codegen.kernel.walks import unit_strides, vector_axis
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel
@@ -125,7 +126,8 @@ def without_places(text: str) -> str:
 ON_A_GPU = {
     "softmax": PROGRAMS["softmax"], "dense": PROGRAMS["dense"], "joined": PROGRAMS["joined"],
     "narrowed": PROGRAMS["narrowed"], "columns": PROGRAMS["columns"], "rows": PROGRAMS["rows"],
-    "one_tile": (softmax, (f"f32[8,{GPU_ROW}]",)), "tiles": (softmax, (f"f32[8,{GPU_ROW + 1}]",)),
+    "one_tile": (softmax, (f"f32[8,{LONGEST_ROW}]",)),
+    "tiles": (softmax, (f"f32[8,{LONGEST_ROW + 1}]",)),
 }
 
 

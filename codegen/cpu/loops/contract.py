@@ -10,12 +10,12 @@ from contextlib import ExitStack
 
 from ....ir.kernel import Contract, Kernel, Stmt
 from ...kernel.nest import behind_effects
+from ..access import operand_access
 from ..dims import emit_dim
 from ..products.gemm import Size, emit_block
 from ..products.gemm_plan import Access
 from ..products.sizes import integer
 from ..text import FunctionText
-from ..tile import operand_access
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
 from .statements import Scope, StmtEmitter

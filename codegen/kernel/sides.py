@@ -1,0 +1,60 @@
+"""The sides of products: the axes that their tiles have rows and columns of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir.kernel import Contract, Kernel, Reduce
+
+UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
+
+
+def sides_of(kernel: Kernel, stmt: Contract, rows: str = "") -> tuple[str, str] | None:
+    """The axes of a product's rows and columns, the largest of each side or ``rows``; None where
+    an operand is the same for all rows or columns: that is a loop."""
+    left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
+    m, n = (rows if rows in side else largest(kernel, side) for side in (left - right,
+                                                                         right - left))
+    either = kernel.value_axes[stmt.lhs] | kernel.value_axes[stmt.rhs]
+    return (m, n) if m is not None and n is not None and stmt.axis in either else None
+
+
+def largest(kernel: Kernel, names: frozenset[str]) -> str | None:
+    """The axis of a side that is tiled; the others are walked one index at a time."""
+    sized = [(extent_of(kernel, axis.name), at, axis.name)
+             for at, axis in enumerate(kernel.axes) if axis.name in names]
+    return max(sized)[2] if sized else None
+
+
+def extent_of(kernel: Kernel, name: str) -> int:
+    """The extent of an axis for what is to be estimated."""
+    extent = kernel.axis(name).extent
+    return extent if isinstance(extent, int) else UNKNOWN
+
+
+def with_whole_rows(kernel: Kernel) -> tuple[Kernel, str, frozenset[str]]:
+    """The kernel whose tasks do all that happens to their rows, the axis of these rows, and those
+    of columns that may be separate tasks too, as nothing runs along them."""
+    products = [stmt for stmt in kernel.body if isinstance(stmt, Contract)]
+    # What has an axis only after the sums would let each of its tasks compute them all again.
+    par = {axis.name for axis in kernel.axes if axis.kind == "par"}.intersection(
+        *(kernel.value_axes[stmt.name] for stmt in kernel.body
+          if isinstance(stmt, (Reduce, Contract))))
+    either = [kernel.value_axes[name] & par for name in (products[0].lhs, products[0].rhs)]
+    rows = largest(kernel, either[0] ^ either[1])
+    assert rows is not None, "the rows of a product that is reduced are separate tasks"
+    sums = {stmt.axis for stmt in products}
+    columns = par.intersection(*(side for stmt in products for side in (
+        kernel.value_axes[stmt.lhs] ^ kernel.value_axes[stmt.rhs],))) - {rows}
+    axes = tuple(
+        axis if axis.name in par or (axis.name in sums and not _is_reduced(kernel, axis.name))
+        else replace(axis, kind="lane", block=0) for axis in kernel.axes)
+    return replace(kernel, axes=axes), rows, frozenset(columns)
+
+
+def _is_reduced(kernel: Kernel, axis: str) -> bool:
+    """True if an axis is more than what one contraction sums over."""
+    return any(axis in axes for axes in kernel.effect_axes.values()) or any(
+        (isinstance(stmt, Reduce) and stmt.axis == axis)
+        or (isinstance(stmt, Contract) and axis in kernel.value_axes[stmt.name])
+        for stmt in kernel.body)

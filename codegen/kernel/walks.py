@@ -1,0 +1,85 @@
+"""How the axes of a kernel walk through memory, and the one to walk in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...ir.index import coefficient, row_major
+from ...ir.kernel import Axis, Carry, Contract, Kernel, Load, Store
+
+
+def unit_strides(kernel: Kernel, name: str) -> int:
+    """How much contiguous memory an axis walks: stores count twice, strided accesses against.
+
+    Beside a loop only what happens in each of its steps counts: that a row's sum is stored next to
+    its neighbour's says nothing about the row.
+    """
+    loops = {axis.name for axis in kernel.loop_axes}
+    values, effects = kernel.value_axes, kernel.effect_axes
+    score = 0
+    for at, stmt in enumerate(kernel.body):
+        if isinstance(stmt, (Load, Store)):
+            if loops and not loops & (values[stmt.name] if stmt.name else effects[at]):
+                continue
+            weight = 2 if isinstance(stmt, Store) else 1
+            offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
+            slope = coefficient(offset, name)
+            if slope is None or slope[0] not in (0, 1):
+                score -= weight
+            elif slope[0] == 1:
+                score += weight
+    return score
+
+
+def vector_axis(kernel: Kernel) -> str | None:
+    """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
+    loops = {axis.name for axis in kernel.loop_axes}
+    accumulates = any(isinstance(stmt, (Contract, Carry))
+                      or (isinstance(stmt, Store) and stmt.accumulate) for stmt in kernel.body)
+    effects = kernel.effect_axes
+    best: tuple[int, int] | None = None
+    name = None
+    for at, axis in enumerate(kernel.axes):
+        if axis.name in loops and accumulates:
+            continue  # repeated indices must be added in order, and the terms of a product
+        if axis.name not in loops and any(axis.name not in axes for axes in effects.values()):
+            # A check or store outside of the axis would be repeated; harmless, but never vector.
+            stores = [axes for position, axes in effects.items()
+                      if isinstance(kernel.body[position], Store)]
+            if any(axis.name not in axes for axes in stores):
+                continue
+        key = (unit_strides(kernel, axis.name), at)
+        if best is None or key >= best:
+            best, name = key, axis.name
+    return name
+
+
+def walks_across(kernel: Kernel, name: str) -> bool:
+    """True if some access jumps from line to line along an axis."""
+    for stmt in kernel.body:
+        if isinstance(stmt, (Load, Store)):
+            offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
+            slope = coefficient(offset, name)
+            if slope is not None and not (isinstance(slope[0], int) and abs(slope[0]) < 16):
+                return True
+    return False
+
+
+def walks_along(kernel: Kernel, name: str) -> bool:
+    """True if some access is contiguous along an axis."""
+    accesses = [stmt for stmt in kernel.body if isinstance(stmt, (Load, Store))]
+    slopes = [coefficient(row_major(stmt.indices, kernel.param(stmt.param).type.shape), name)
+              for stmt in accesses]
+    return any(slope is not None and slope[0] == 1 for slope in slopes)
+
+
+def crosses(kernel: Kernel, vector: str | None) -> bool:
+    """True if a kernel without loops jumps from line to line along its vectors: a transpose."""
+    return not kernel.loop_axes and vector is not None and walks_across(kernel, vector)
+
+
+def in_task_order(axes: Iterable[Axis], vector: str | None, crosses: bool) -> tuple[Axis, ...]:
+    """The vector axis goes last, so that neighbouring tasks touch neighbouring memory; where it
+    jumps it goes first in short blocks, so that the next task uses the same lines."""
+    return tuple(sorted(
+        axes, key=lambda axis: axis.kind == "par" and (axis.name == vector) != crosses))
