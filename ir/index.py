@@ -228,6 +228,9 @@ def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
     rest = _sum(left)
     if _within(rest, denominator):
         return _sum(whole), rest
+    common = _divide_common(rest, denominator)
+    if common is not None:
+        return _sum([*whole, common[0]]), common[1]
     quotient, remainder = Quotient(rest, denominator), Remainder(rest, denominator)
     nested = rest.terms[0][0] if isinstance(rest, Expr) and len(rest.terms) == 1 else ()
     if len(nested) == 1 and isinstance(rest, Expr) and rest.terms[0][1] == 1:
@@ -235,6 +238,22 @@ def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
         if isinstance(inner, Quotient):  # (a//p)//q = a//(p*q)
             quotient = Quotient(inner.numerator, inner.denominator * denominator)
     return (_sum([*whole, Expr((((quotient,), 1),))]), Expr((((remainder,), 1),)))
+
+
+def _divide_common(dim: Dim, denominator: Dim) -> tuple[Dim, Dim] | None:
+    """``divmod`` by what has a factor in common: (f*a + r)//(f*d) = a//d where 0 <= r < f."""
+    if not isinstance(denominator, int):
+        return None
+    factors = {gcd(scale, denominator) for _, scale in terms_of(dim)} - {1, denominator}
+    for factor in sorted(factors, reverse=True):
+        table = dict(terms_of(dim))
+        rest = _canonical({m: scale for m, scale in table.items() if scale % factor})
+        if rest != dim and _within(rest, factor):
+            most = _canonical({m: scale // factor for m, scale in table.items()
+                               if scale % factor == 0})
+            quotient, remainder = divide(most, denominator // factor)
+            return quotient, remainder * factor + rest
+    return None
 
 
 def positive(dim: Dim) -> Dim:

@@ -6,7 +6,8 @@
 A task computes a block of ``rows x columns``, in register tiles of so many rows and vectors, and
 walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
 sums wait in memory. ``swap``: rows and lhs change places with columns and rhs. How an operand is
-read: ``in_place``, as packed ``rows`` or ``panels``, or ``turned`` in registers. ``outlined``: what
+read: ``in_place``, as packed ``rows``, ``panels`` or ``lines`` (all of a block for one k, then for
+the next), or ``turned`` in registers. ``outlined``: what
 happens to finished sums is a function of its own, not written where the tile is finished.
 """
 
@@ -40,10 +41,10 @@ class Tiling:
     nb: int
     kb: int
     cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
-    lhs: Literal["in_place", "rows", "panels"]
-    rhs: Literal["in_place", "panels", "turned"]  # turned: in place, transposed in registers
+    lhs: Literal["in_place", "rows", "panels", "lines"]
+    rhs: Literal["in_place", "panels", "turned", "lines"]  # turned: transposed in registers
     lhs_line: int  # elements between packed rows; in place: > 0 if M may be less than a tile
-    rhs_line: int = 0  # turned: elements between rows, > 0 if N may be less than a tile
+    rhs_line: int = 0  # of lines; turned: between rows, > 0 if N may be less than a tile
     swap: bool = False  # the transposed product is computed
     rows: str = ""  # axes of the kernel
     columns: str = ""
@@ -72,8 +73,12 @@ class Tiling:
         lhs = self.tile_elements * m_tiles
         if self.lhs == "in_place":  # the last vector stored may reach past the last row
             lhs = self.tile_elements + self.lanes if self.lhs_line else 0
+        if self.lhs == "lines":  # vectors that end with a run reach past it
+            lhs = self.lhs_line * self.kb + self.pr
         rhs = self.nr * self.kb
-        if self.rhs != "panels":
+        if self.rhs == "lines":
+            rhs = self.rhs_line * self.kb + self.nr
+        elif self.rhs != "panels":
             rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
         sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)

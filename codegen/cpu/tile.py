@@ -18,8 +18,7 @@ from ..kernel.collapse import has_no_tasks, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, with_stages
 from ..kernel.walks import crosses, in_task_order, vector_axis, walks_across, walks_along
-from .access import operand_access
-from .products.gemm_plan import GemmTarget, plan_gemm
+from .blocking import tile_contract, tiled
 from .schedule import schedule
 from .target import Target
 from .types import check_dtypes
@@ -33,6 +32,8 @@ LONG_BYTES = 32 << 20  # of their locals: half of what a worker has
 FAR = 4        # times L2: an operand that is not there any more when it is read again
 FEW_TASKS = 8  # that are left to share among cores
 COLUMNS = 512
+NOMINAL = 8    # stands in for an extent that is known at run time only, such as a batch
+STREAM = 0.03  # cycles for a byte of an operand that each task reads from beyond its caches
 
 
 def tile(kernel: Kernel, target: Target) -> Kernel:
@@ -44,11 +45,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     if has_no_tasks(kernel):
         return replace(kernel, body=())
     kernel = with_few_axes(kernel)
-    first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
-    elif first is not None and sides_of(kernel, first) is not None:
-        kernel = _tile_contract(kernel, first, target)
+    elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):
+        kernel = tile_contract(kernel, target)
     else:
         kernel = _tile_loops(kernel)
     return schedule(kernel, target)
@@ -75,11 +75,23 @@ def _vector_block(kernel: Kernel, axis: Axis) -> int:
     return ACROSS_BLOCK if walks_across(kernel, axis.name) else MAP_BLOCK
 
 
-def _tiled(kernel: Kernel, stmt: Contract, target: Target, rows: str, whole: bool) -> Contract:
-    """A contraction with its blocking: m and n are the largest axes of each side, or ``rows``.
+def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
+    """Blocks of rows: a task does all that happens to them, one stage after the other."""
+    kernel, rows, columns = with_whole_rows(kernel)
+    kernel = replace(kernel, axes=tuple(
+        replace(axis, block=COLUMNS) if axis.name in columns else axis for axis in kernel.axes))
+    kernel = _in_blocks(kernel, rows, target.l2)
+    body = [_with_tiling(kernel, stmt, target, rows) if isinstance(stmt, Contract) else stmt
+            for stmt in kernel.body]
+    depths = {stmt.axis: stmt.tiling.kb for stmt in body
+              if isinstance(stmt, Contract) and stmt.tiling is not None}
+    return replace(kernel, body=tuple(body), axes=tuple(
+        replace(axis, block=depths[axis.name]) if axis.kind == "seq" else axis
+        for axis in kernel.axes))
 
-    ``whole``: a task has all of it but for the axis ``rows``, of which it has a block.
-    """
+
+def _with_tiling(kernel: Kernel, stmt: Contract, target: Target, rows: str) -> Contract:
+    """A contraction that a task has all of, but for a block of ``rows``."""
     sides = sides_of(kernel, stmt, rows)
     if sides is None:
         return stmt
@@ -89,47 +101,11 @@ def _tiled(kernel: Kernel, stmt: Contract, target: Target, rows: str, whole: boo
 
     def extent(name: str) -> int | None:
         axis = kernel.axis(name)
-        if isinstance(axis.extent, int):
-            return min(axis.block, axis.extent) if whole and axis.kind == "par" else axis.extent
-        return axis.block if whole and axis.kind == "par" else None
+        if axis.kind != "par":
+            return axis.extent if isinstance(axis.extent, int) else None
+        return min(axis.block, axis.extent) if isinstance(axis.extent, int) else axis.block
 
-    def is_known(name: str) -> bool:
-        return isinstance(kernel.axis(name).extent, int)
-
-    gemm_target = GemmTarget(target.vector_bits, target.registers, target.l1, target.l2)
-    plan = plan_gemm(extent(m), extent(n), extent(stmt.axis), stmt.dtype, gemm_target,
-                     operand_access(kernel, stmt.lhs, m, stmt.axis),
-                     operand_access(kernel, stmt.rhs, n, stmt.axis), whole,
-                     (is_known(m), is_known(n)))
-    return replace(stmt, tiling=replace(plan, rows=m, columns=n))
-
-
-def _tile_contract(kernel: Kernel, first: Contract, target: Target) -> Kernel:
-    stmt = _tiled(kernel, first, target, "", False)
-    plan = stmt.tiling
-    assert plan is not None
-    mb, nb = plan.block
-    order = {plan.columns: 1, plan.rows: 2} if plan.swap else {plan.rows: 1, plan.columns: 2}
-    blocks = {plan.rows: mb, plan.columns: nb, stmt.axis: plan.kb}
-    axes = sorted((replace(axis, block=blocks.get(axis.name, 1)) for axis in kernel.axes),
-                  key=lambda axis: (axis.name == stmt.axis, order.get(axis.name, 0)))
-    body = tuple(stmt if old is first else old for old in kernel.body)
-    return replace(kernel, axes=tuple(axes), body=body)
-
-
-def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
-    """Blocks of rows: a task does all that happens to them, one stage after the other."""
-    kernel, rows, columns = with_whole_rows(kernel)
-    kernel = replace(kernel, axes=tuple(
-        replace(axis, block=COLUMNS) if axis.name in columns else axis for axis in kernel.axes))
-    kernel = _in_blocks(kernel, rows, target.l2)
-    body = [_tiled(kernel, stmt, target, rows, True) if isinstance(stmt, Contract) else stmt
-            for stmt in kernel.body]
-    depths = {stmt.axis: stmt.tiling.kb for stmt in body
-              if isinstance(stmt, Contract) and stmt.tiling is not None}
-    return replace(kernel, body=tuple(body), axes=tuple(
-        replace(axis, block=depths[axis.name]) if axis.kind == "seq" else axis
-        for axis in kernel.axes))
+    return tiled(kernel, stmt, (m, n), target, (extent(m), extent(n)), whole=True)
 
 
 def _in_blocks(kernel: Kernel, rows: str, cache: int) -> Kernel:

@@ -26,21 +26,26 @@ def with_joined_sums(kernel: Kernel) -> Kernel:
     """The kernel with one axis for the axes that a contraction sums over, in row-major order."""
     for stmt in kernel.body:
         if isinstance(stmt, Contract) and len(stmt.axes) > 1:
-            return with_joined_sums(_joined(kernel, stmt.axes))
+            names = stmt.axes
+            one, name = joined(kernel, names)
+            return with_joined_sums(replace(one, body=tuple(
+                replace(stmt, axes=(name,)) if isinstance(stmt, Contract) and stmt.axes == names
+                else stmt for stmt in one.body)))
     return kernel
 
 
-def _joined(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
+def joined(kernel: Kernel, names: tuple[str, ...]) -> tuple[Kernel, str]:
+    """The kernel with one axis, in row-major order, for several, and its name. But for the first
+    of them their extents are known."""
     axes = [kernel.axis(name) for name in names]
     name = "_".join(names)
+    while name in kernel.dims:
+        name += "_"
     one = replace(axes[0], name=name, extent=product(axis.extent for axis in axes))
     places = unravel(symbol(name, one.extent), tuple(axis.extent for axis in axes))
-    kernel = rewrite_indices(kernel, dict(zip(names, places, strict=True)), [
+    return rewrite_indices(kernel, dict(zip(names, places, strict=True)), [
         one if axis.name == names[0] else axis for axis in kernel.axes
-        if axis.name not in names[1:]])
-    return replace(kernel, body=tuple(
-        replace(stmt, axes=(name,)) if isinstance(stmt, Contract) and stmt.axes == names else stmt
-        for stmt in kernel.body))
+        if axis.name not in names[1:]]), name
 
 
 def without_unit_axes(kernel: Kernel) -> Kernel:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from ...ir.kernel import Contract, Kernel, Reduce
+from ...ir.kernel import Axis, Contract, Kernel, Reduce
+from .axes import joined
 
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
 
@@ -17,6 +20,41 @@ def sides_of(kernel: Kernel, stmt: Contract, rows: str = "") -> tuple[str, str] 
                                                                          right - left))
     either = kernel.value_axes[stmt.lhs] | kernel.value_axes[stmt.rhs]
     return (m, n) if m is not None and n is not None and stmt.axis in either else None
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A kernel some of whose axes are one, and those that are the sides of its product."""
+
+    kernel: Kernel
+    sides: tuple[str, str]
+
+
+def groupings(kernel: Kernel) -> Iterator[Grouping]:
+    """The kernel as it is, whose sides are the largest axes of each, and with the last axes of a
+    side as one: the pixels of an image, of all images of a batch. What stands for the inner ones
+    divides by their extents, so these are known."""
+    stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
+    sides = sides_of(kernel, stmt)
+    assert sides is not None
+    left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
+    axes = [tuple(axis for axis in kernel.axes if axis.name in side and axis.kind == "par")
+            for side in (left - right, right - left)]
+    for groups in itertools.product(*map(_last_axes, axes)):
+        grouped, names = kernel, list(sides)
+        for at, group in enumerate(groups):
+            if group:
+                grouped, names[at] = joined(grouped, group)
+        yield Grouping(grouped, (names[0], names[1]))
+
+
+def _last_axes(axes: tuple[Axis, ...]) -> Iterator[tuple[str, ...]]:
+    """No axes, the last two, three and so on."""
+    yield ()
+    for count in range(2, len(axes) + 1):
+        if not isinstance(axes[1 - count].extent, int):
+            return
+        yield tuple(axis.name for axis in axes[-count:])
 
 
 def largest(kernel: Kernel, names: frozenset[str]) -> str | None:

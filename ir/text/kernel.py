@@ -286,8 +286,8 @@ def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
     lhs, lhs_line = (*parts["lhs"], "0")[:2]
     rhs, rhs_line = (*parts["rhs"], "0")[:2]
     return Tiling(dtype, int(parts["lanes"][0]), mr, nv, mb, nb, kb, "cut" in parts,
-                  _one_of(lhs, ("in_place", "rows", "panels")),
-                  _one_of(rhs, ("in_place", "panels", "turned")),
+                  _one_of(lhs, ("in_place", "rows", "panels", "lines")),
+                  _one_of(rhs, ("in_place", "panels", "turned", "lines")),
                   int(lhs_line), int(rhs_line), "swap" in parts, parts["rows"][0],
                   parts["columns"][0], "outlined" in parts)
 

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 import weft
@@ -116,6 +117,7 @@ SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 
 ROWS = (0, 1, 2, 7, 15, 16, 17, 33, 64, 65, 130, 300)  # not known to the compiler
 TALL = ((20, 40), (33, 128), (70, 256), (300, 3), (300, 256), (1100, 40))
 STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65), (1025, 700, 8201))  # the last: in blocks
+WINDOWS = ((1, 3, 5, 20), (3, 8, 9, 33), (4, 20, 16, 40), (2, 2, 30, 3))  # x is NCHW; results
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
 SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
 
@@ -123,6 +125,7 @@ SIZES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65)
 def views(x: Array) -> Any:
     """Guarded loads, short rows, shifted and reversed walks."""
     return (np.pad(x, ((1, 0), (0, 2))), np.pad(x, ((0, 1), (3, 0))), x[:, ::-1], x[::2, 1:],
+            x[:, ::2], x[:, 1::3] + x[:, :len(x[0, 1::3])],
             np.concatenate([x, x[:1]], 0), np.concatenate([x[:, :1], x], 1),
             np.roll(x, 1, 1), x.T, np.where(x > x[:1], x, x[:, :1]))
 
@@ -161,6 +164,16 @@ def product(x: Array, y: Array) -> Any:
     return x @ y, (x @ y).T, np.pad(x, ((0, 1), (1, 0))) @ np.pad(y, ((1, 0), (0, 2)))
 
 
+def convolution(x: Array, w: Array) -> Any:
+    """Windows at each place, at every second one, of a padded image, and the other way around."""
+    pad = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows, padded = (sliding_window_view(x, w.shape[2:], axis=(2, 3)) for x in (x, pad))
+    return (np.einsum("nchwij,ocij->nohw", windows, w),
+            np.einsum("nchwij,ocij->nhwo", windows[:, :, ::2, ::2], w),
+            np.einsum("nchwij,ocij->nohw", padded[:, :, ::2, ::2], w) + x[:, :1, :1, :1],
+            np.einsum("nchwij,nohw->ocij", windows, windows[..., 0, 0]))
+
+
 def staged(x: Array, y: Array) -> Any:
     """One kernel, with a tile of products in the scratch of its task: the end of the arena."""
     return np.argmin(x @ y, 1)
@@ -192,6 +205,10 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
             for function in (kept, staged, product) if k == 4 else (kept, staged):
                 yield f"{function.__name__} {dtype} {(rows, k, n)} rows not known", function, (
                     x, y), True
+    for images, channels, size, results in WINDOWS:
+        x = whole(rng, (images, channels, size, size + 1), "f4")
+        w = whole(rng, (results, channels, 3, 3), "f4")
+        yield f"convolution {x.shape} images not known", convolution, (x, w), True
 
 
 def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
@@ -218,6 +235,10 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         x, y = whole(rng, (m, k), "f4"), whole(rng, (k, n), "f4")
         yield f"staged {x.dtype} {(m, k, n)}", staged, (x, y)
         yield f"kept {x.dtype} {(m, k, n)}", kept, (x, y)
+    for images, channels, size, results in WINDOWS:
+        x = whole(rng, (images, channels, size, size + 1), "f4")
+        w = whole(rng, (results, channels, 3, 3), "f4")
+        yield f"convolution {x.shape}", convolution, (x, w)
 
 
 def main(name: str, step: int) -> None:

@@ -109,6 +109,16 @@ def square_deviation(x: Any) -> Any:
     return np.sum(away * away)
 
 
+def heads_to_model(x: Any, w: Any) -> Any:
+    """What attention does last: x is (batch, head, position, dimension)."""
+    return np.einsum("bhsd,hde->bse", x, w)
+
+
+def model_to_heads(x: Any, w: Any, b: Any) -> Any:
+    """What attention does first: three heads of 32."""
+    return (x @ w + b).reshape(*x.shape[:2], 3, 32).transpose(0, 2, 1, 3)
+
+
 _CONV = (numbers(2, 6, 13, 15), numbers(8, 6, 3, 3, seed=1), numbers(8))
 # name -> function, arguments, how many launches it has
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
@@ -124,6 +134,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
         numbers(2, 6, 13, 15), numbers(2, 4, 3, 3, 3), numbers(2, 4)), 1),
     "convolution_weight_gradient": (convolution_weight_gradient, (
         *_CONV[:2], numbers(2, 8, 11, 13)), 1),
+    "convolution_small_images": (convolution, (
+        numbers(5, 8, 9, 9), numbers(24, 8, 3, 3), numbers(24)), 1),
+    "heads_to_model": (heads_to_model, (numbers(6, 3, 10, 8), numbers(3, 8, 40)), 1),
+    "model_to_heads": (model_to_heads, (
+        numbers(6, 10, 24), numbers(24, 96), numbers(96)), 1),
     "nearest_centre": (nearest_centre, (numbers(300, 8), numbers(20, 8), numbers(20) ** 2), 1),
     "cross_entropy": (cross_entropy, (
         numbers(150, 24), numbers(33, 24), np.arange(150) % 33), 1),

@@ -14,6 +14,7 @@ from one_kernel import (
     PROGRAMS,
     attention,
     attention_gradient,
+    convolution,
     cross_entropy,
     nearest_centre,
     numbers,
@@ -46,6 +47,18 @@ def test_text(name: str, golden: Golden) -> None:
     text = "\n".join(map(print_kernel, [call.kernel for call in stages.lowered]))
     text += "\n\n" + "\n".join(map(print_kernel, stages.plan.kernels.values()))
     golden(re.sub(r"/\S*/(\w+\.py):\d+", r"\1", text), f"kernels/{name}.txt")
+
+
+def test_images_of_an_unknown_batch_are_columns_of_one_product(golden: Golden) -> None:
+    specs = "f32[b,8,9,9]", "f32[24,8,3,3]", "f32[24]"
+    compiled = weft.compile(target="x86-64-v3", dynamic={"x": {0: "b"}})(convolution)
+    (kernel,) = compiled.lower(*specs).stages.plan.kernels.values()
+    golden(re.sub(r"/\S*/(\w+\.py):\d+", r"\1", print_kernel(kernel)),
+           "kernels/convolution_unknown_batch.txt")
+    w, b = numbers(24, 8, 3, 3), numbers(24)
+    for batch in (0, 1, 2, 7):
+        x = numbers(batch, 8, 9, 9)
+        np.testing.assert_array_equal(compiled(x, w, b), weft.compile(opt=0)(convolution)(x, w, b))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

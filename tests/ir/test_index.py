@@ -251,6 +251,13 @@ def test_with_sizes_keeps_the_form() -> None:
     assert divide(8 * symbol("i", 4) + symbol("j", 8), 8) == (symbol("i"), symbol("j"))
 
 
+def test_division_takes_common_factors_out() -> None:
+    run, at = symbol("run"), symbol("at", 14)
+    assert divide(14 * run + at, 196) == (run // 14, 14 * (run % 14) + at)
+    assert divide(28 * run + at + 14, 196) == ((2 * run + 1) // 14, 14 * ((2 * run + 1) % 14) + at)
+    assert str(divide(14 * run + symbol("more", 15), 196)[0]) == "(more + 14*run)//196"
+
+
 def _symbols(dim: Dim) -> list[Symbol]:
     found: list[Symbol] = []
 

@@ -7,14 +7,17 @@ likewise, and everything that depends on the sums where a finished tile is writt
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 
 from ....ir.kernel import Contract, Kernel, Stmt
+from ....ir.runs import run_and_at
 from ...kernel.nest import behind_effects
 from ..access import operand_access
 from ..dims import emit_dim
 from ..products.gemm import Size, emit_block
 from ..products.gemm_plan import Access
 from ..products.sizes import integer
+from ..runs import common_run, in_runs
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
@@ -29,7 +32,11 @@ class _Operand:
     ) -> None:
         self.emitter, self.scope, self.name = emitter, scope, name
         self.free, self.k, self.access = free, k, access
-        self.stmts = _behind(emitter.kernel, name, scope)
+        self.along, self.other = (free, k) if access.lanes == "free" else (k, free)
+        kernel = emitter.kernel
+        if access.run:
+            kernel = in_runs(kernel, self.along, access.run)
+        self.stmts = _behind(kernel, name, scope)
 
     def pointer(self, f: FunctionText) -> str:
         scope = self.scope.child()
@@ -38,9 +45,13 @@ class _Operand:
         return self.emitter.address_of(scope, load)
 
     def vector(self, f: FunctionText, row: str, start: str, width: int, mask: str | None) -> str:
-        along, other = (self.free, self.k) if self.access.lanes == "free" else (self.k, self.free)
         scope = self.scope.child()
-        scope.axes[other] = row
+        scope.axes[self.other] = row
+        along = self.along
+        if self.access.run:  # which no vector leaves
+            number, along = run_and_at(along)
+            scope.axes[number] = f(f"udiv i64 {start}, {self.access.run}")
+            start = f(f"urem i64 {start}, {self.access.run}")
         inner = scope.step(along, start, width, mask)
         return self.emitter.s.splat(self._evaluate(inner), width).ref
 
@@ -68,6 +79,12 @@ def _behind(kernel: Kernel, name: str, scope: Scope) -> list[Stmt]:
     return [stmt for stmt in kernel.body if stmt.name in needed]
 
 
+def _access(kernel: Kernel, name: str, free: str, k: str, way: str) -> Access:
+    """How an operand is read: vectors of a panel do not end where a run does."""
+    access = operand_access(kernel, name, free, k)
+    return replace(access, run=0) if way == "panels" and access.lanes == "free" else access
+
+
 def emit_contract(
     f: FunctionText, kernel: Kernel, emitter: StmtEmitter, scope: Scope, scratch: str
 ) -> None:
@@ -75,9 +92,11 @@ def emit_contract(
     stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
     plan = stmt.tiling
     assert plan is not None
+    ways = (plan.rhs, plan.lhs) if plan.swap else (plan.lhs, plan.rhs)
     lhs, rhs = (_Operand(emitter, scope, name, free, stmt.axis,
-                         operand_access(kernel, name, free, stmt.axis))
-                for name, free in ((stmt.lhs, plan.rows), (stmt.rhs, plan.columns)))
+                         _access(kernel, name, free, stmt.axis, way))
+                for name, free, way in ((stmt.lhs, plan.rows, ways[0]),
+                                        (stmt.rhs, plan.columns, ways[1])))
     epilogue = _Epilogue(emitter, scope, stmt, plan.rows, plan.columns)
 
     def extent(name: str) -> Size:
@@ -118,7 +137,11 @@ class _Epilogue:
         self, emitter: StmtEmitter, scope: Scope, stmt: Contract, m: str, n: str
     ) -> None:
         self.emitter, self.scope, self.stmt, self.m, self.n = emitter, scope, stmt, m, n
-        self.after = behind_effects(emitter.kernel, stmt, scope.values)
+        kernel = emitter.kernel
+        self.after = behind_effects(kernel, stmt, scope.values)
+        self.run = common_run(kernel, self.after, n)
+        if self.run:
+            self.after = behind_effects(in_runs(kernel, n, self.run), stmt, scope.values)
 
     def __call__(
         self, f: FunctionText, row: str, column: str, sums: str, width: int, mask: str | None
@@ -140,10 +163,35 @@ class _Epilogue:
         self, emitter: StmtEmitter, scope: Scope, at: tuple[str, str, str, int, str | None]
     ) -> None:
         row, column, sums, width, mask = at
-        outer = scope.child()
+        f, outer = emitter.f, scope.child()
         outer.axes[self.m] = row
-        inner = outer.step(self.n, column, width, mask)
-        inner.values[self.stmt.name] = LlvmValue(sums, self.stmt.dtype.name, width)
+        outer.values[self.stmt.name] = LlvmValue(sums, self.stmt.dtype.name, width)
+        if not self.run:
+            self._finish(emitter, outer.step(self.n, column, width, mask))
+            return
+        # Each run that has lanes of the vector gets those by a mask.
+        number, place = run_and_at(self.n)
+        last = f(f"add i64 {column}, {width - 1}")
+        stop = f(f"add i64 {f(f'udiv i64 {last}, {self.run}')}, 1")
+        with f.loop(f(f"udiv i64 {column}, {self.run}"), stop) as index:
+            first = f(f"sub i64 {column}, {f(f'mul i64 {index}, {self.run}')}")
+            own = self._lanes_of_run(f, first, width)
+            if mask is not None:
+                own = f(f"and {vector_type('i1', width)} {own}, {mask}")
+            outer.axes[number] = index
+            self._finish(emitter, outer.step(place, first, width, own))
+
+    def _lanes_of_run(self, f: FunctionText, first: str, width: int) -> str:
+        """The lanes of a run, where lane 0 is at ``first`` of it, perhaps before it."""
+        vector = f"<{width} x i32>"
+        short = f(f"trunc i64 {first} to i32")
+        one = f(f"insertelement {vector} poison, i32 {short}, i64 0")
+        many = f(f"shufflevector {vector} {one}, {vector} poison, {vector} zeroinitializer")
+        lanes = ", ".join(f"i32 {lane}" for lane in range(width))
+        return f(f"icmp ult {vector} {f(f'add {vector} {many}, <{lanes}>')}, "
+                 f"splat (i32 {self.run})")
+
+    def _finish(self, emitter: StmtEmitter, inner: Scope) -> None:
         for stmt in self.after:
             emitter.emit(inner, stmt)
 

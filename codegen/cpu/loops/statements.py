@@ -26,10 +26,13 @@ from ....ir.kernel import (
 )
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
+from ..runs import MOST_STEP
 from ..target import Target
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
 from .scalars import LlvmScalars, LlvmValue
+
+MOST_BYTES = 1024  # of a load with what lies between its lanes
 
 # Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
 # hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
@@ -251,15 +254,20 @@ class StmtEmitter:
         assert isinstance(result, LlvmValue)
         return result
 
-    def _offset(self, scope: Scope, stmt: Load | Store) -> tuple[str, LlvmValue]:
-        """How an access moves with the lanes, ("same" | "next" | "any"), and its offset."""
+    def _offset(self, scope: Scope, stmt: Load | Store) -> tuple[str | int, LlvmValue]:
+        """How an access moves with the lanes, ("same" | "next" | "any", or how many elements it
+        goes on), and its offset: that of the first lane, but for "any"."""
         offset = row_major(stmt.indices, self.kernel.param(stmt.param).type.shape)
         if self._lane_independent(scope, offset):
             return "same", LlvmValue(self._scalar_dim(scope, offset), "i64")
         assert scope.vector is not None
         slope = coefficient(offset, scope.vector)
-        if slope is not None and slope[0] == 1 and self._lane_independent(scope, slope[1]):
-            return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
+        if slope is not None and self._lane_independent(scope, slope[1]):
+            if slope[0] == 1:
+                return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
+            if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and isinstance(stmt, Load)
+                    and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
+                return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
         return "any", self._index(scope, offset)
 
     def _address(self, stmt: Load | Store, offset: LlvmValue) -> str:
@@ -293,6 +301,14 @@ class StmtEmitter:
         if how == "same":
             how, offset = "any", self.s.splat(offset, width)
         address, size = self._address(stmt, offset), stmt.dtype.itemsize
+        if isinstance(how, int):
+            mask = self._lanes_on(scope, guard)
+            if guard is not None:
+                some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
+                                   (f"<{width} x i1>", mask or ""))
+                address = self._readable(some, address)
+            ref = self._load_every(how, address, mask, memory, size, width)
+            return self._from_memory(ref, stmt.dtype, width)
         if how == "next" and guard is not None and guard.width == 1:  # all lanes, or none
             address, guard = self._readable(guard.ref, address), None
         mask = self._lanes_on(scope, guard)
@@ -320,6 +336,22 @@ class StmtEmitter:
         return self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
                            ("ptr", address), ("i32", str(size)),
                            (f"<{width} x i1>", mask), (type_, "zeroinitializer"))
+
+    def _load_every(
+        self, step: int, address: str, mask: str | None, memory: str, size: int, width: int
+    ) -> str:
+        """Lanes that are ``step`` elements apart: what lies between is not read, but loaded as
+        lanes that are off, which takes less time than a gather."""
+        lanes, wide = f"<{width} x i1>", width * step
+        spread = ", ".join(f"i32 {at // step if at % step == 0 else width}" for at in range(wide))
+        ones = "<" + ", ".join(f"i1 {int(at % step == 0)}" for at in range(wide)) + ">"
+        if mask is not None:
+            ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
+                          f"<{wide} x i32> <{spread}>")
+        all_ = self._load_masked(address, ones, memory, size, wide)
+        type_ = vector_type(memory, wide)
+        chosen = ", ".join(f"i32 {at}" for at in range(0, wide, step))
+        return self.f(f"shufflevector {type_} {all_}, {type_} poison, <{width} x i32> <{chosen}>")
 
     def _load_guarded(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
         """A masked load of lanes that a guard chooses, perhaps none of them. Nearly always it is

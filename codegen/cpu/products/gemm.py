@@ -17,14 +17,15 @@ that lie well in memory are read in place.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from ....ir.tiling import Tiling
 from ..text import FunctionText
 from ..types import LLVM_TYPES
-from .gemm_plan import Access
+from .gemm_plan import SHORT_RUN, Access
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 
 __all__ = ["Epilogue", "Operand", "Size", "emit_block"]
@@ -109,7 +110,7 @@ class _Block:
         self.vector = f"<{plan.lanes} x {self.type}>"
         self.group = min(plan.lanes, 128 // plan.dtype.bits)
         self.lhs_base = lhs.pointer(f) if plan.lhs == "in_place" else ""
-        self.rhs_base = rhs.pointer(f) if plan.rhs != "panels" else ""
+        self.rhs_base = rhs.pointer(f) if plan.rhs in ("in_place", "turned") else ""
         areas, offset = plan.areas(), 0
         self.areas = []
         for size in areas:
@@ -171,6 +172,10 @@ class _Block:
             self.k0 = self.mul(k_block, plan.kb)
             self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
             self.pack_lhs()
+            if plan.rhs == "lines":
+                last = None if self.even_columns else self.mul(self.sub(self.n_tiles, 1), plan.nr)
+                self.pack_lines(self.rhs, self.areas[1], self.n0, self.columns, plan.rhs_line,
+                                last, plan.nr)
             with span(f, self.n_tiles) as j:
                 self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
                 with span(f, self.m_tiles) as i:
@@ -184,6 +189,10 @@ class _Block:
         elif plan.lhs == "rows":
             tile_rows = self.mul(self.m_tiles, plan.mr)
             self.pack_rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.lhs_line)
+        elif plan.lhs == "lines":
+            last = None if self.even_rows else self.mul(self.sub(self.m_tiles, 1), plan.mr)
+            self.pack_lines(self.lhs, self.areas[0], self.m0, self.rows, plan.lhs_line, last,
+                            plan.pr)
         elif plan.lhs_line:
             with f.when(self.short(self.M, plan.mr)):
                 self.pack_rows(self.lhs, self.areas[0], 0, plan.mr, self.M, plan.lhs_line)
@@ -200,12 +209,14 @@ class _Block:
                              self.even_columns)
         elif plan.rhs == "panels":
             self.pack_transposed(n)
-        elif plan.rhs_line:
+        elif plan.rhs == "turned" and plan.rhs_line:
             with self.f.when(self.short(self.N, plan.nr)):
                 self.pack_rows(self.rhs, self.areas[1], 0, plan.nr, self.N, plan.rhs_line)
 
     def lhs_side(self, i: Size, m: Size) -> _Side:
         plan = self.plan
+        if plan.lhs == "lines":
+            return _Side(m, self.at(self.areas[0], self.mul(i, plan.mr)), 1, plan.lhs_line)
         if plan.lhs != "in_place":
             free, k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
             return _Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
@@ -218,8 +229,10 @@ class _Block:
             pointer = self.f(f"select i1 {short}, ptr {self.areas[0]}, ptr {pointer}")
         return _Side(origin, pointer, free, k)
 
-    def rhs_side(self, n: Size) -> _Side:
+    def rhs_side(self, j: Size, n: Size) -> _Side:
         plan, mask = self.plan, None
+        if plan.rhs == "lines":
+            return _Side(n, self.at(self.areas[1], self.mul(j, plan.nr)), 1, plan.rhs_line)
         if plan.rhs == "panels":
             return _Side(n, self.areas[1], 1, plan.nr)
         origin, stride = n, self.rhs.access.stride or 0
@@ -244,7 +257,7 @@ class _Block:
         """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
         f, plan = self.f, self.plan
         m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
-        a, b = self.lhs_side(i, m), self.rhs_side(n)
+        a, b = self.lhs_side(i, m), self.rhs_side(j, n)
         sums, first, last = self.areas[2], None, None
         if plan.cut:
             slot = self.add(self.mul(j, plan.mb // plan.mr), i)
@@ -332,10 +345,58 @@ class _Block:
                     value = operand.scalar(f, free, str(self.add(self.k0, k)))
                     f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
                 return
-            for k, mask in strips(f, self.depth, plan.lanes):
-                k_start = str(self.add(self.k0, k))
-                value = operand.vector(f, free, k_start, plan.lanes, mask)
-                self.store(self.masked(value, mask), self.at(row, k))
+            with self.runs(operand, self.k0, self.depth) as (k, count):
+                steps = strips(f, count, plan.lanes)
+                self.pack_run(operand, free, self.at(row, self.sub(k, self.k0)), k, steps)
+
+    def pack_lines(
+        self, operand: Operand, to: str, first: Size, count: Size, line: int, last: Size | None,
+        tile: int,
+    ) -> None:
+        """For each k, ``count`` elements of the free axis, and zeros in the rest of the ``last``
+        tile, if it may have one."""
+        f, lanes, most = self.f, self.plan.lanes, operand.access.run
+        if last is not None:
+            with span(f, self.depth) as k:
+                for at in range(0, tile, lanes):
+                    self.store("zeroinitializer", self.at(to, self.mul(k, line), last, at))
+        with self.runs(operand, first, count) as (free, part), span(f, self.depth) as k:
+            place = self.at(to, self.mul(k, line), self.sub(free, first))
+            steps = strips(f, part, lanes)
+            if isinstance(part, str) and 0 < most <= SHORT_RUN * lanes:
+                steps = ((at, prefix_mask(f, lanes, self.sub(part, at)))
+                         for at in range(0, most, lanes))
+            self.pack_run(operand, str(self.add(self.k0, k)), place, free, steps)
+
+    @contextmanager
+    def runs(self, operand: Operand, first: Size, count: Size) -> Iterator[tuple[Size, Size]]:
+        """Where the runs of an operand among ``count`` elements from ``first`` begin, and how long
+        each is there."""
+        f, run = self.f, operand.access.run
+        if not run:
+            yield first, count
+            return
+        stop = self.add(first, count)
+        numbers = integer(f, "sdiv", first, run), ceil_div(f, stop, run)
+        with f.loop(*map(str, numbers)) as number:
+            begin = self.mul(number, run)
+            if first == 0 and isinstance(count, int) and count % run == 0:
+                yield begin, run
+                return
+            end = self.least(self.add(begin, run), stop)
+            begin = integer(f, "smax", begin, first)
+            yield begin, self.sub(end, begin)
+
+    def pack_run(
+        self, operand: Operand, row: str, to: str, first: Size,
+        steps: Iterator[tuple[Size, str | None]],
+    ) -> None:
+        """Elements that no jump is between. What the last vectors store beyond them the next run
+        writes over, or it is beyond the line."""
+        for at, mask in steps:
+            start = str(self.add(first, at))
+            value = operand.vector(self.f, row, start, self.plan.lanes, mask)
+            self.store(self.masked(value, mask), self.at(to, at))
 
     def pack_panels(
         self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,

@@ -26,6 +26,8 @@ from ....ir.types import DType
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
+_ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
+SHORT_RUN = 4  # vectors of a run that are all written out
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
 _TURNED_ROWS = 8
@@ -53,6 +55,7 @@ class Access:
 
     lanes: Literal["free", "k"] | None = None  # the axis that is cheap to read as a vector
     stride: int | None = None  # a plain array: elements between neighbours on the other axis
+    run: int = 0  # elements of that axis that are read as vectors before a jump; 0: all
 
 
 def plan_gemm(
@@ -99,13 +102,17 @@ def _plan(
     kb = most_depth
     if K is not None:  # blocks of equal depth
         kb = round_up(-(-depth // -(-depth // most_depth)), lanes)
-    packed: Literal["rows", "panels"] = "panels" if lhs.lanes == "free" else "rows"
+    packed: Literal["rows", "panels", "lines"] = "panels" if lhs.lanes == "free" else "rows"
+    if lhs.lanes == "free" and lhs.run:
+        packed = "lines"
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes, swap=swap)
     if _in_place(lhs, size, plan.pr, N, 8 * nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
     if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, 8 * mr):
         plan = replace(plan, rhs="in_place")
+    if rhs.lanes == "free" and rhs.run:
+        plan = replace(plan, rhs="lines")
     if turned is not None:
         plan = replace(plan, rhs="turned", rhs_line=0 if sure_n else rhs.stride or 0)
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
@@ -174,15 +181,17 @@ def _blocks(
     m, n = max(1, _NOMINAL if M is None else M), max(1, _NOMINAL if N is None else N)
     lhs_cost = rhs_cost = 0.0
     if plan.lhs != "in_place":
-        lhs_cost = m * depth * (3.0 if lhs.lanes is None else 0.065 * size)
-    if plan.rhs == "panels":
-        rhs_cost = n * depth * (3.0 if rhs.lanes is None else 0.08 * size)
+        lhs_cost = m * depth * _element_cost(lhs, 0.065 * size)
+    if plan.rhs in ("panels", "lines"):
+        rhs_cost = n * depth * _element_cost(rhs, 0.08 * size)
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
     room = target.l2 if plan.lhs == "in_place" else target.l2 // 2  # packed, it is to stay there
     most_m = max(1, room // (size * plan.kb * plan.mr))
     most_n = n_tiles
     if plan.cut:  # waiting sums are read and written for each block of k
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
+    if plan.rhs == "lines":
+        most_n = min(most_n, max(1, target.l2 // 2 // (size * plan.kb * plan.nr)))
     wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
@@ -197,7 +206,27 @@ def _blocks(
         cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + _TASK_COST)
         choices.append((max(0, wanted - tasks), cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
-    return replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
+    plan = replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
+    if plan.lhs == "lines":
+        plan = replace(plan, lhs_line=_line(plan.mb, lhs.run, plan.lanes, size))
+    if plan.rhs == "lines":
+        plan = replace(plan, rhs_line=_line(plan.nb, rhs.run, plan.lanes, size))
+    return plan
+
+
+def _line(width: int, run: int, lanes: int, size: int) -> int:
+    """Elements from one packed line to the next, with room for the vectors of a run that begins
+    with the last one: an odd number of cache lines, so that a tile's part of all of them lies in
+    different sets."""
+    room = min(round_up(run, lanes), SHORT_RUN * lanes)
+    return (-(-(width + room) * size // 64) | 1) * 64 // size
+
+
+def _element_cost(access: Access, vector: float) -> float:
+    """Cycles to pack an element, by vectors where it can be."""
+    if access.lanes is None:
+        return _ELEMENT
+    return vector + _RUN / access.run if access.run else vector
 
 
 def _cuts(tiles: int, most: int) -> range:

@@ -1,0 +1,69 @@
+"""Runs: the parts of an axis along which an index walks contiguous memory.
+
+An axis that stands for several (the pixels of an image, what a window sums over) is contiguous as
+far as the innermost of them goes, or further where the array has them side by side:
+
+    x[i_k//14, j, i_k mod 14]      runs of 14: with i_k = 14*run + at, x[run, j, at]
+"""
+
+from __future__ import annotations
+
+from .index import (
+    Dim,
+    Quotient,
+    Remainder,
+    coefficient,
+    parts_of,
+    substitute,
+    symbol,
+    symbols_of,
+    terms_of,
+)
+
+SHORTEST, LONGEST = 4, 1 << 31  # elements that are worth a vector, and whose number is an i32
+WHOLE = 1 << 40  # a run that holds any extent
+
+
+def run_and_at(axis: str) -> tuple[str, str]:
+    """The symbols that number the runs of an axis, and the places in a run."""
+    return f"{axis}:run", f"{axis}:at"
+
+
+def walked(axis: str, run: int) -> Dim:
+    """The index of an axis in runs of so many."""
+    number, at = run_and_at(axis)
+    return symbol(number) * run + symbol(at, run)
+
+
+def longest_run(offset: Dim, axis: str, most_step: int = 1) -> int:
+    """Elements of the longest runs of an access along an axis, ``WHOLE`` of one that does not jump;
+    0 if it has none."""
+    if 1 <= step_along(offset, axis) <= most_step:
+        return WHOLE
+    for run in sorted(_divisors(offset, axis), reverse=True):
+        parts = substitute(offset, {axis: walked(axis, run)})
+        step = step_along(parts, run_and_at(axis)[1])
+        if SHORTEST <= run < LONGEST and 1 <= step <= most_step:
+            return run
+    return 0
+
+
+def step_along(offset: Dim, axis: str) -> int:
+    """Elements between neighbours on an axis; 0 where that is no number."""
+    slope = coefficient(offset, axis)
+    return slope[0] if slope is not None and isinstance(slope[0], int) else 0
+
+
+def _divisors(offset: Dim, axis: str) -> set[int]:
+    """The numbers by which an offset divides an axis."""
+    found: set[int] = set()
+    pending: list[Dim] = [offset]
+    while pending:
+        for monomial, _ in terms_of(pending.pop()):
+            for atom in monomial:
+                if isinstance(atom, (Quotient, Remainder)) and axis in symbols_of(atom.numerator):
+                    inner = _divisors(atom.numerator, axis) or {1}
+                    if isinstance(atom.denominator, int):
+                        found |= {divisor * atom.denominator for divisor in inner}
+                pending += parts_of(atom)
+    return found
