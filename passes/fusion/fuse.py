@@ -27,6 +27,7 @@ from ...ir.index import (
 )
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.runs import WHOLE, longest_run
 from ...ir.space import (
     Index,
     is_transparent,
@@ -47,6 +48,7 @@ from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
+LONG_RUN = 32  # elements from which on vectors of results may be cut where one ends
 CHEAP = 1   # cost of what may be computed again for each element of a packed panel or repeated row
 
 
@@ -261,7 +263,7 @@ def _grow_root(partition: Partition, node: Node) -> None:
 
 def _stored_by(partition: Partition, node: Node) -> Region | None:
     """The region that computes what a view only moves, if it walks the view's memory as evenly:
-    along its last axis without gaps."""
+    along its last axis without gaps, or in long runs of the vectors of a product."""
     value, views = unmoved(node.results[0], partition.home)
     region = None if value.node is None else partition.home.get(id(value.node))
     if not views or region is None or id(value) not in region.index or (
@@ -270,10 +272,14 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
         return None
     index = natural(value.shape)
     offset = row_major(moved(index, views), node.results[0].shape)
-    slopes = [coefficient(offset, str(dim)) for dim in index if dim != 0]
-    even = all(slope is not None for slope in slopes) and (
-        not slopes or (slopes[-1] is not None and slopes[-1][0] == 1))
-    return region if even else None
+    axes = [str(dim) for dim in index if dim != 0]
+    if any(coefficient(offset, axis) is None for axis in axes[:-1]):
+        return None
+    last = [str(place) for place in region.index[id(value)] if place != 0][-1:]
+    tiles = (region.kinds <= {Kind.CONTRACT, Kind.MAP} and last == [*region.columns]
+             and bool(region.par - region.columns - region.batch))
+    run = longest_run(offset, axes[-1]) if axes else WHOLE
+    return region if run >= (LONG_RUN if tiles else WHOLE) else None
 
 
 def _rebuild(graph: Graph, partition: Partition) -> Graph:
