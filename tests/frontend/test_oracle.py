@@ -53,7 +53,7 @@ def test_a_wrong_plan_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wrong_kernel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_VERIFY", "passes")
-    monkeypatch.setattr(pipeline, "tile", lambda kernel, target: replace(
+    monkeypatch.setattr(pipeline, "tile_cpu", lambda kernel, target: replace(
         kernel, body=kernel.body[1:]))
     with pytest.raises(weft.Error, match="W601: check_definitions of kernel"):
         weft.compile(step)(np.arange(5.0))
