@@ -37,7 +37,8 @@ LONG_ROW = 16 << 10  # of an unknown one
 SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
 LIGHT = 4           # statements of a loop that may be written several times
-AT_ONCE = 4         # lanes of one row that meet in registers; more of them waste what is not there
+AT_ONCE = 4         # lanes that meet in registers; of more, most would not be there in small arrays
+KNOWN_AT_ONCE = 8   # of rows whose number is known
 
 
 def schedule(kernel: Kernel, target: Target) -> Kernel:
@@ -214,9 +215,11 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Wa
             len({stmt.order for stmt in sums}) == 1):
         return UNROLLED
     row = _row_bytes(stage, scope.vector) if scope.vector and scope.wide else 0
-    few = min(AT_ONCE, *lanes) if light and row and not isinstance(rows, int) else 0
     if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > SMALL):
-        return Way("in strips", STRIPS, few)
-    ahead = max(scope.ahead, UNROLL) if isinstance(rows, int) and rows <= min(lanes) \
-        else scope.ahead
-    return Way("by lanes", min(ahead, *lanes) if light else 1, few)
+        return Way("in strips", STRIPS)
+    if not light:
+        return Way("by lanes", 1)
+    if isinstance(rows, int):
+        ahead = max(scope.ahead, KNOWN_AT_ONCE) if rows <= min(lanes) else scope.ahead
+        return Way("by lanes", min(ahead, *lanes))
+    return Way("by lanes", min(scope.ahead, *lanes), few=min(AT_ONCE, *lanes))
