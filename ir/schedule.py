@@ -62,15 +62,20 @@ class Way:
         unrolled     all indices written out, without a loop
         by lanes 2   the indices of so many lanes, whose sums meet in registers, then of others
         in strips 8  so many indices of each lane, whose sum is in memory between, then more of them
+        ..., few 4   the same, but where there are no more indices than lanes: so many lanes at once
 
+    Where that is known, "by lanes 4" means it, too. Lanes at once are a tree in registers, whether
+    all of them are there or not.
     Sums that end in one loop but do not agree on lanes and way are taken in turn.
     """
 
     kind: WayKind = "in turn"
     count: int = 0
+    few: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.count}" if self.count else self.kind
+        few = f", few {self.few}" if self.few else ""
+        return f"{self.kind} {self.count}{few}" if self.count else self.kind
 
 
 IN_TURN, UNROLLED = Way(), Way("unrolled")

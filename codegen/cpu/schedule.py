@@ -31,12 +31,15 @@ from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target
 
 UNROLL = 8          # rounds of a loop that are written one after the other
+LIGHT_UNROLL = 16   # the same of light ones
 STRIPS = 8          # rows of one lane that are added to it at once where lanes are in memory
 WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lane
 LONG_ROW = 16 << 10  # of an unknown one
 SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
 LIGHT = 4           # statements of a loop that may be written several times
+AT_ONCE = 4         # lanes that meet in registers; of more, most would not be there in small arrays
+KNOWN_AT_ONCE = 8   # of rows whose number is known
 
 
 def schedule(kernel: Kernel, target: Target) -> Kernel:
@@ -55,7 +58,7 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
             axis = inner.axis(axis.name)
             found = Vectors(at, axis.name, _lanes(inner, axis, target), _kept(inner, axis))
             vectors.append(found)
-        body += _with_ways(inner, found, target.registers)
+        body += _with_ways(inner, found, target)
     return replace(kernel, body=tuple(body), vectors=tuple(vectors))
 
 
@@ -122,6 +125,16 @@ def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
     return max(1, registers // (8 if near else 16))
 
 
+def _walked(stage: Kernel, vectors: Vectors, target: Target) -> int:
+    """Lanes whose sums are in registers at once: more than were asked for where the vectors of a
+    short row leave room."""
+    sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
+    bits = sum(8 * stmt.dtype.itemsize * vectors.lanes for stmt in sums)
+    room = target.registers // 2 // max(1, -(-bits // target.vector_bits))
+    return max(_ahead(stage, stage.axis(vectors.axis), target.registers),
+               min(AT_ONCE, 1 << max(1, room).bit_length() - 1))
+
+
 def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
     """Values computed in one loop, read in a later one, with a heavy statement behind them."""
     axis, extent = vector.name, vector.extent
@@ -147,7 +160,7 @@ def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
     return tuple(name for name in found if extent * heavy[name].dtype.itemsize <= KEPT_BYTES)
 
 
-def _with_ways(stage: Kernel, vectors: Vectors | None, registers: int) -> Iterator[Stmt]:
+def _with_ways(stage: Kernel, vectors: Vectors | None, target: Target) -> Iterator[Stmt]:
     """The statements, with ways for sums in loops over single indices."""
     ways: dict[str, Way] = {}
     if any(isinstance(stmt, Reduce) and stmt.order and (
@@ -158,7 +171,7 @@ def _with_ways(stage: Kernel, vectors: Vectors | None, registers: int) -> Iterat
         keep = frozenset(vectors.keep) if vectors else frozenset[str]()
         vector = stage.axis(vectors.axis) if vectors else None
         scope = _Scope(vector, vector is not None and vector.name not in loops,
-                       _ahead(stage, vector, registers) if vector else 1)
+                       _walked(stage, vectors, target) if vectors else 1)
         _find_ways(stage, nest(stage, loops, keep), scope, ways)
     for stmt in stage.body:
         yield replace(stmt, way=ways[stmt.name]) if (
@@ -196,11 +209,17 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Wa
     rows, lanes = stage.axis(loop.axis).extent, {stmt.order.lanes for stmt in sums if stmt.order}
     if len(lanes) > 1:
         return IN_TURN
-    if isinstance(rows, int) and rows <= UNROLL and len({stmt.order for stmt in sums}) == 1:
+    light = len(loop.body) <= LIGHT and not any(
+        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
+    if isinstance(rows, int) and rows <= (LIGHT_UNROLL if light else UNROLL) and (
+            len({stmt.order for stmt in sums}) == 1):
         return UNROLLED
     row = _row_bytes(stage, scope.vector) if scope.vector and scope.wide else 0
     if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > SMALL):
         return Way("in strips", STRIPS)
-    light = len(loop.body) <= LIGHT and not any(
-        isinstance(item, Loop) or is_heavy(item) for item in loop.body)
-    return Way("by lanes", min(scope.ahead, *lanes) if light else 1)
+    if not light:
+        return Way("by lanes", 1)
+    if isinstance(rows, int):
+        ahead = max(scope.ahead, KNOWN_AT_ONCE) if rows <= min(lanes) else scope.ahead
+        return Way("by lanes", min(ahead, *lanes))
+    return Way("by lanes", min(scope.ahead, *lanes), few=min(AT_ONCE, *lanes))

@@ -14,7 +14,7 @@ Text is as quick to parse as objects are to build, and what is written here is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -111,6 +111,24 @@ class FunctionText:
         yield
         self.jump(done)
         self.place(done)
+
+    def either(
+        self, condition: str, types: Sequence[str], then: Callable[[], Sequence[str]],
+        other: Callable[[], Sequence[str]],
+    ) -> list[str]:
+        """What one of two bodies gives, values of ``types``: that for the i1 ``condition``."""
+        one, two, done = self.fresh("then"), self.fresh("else"), self.fresh("done")
+        self.branch(condition, one, two)
+        found = []
+        for label, body in ((one, then), (two, other)):
+            self.place(label)
+            values = body()
+            found.append((values, self.block))
+            self.jump(done)
+        self.place(done)
+        (left, here), (right, there) = found
+        return [self(f"phi {type_} [ {a}, %{here} ], [ {b}, %{there} ]")
+                for type_, a, b in zip(types, left, right, strict=True)]
 
     @contextmanager
     def carried_loop(

@@ -10,7 +10,7 @@
             | "contract" %id "," %id "over" axes ["{" tiling "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
-    way     = "unrolled" | "by" "lanes" number | "in" "strips" number
+    way     = "unrolled" | ("by" "lanes" number | "in" "strips" number) ["," "few" number]
     vectors = "vectorize" axis "by" number ["keep" {%id}]
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
@@ -42,7 +42,7 @@ from ..kernel import (
     Stmt,
     Store,
 )
-from ..schedule import IN_TURN, UNROLLED, Program, Vectors, Way
+from ..schedule import IN_TURN, UNROLLED, Program, Vectors, Way, WayKind
 from ..tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
 from ..verify.schedule import schedule_problems
@@ -274,7 +274,12 @@ class _KernelReader:
                 way = UNROLLED
             else:
                 found = scanner.take(_WAY, "a chunk, 'unrolled', 'by lanes' or 'in strips'")
-                way = Way("by lanes" if found[0] == "b" else "in strips", scanner.number())
+                kind: WayKind = "by lanes" if found[0] == "b" else "in strips"
+                count = scanner.number()
+                few = scanner.accept(",")
+                if few:
+                    scanner.expect("few")
+                way = Way(kind, count, scanner.number() if few else 0)
             scanner.expect("}")
             break
         return Order(lanes, chunk), way

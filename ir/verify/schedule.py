@@ -124,9 +124,10 @@ def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iter
     elif _one_by_one(stage):
         yield (f"'{stmt.way}': beside a product, an accumulating store or what is carried, sums "
                "are taken in turn")
-    elif stmt.way.kind in ("by lanes", "in strips") and (
-            stmt.way.count.bit_count() != 1 or stmt.way.count > MOST_AT_ONCE
-            or (stmt.way.kind == "by lanes" and stmt.way.count > lanes)):
+    elif stmt.way.kind in ("by lanes", "in strips") and not all(
+            count.bit_count() == 1 and count <= most for count, most in (
+                (stmt.way.count, min(lanes, MOST_AT_ONCE) if stmt.way.kind == "by lanes"
+                 else MOST_AT_ONCE), (stmt.way.few or 1, min(lanes, MOST_AT_ONCE)))):
         yield (f"'{stmt.way}': a power of two, up to {MOST_AT_ONCE}, and of lanes as many as the "
                "sum has")
     elif stmt.way == UNROLLED and not (isinstance(extent, int) and extent <= MOST_UNROLLED):

@@ -33,6 +33,11 @@ def dense_gelu(x: Any, w: Any, b: Any) -> Any:
     return weft.nn.gelu(x @ w + b)
 
 
+def dense_reshaped(x: Any, w: Any, b: Any) -> Any:
+    """A bias for each of the rows of a head, which repeat in those of the product."""
+    return np.maximum((x @ w).reshape(4, 10, 48) + b, 0)
+
+
 def attention(q: Any, k: Any, v: Any) -> Any:
     return weft.nn.scaled_dot_product_attention(q, k, v, causal=True)
 
@@ -127,6 +132,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "layer_norm_gradient": (layer_norm_gradient, (
         numbers(20, 100), numbers(100), numbers(100, seed=1), numbers(20, 100, seed=1)), 1),
     "dense_gelu": (dense_gelu, (numbers(40, 30), numbers(30, 50), numbers(50)), 1),
+    "dense_reshaped": (dense_reshaped, (
+        numbers(40, 30), numbers(30, 48), numbers(10, 48)), 1),
     "attention": (attention, tuple(numbers(2, 150, 16, seed=at) for at in range(3)), 1),
     "convolution": (convolution, _CONV, 1),
     "convolution_stride_2": (convolution_stride_2, _CONV, 1),

@@ -348,3 +348,20 @@ def test_the_sum_of_one_negative_zero_is_zero(opt: int) -> None:
         x = np.full(shape, -0.0, "f4")
         got = weft.compile(opt=opt)(lambda x, axis=axis: np.sum(x, axis=axis))(x)
         assert not np.signbit(got).any() and not np.signbit(np.sum(x, axis=axis)).any()
+
+
+@pytest.mark.parametrize("cpu", targets())
+@pytest.mark.parametrize("columns", [5, 40, 300])
+def test_unknown_rows_are_summed_as_known_ones(columns: int, cpu: str | None) -> None:
+    """Few of them are a tree, of which some lanes are empty, beside what has no order."""
+    def function(x: Any) -> Any:
+        return np.sum(x, axis=0), np.max(x, axis=0)
+
+    dynamic = weft.compile(target=cpu, dynamic={"x": {0: "b"}})(function)
+    assert "few" in dynamic.lower(numbers(9, columns)).as_text("kernel")
+    special = numbers(70, columns)
+    special[:, 0], special[::3, 1], special[7:, 2] = -0.0, -0.0, np.inf
+    for count in (1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 20, 24, 31, 32, 33, 40, 64, 65, 70):
+        want = weft.compile(target=cpu)(function)(special[:count])
+        for got, wanted in zip(dynamic(special[:count]), want, strict=True):
+            assert_same(got, wanted)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,7 @@ SINGLE = re.compile(rf"({'|'.join((*PRIMITIVES, 'cast', 'bitcast'))})-")
 COMPILED = [name for name in CASES if not SINGLE.match(name)] + [f"every-{d}" for d in COMPUTED]
 
 
+Binary = Callable[[str, str], Compiled]  # of a case, for a target
 # Accepted here though not by ``verify``: atomic additions from different programs.
 STRANGE = ("scatter-f32-programs",)
 
@@ -211,28 +214,22 @@ def test_interpreting_process_does_not_compile(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(scope="session")
-def binaries(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """All compiled cases, by (case, target); an exception where compilation failed."""
-    def build(job: tuple[str, str]) -> Compiled | Exception:
-        try:
-            return compile_triton(source_of(job[0]), job[1])
-        except Exception as problem:
-            return problem
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Binary]:
+    """A case compiled for a target, once. All of them take minutes: only what a test asks for."""
+    @functools.cache
+    def build(name: str, target: str) -> Compiled:
+        return compile_triton(source_of(name), target)
 
-    jobs = [(name, target) for name in COMPILED for target in TARGETS]
-    # One after the other: CPython 3.11's ast is not safe to build in two threads (gh-106905).
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
-        return dict(zip(jobs, map(build, jobs), strict=True))
+        yield build
 
 
 @needs_triton
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled(name: str, target: str, binaries: Any) -> None:
-    built = binaries[name, target]
-    if isinstance(built, Exception):
-        raise built
+def test_compiled(name: str, target: str, binary: Binary) -> None:
+    built = binary(name, target)
     assert built.binary.startswith(b"\x7fELF")
     assert built.threads == built.num_warps * (64 if target == "gfx942" else 32)
     assert (built.registers is not None) == (target != "gfx942")
@@ -240,31 +237,31 @@ def test_compiled(name: str, target: str, binaries: Any) -> None:
 
 
 @needs_triton
-def test_float32_is_ieee(binaries: Any) -> None:
+def test_float32_is_ieee(binary: Binary) -> None:
     """Nothing flushes denormals (floor and ceil mend it), is approximate, or fuses by itself."""
-    ptx = binaries["every-f32", "sm_90"].asm["ptx"]
+    ptx = binary("every-f32", "sm_90").asm["ptx"]
     flushing = re.findall(r"^\s*(\S*\.ftz\S*)", ptx, re.MULTILINE)
     assert set(flushing) <= {"cvt.rmi.ftz.f32.f32", "cvt.rpi.ftz.f32.f32"}
     assert ".approx" not in ptx
     assert "div.rn.f32" in ptx
     assert "sqrt.rn.f32" in ptx
-    broadcast = binaries["broadcast-1000", "sm_90"].asm["ptx"]
+    broadcast = binary("broadcast-1000", "sm_90").asm["ptx"]
     assert "fma" not in broadcast
 
 
 @needs_triton
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])
-def test_dot_is_not_rounded(target: str, binaries: Any) -> None:
+def test_dot_is_not_rounded(target: str, binary: Binary) -> None:
     """float32 products go through FMA units: tensor cores would round them to tf32."""
-    ptx = binaries["matmul-f32-32-32", target].asm["ptx"]
+    ptx = binary("matmul-f32-32-32", target).asm["ptx"]
     assert "fma.rn.f32" in ptx
     assert "mma" not in ptx
 
 
 @needs_triton
-def test_loads_are_wide(binaries: Any) -> None:
+def test_loads_are_wide(binary: Binary) -> None:
     """Buffers are known to be aligned: neighbours are loaded together."""
-    assert re.search(r"ld\.global\.v[24]", binaries["softmax_lane-1024", "sm_90"].asm["ptx"])
+    assert re.search(r"ld\.global\.v[24]", binary("softmax_lane-1024", "sm_90").asm["ptx"])
 
 
 def test_a_step_of_a_contraction_without_dots_is_bounded_by_the_tiles_around_it() -> None:

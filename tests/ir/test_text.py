@@ -230,6 +230,8 @@ kernel @k(x: f32[4], y: mut f32[4]) {
     ("x[i]", "reduce add %0 over i {lanes 4", "expected ','"),
     ("x[i]", "reduce add %0 over i {lanes 4, by rows}", "a chunk, 'unrolled', 'by lanes'"),
     ("x[i]", "reduce add %0 over i {lanes 4, by lanes}", "expected a number"),
+    ("x[i]", "reduce add %0 over i {lanes 4, by lanes 2, 4}", "expected 'few'"),
+    ("x[i]", "reduce add %0 over i {lanes 4, in strips 2, few}", "expected a number"),
     ("x[i]", "reduce add %0 over i {lanes 4, unrolled, chunk 64}", "expected '}'"),
     ("    y[i]", "    vectorize i by 4\n    y[i]", "above the first statement of a stage"),
     ("    %0", "    vectorize i in 4\n    %0", "a statement"),

@@ -312,7 +312,7 @@ def _with_ways(draw: st.DrawFn, body: list[Stmt]) -> list[Stmt]:
     if any(isinstance(stmt, Contract) or (isinstance(stmt, Store) and stmt.accumulate)
            for stmt in body):
         return body
-    ways = st.sampled_from((IN_TURN, Way("by lanes", 1)))
+    ways = st.sampled_from((IN_TURN, Way("by lanes", 1), Way("in strips", 2, few=1)))
     return [replace(stmt, way=draw(ways)) if isinstance(stmt, Reduce) and stmt.order else stmt
             for stmt in body]
 

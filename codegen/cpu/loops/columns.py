@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt
+from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt, identity
 from ....ir.schedule import IN_TURN, UNROLLED, Way
 from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
@@ -78,17 +78,48 @@ class ColumnLoops:
         if not ordered:
             found = self._rounds(scope, loop, ("0", stop, 1), carry)
         else:
-            widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-            chunks = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
-                way.kind, self._in_turn)
-            sums, carry = in_chunks(self.stmts, widths, extent, stop, carry,
-                                    chunks(scope, loop, stop))
+            sums, carry = self._all(scope, loop, stop, carry)
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
         for end in loop.ends:
             if isinstance(end, Last):
                 scope.values[end.name] = scope.values[end.value]
+
+    def _all(
+        self, scope: Scope, loop: Loop, stop: str, carry: Values
+    ) -> tuple[Values, Values]:
+        """The sums of all rows, by their way, and the accumulators without an order."""
+        ordered, _ = by_order(loop)
+        extent, way, order = self.kernel.axis(loop.axis).extent, way_of(ordered), ordered[0].order
+        assert order is not None
+        if way.kind == "by lanes" and way.count > 1 and isinstance(extent, int) and (
+                0 < extent <= order.lanes):
+            return self._in_trees(scope, loop, stop, carry, way.count)
+        if not way.few:
+            return self._many(scope, loop, stop, carry)
+        start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+        either = [*start, *carry]
+
+        def refs(found: tuple[Values, Values]) -> list[str]:
+            return [value.ref for values in found for value in values]
+
+        before = self.f(f"sub i64 {stop}, 1")  # no row at all is not few
+        found = renamed(either, self.f.either(
+            self.f(f"icmp ult i64 {before}, {order.lanes}"), [value.type for value in either],
+            lambda: refs(self._in_trees(scope, loop, stop, carry, way.few)),
+            lambda: refs(self._many(scope, loop, stop, carry))))
+        return found[:len(ordered)], found[len(ordered):]
+
+    def _many(
+        self, scope: Scope, loop: Loop, stop: str, carry: Values
+    ) -> tuple[Values, Values]:
+        """The same, chunk by chunk."""
+        ordered, _ = by_order(loop)
+        chunk = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
+            way_of(ordered).kind, self._in_turn)(scope, loop, stop)
+        widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+        return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, stop, carry, chunk)
 
     def _start(self, scope: Scope, stmt: Reduce | Contract | Carry) -> LlvmValue:
         """What an accumulator, or what is carried, is before the first round."""
@@ -239,6 +270,71 @@ class ColumnLoops:
                 ordered, one, other, strict=True)] for one, other in zip(
                     sums[::2], sums[1::2], strict=True)]
         return sums[0], carry
+
+    def _in_trees(
+        self, scope: Scope, loop: Loop, stop: str, carry: Values, some: int
+    ) -> tuple[Values, Values]:
+        """Sums of lanes of at most one row: a tree of ``some`` in registers, then of others.
+
+            0 + 16 | 8 + 24,  4 + 20 | 12 + 28,  2 + 18 | 10 + 26,  6 + 22 | 14 + 30,  1 + 17 ...
+        """
+        ordered, free = by_order(loop)
+        lanes = ordered[0].order.lanes if ordered[0].order else 1
+        known = some.bit_length() - 1
+        used, bits = self._lanes_used(stop, lanes, some)
+        apart = self.f(f"lshr i64 {used}, {known}")
+        last = "" if self.kernel.axis(loop.axis).extent == lanes else self.f(f"sub i64 {stop}, 1")
+        counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // some)
+                    for stmt in ordered]
+        pairs = [(held.type, held.ref) for held in carry]
+        with self.f.carried_loop("0", used, some, pairs) as turn:
+            held = dict(zip((stmt.name for stmt in free), renamed(carry, turn.values), strict=True))
+            start = self._mirrored(turn.index, bits)
+
+            def meet(at: int, count: int) -> Values:
+                """The sums of so many lanes, which are neighbours in the tree."""
+                if count > 1:
+                    half = count // 2
+                    return [self.stmts.combine(stmt, *pair) for stmt, *pair in zip(
+                        ordered, meet(at, half), meet(at + half, half), strict=True)]
+                place = int(f"{at:0{known}b}"[::-1], 2)
+                row = self.f(f"add i64 {start}, {self.f(f'mul i64 {apart}, {place}')}")
+                return self._row_if_there(scope, loop, (row, last), held, first=at == 0)
+
+            for counter, value in zip(counters, meet(0, some), strict=True):
+                counter.push(self.f(f"lshr i64 {turn.index}, {known}"), value)
+            turn.next = [held[stmt.name].ref for stmt in free]
+        level = self.f(f"sub i64 {bits}, {known}")
+        return [each.slots.load(level) for each in counters], renamed(carry, turn.results)
+
+    def _row_if_there(
+        self, scope: Scope, loop: Loop, place: tuple[str, str], held: dict[str, LlvmValue],
+        *, first: bool,
+    ) -> Values:
+        """The terms of a row; ``held`` takes those that have no order.
+
+        After the last row it is that one again, of which nothing is taken. 0.0 is added to the
+        first term only: then no sum of it and others is -0.0.
+        """
+        (row, last), (ordered, _) = place, by_order(loop)
+        sums = {stmt.name: self.stmts.initial(stmt, self._width_of(scope, stmt))
+                for stmt in ordered} if first else {}
+        there = self.f(f"icmp sle i64 {row}, {last}") if last else ""
+
+        def take(inner: Scope, stmt: Ends) -> None:
+            assert isinstance(stmt, Reduce)
+            into, term = sums if stmt in ordered else held, inner.values[stmt.value]
+            if there:
+                neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
+                on = self.stmts.s.splat(LlvmValue(there, "bool"), term.width)
+                term = self.stmts.s.select(on, term, neutral)
+            into[stmt.name] = self.stmts.combine(stmt, into[stmt.name], term) \
+                if stmt.name in into else term
+
+        inner = scope.child()
+        inner.axes[loop.axis] = self.stmts.least(row, last) if last else row
+        self.run(inner, loop.body, take)
+        return [sums[stmt.name] for stmt in ordered]
 
     def _in_strips(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
         """Some rows of each lane, which is in memory: rows that lie near each other.

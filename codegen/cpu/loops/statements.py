@@ -95,6 +95,7 @@ class StmtEmitter:
         self.pointers: dict[str, str] = {}
         self.dims: dict[str, str] = {}
         self.scratch = "null"
+        self.hidden: dict[tuple[str, int], str] = {}  # masks of tails, for loads
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
         for at, (type_, name) in enumerate([*slots, ("ptr", "")]):
             place = f(f"getelementptr i64, ptr %context, i64 {at}")
@@ -137,7 +138,12 @@ class StmtEmitter:
         """``<width x i1>`` true in the first ``count`` lanes."""
         lanes = ", ".join(f"i32 {lane}" for lane in range(width))
         limit = self.s.splat(LlvmValue(self.f(f"trunc i64 {count} to i32"), "i32"), width)
-        return self.f(f"icmp ult <{width} x i32> <{lanes}>, {limit.ref}")
+        mask = self.f(f"icmp ult <{width} x i32> <{lanes}>, {limit.ref}")
+        if not self.target.mask_registers:
+            for bits in {8 * stmt.dtype.itemsize for stmt in self.kernel.body
+                         if isinstance(stmt, Load)}:
+                self.hidden[mask, bits] = hidden_mask(self.f, mask, width, bits)
+        return mask
 
     def emit(self, scope: Scope, stmt: Stmt) -> None:
         """Emit a statement and record its value in the scope."""
@@ -331,7 +337,7 @@ class StmtEmitter:
 
     def _load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
         if not self.target.mask_registers:
-            mask = hidden_mask(self.f, mask, width, 8 * size)
+            mask = self.hidden.get((mask, 8 * size)) or hidden_mask(self.f, mask, width, 8 * size)
         type_ = vector_type(memory, width)
         return self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
                            ("ptr", address), ("i32", str(size)),
