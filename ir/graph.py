@@ -178,7 +178,7 @@ class Builder:
         attrs = dict(attrs or {})
         locs = self.locs if locs is None else locs
         types = self.infer(op, inputs, attrs)
-        pure = op.effect is None and op.control is None
+        pure = op.effect is None and op.control is None and not op.foreign
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)
             if constant is not None:

@@ -1,11 +1,13 @@
-"""From a fused graph to a tree of calls: kernels for fused nodes, bodies for nested graphs."""
+"""From a fused graph to a tree of calls: kernels for fused nodes, bodies for nested graphs, and
+functions of the host."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.calls import Body, BranchCall, Call, LoopCall, map_kernels
+from ...ir.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.ops.op import Kind
 from ...ir.ops.region import Branching, Looping
 from ...ir.plan import KernelCall
 from .lower import lower
@@ -32,6 +34,8 @@ def _call(node: Node) -> Call:
         test = None if control.test is None else _body(control.test)
         return LoopCall(inputs, results, control.carried, control.scanned, control.index,
                         control.count, control.reverse, _body(control.body), test)
+    if node.op.kind is Kind.HOST:
+        return HostCall(node.op.name, tuple(node.attrs.items()), inputs, results, node.locs)
     call: KernelCall = lower(node, kernel_name(node))
     return call
 

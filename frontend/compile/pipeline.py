@@ -29,7 +29,7 @@ from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
-from ...ir.plan import KernelCall, Plan
+from ...ir.plan import KernelCall, Plan, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
@@ -277,7 +277,8 @@ def build(stages: Stages) -> Machine:
     jit = jit_for(target)
     name = stages.plan.name
     start = time.perf_counter()
-    exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python")
+    exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python",
+               *([f"{name}_host"] if host_steps(stages.plan) else []))
     library = jit.link(code.object, exports)
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
     return Machine(library.addresses, Lifetime(library.unload), jit)

@@ -8,14 +8,14 @@
             | "group" [share] "{" {launch} "}"
             | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
             | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] "{" [test] {step} "}"
-            | "host" @function "(" {window} ")" "->" "(" {window} ")"
+            | "host" @function "(" {window} ")" "->" "(" {window} ")" [attrs]
             | "send" window "to" device "key" string | "recv" window "from" device "key" string
     launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number] [share]
     share   = "parallel" ["if" dim ">=" dim]
     carry   = "carry" "(" {%name "=" %name} ")"            test = "test" "{" {step} "}"
     window  = %name ["[" {dim} "]"]
 
-A check may end in ``// from model.py:12 in dense``. What a plan is at all is checked here, with
+A check or a host step may end in ``// from model.py:12 in dense``. What a plan is at all is checked here, with
 its line: a carry without its next, a window of more indices than its buffer has dims, an index of
 no loop around. What makes it sound is ``verify.plan``.
 """
@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
+from ..graph import Graph
 from ..index import Dim, symbols_of
 from ..kernel import Kernel
 from ..plan import (
@@ -49,6 +50,7 @@ from ..plan import (
     Window,
 )
 from ..types import Device, split_dims
+from .attrs import AttrReader
 from .scanner import Scanner
 
 _CODE = re.compile(r"W\d+")
@@ -255,10 +257,17 @@ class _StepReader:
         return Branch(condition, then, self._block() if self.scanner.accept("else") else ())
 
     def _host(self) -> Host:
-        self.scanner.expect("@")
-        function, inputs = self.scanner.name("a function"), self._windows()
-        self.scanner.expect("->")
-        return Host(function, inputs, self._windows())
+        scanner = self.scanner
+        scanner.expect("@")
+        function, inputs = scanner.name("a function"), self._windows()
+        scanner.expect("->")
+        outputs = self._windows()
+        reader = AttrReader(scanner, self._no_graph)
+        attrs = tuple(reader.attrs().items()) if scanner.accept("{") else ()
+        return Host(function, inputs, outputs, attrs, scanner.origin())
+
+    def _no_graph(self) -> Graph:
+        raise self.scanner.problem("a host step has no graphs")
 
     def _device_and_key(self, word: str) -> tuple[Device, str]:
         self.scanner.expect(word)

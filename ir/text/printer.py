@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..graph import Graph, Node, Value
+from ..host import HostFunction
 from ..index import Dim, Expr
 from ..kernel import (
     Apply,
@@ -153,6 +154,8 @@ def _attr(value: Any, indent: str) -> str:
         return _graph(value, indent)
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, HostFunction):
+        return f"@{word(value.name)}"
     if isinstance(value, (Expr, DType, TensorType)):
         return str(value)
     return number_text(value)
@@ -288,12 +291,17 @@ def print_step(step: Step) -> list[str]:
             return [*lines[:-1], *_block("} else", step.other)] if step.other else lines
         case Host():
             return [f"host @{word(step.function)}({_windows(step.inputs)}) -> "
-                    f"({_windows(step.outputs)})"]
+                    f"({_windows(step.outputs)}){_host_attrs(step)}{_from(step.locs)}"]
         case Send():
             return [f"send {print_window(step.source)} to {step.device} key {quoted(step.key)}"]
         case Recv():
             return [f"recv {print_window(step.target)} from {step.device} key {quoted(step.key)}"]
     raise TypeError(f"no text for a step of type {type(step).__name__}")
+
+
+def _host_attrs(step: Host) -> str:
+    inside = ", ".join(f"{name} = {_attr(value, '')}" for name, value in step.attrs)
+    return f" {{{inside}}}" if inside else ""
 
 
 def _parallel(step: Launch | Group) -> str:

@@ -8,14 +8,17 @@ Recursion is by nesting of steps only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
 from ..access import may_share, reads_and_stores, scratch_bytes
+from ..diagnose import Error
 from ..dims import nonnegative
 from ..index import divide, evaluate, symbols_of
 from ..kernel import Check
+from ..ops.op import Kind
+from ..ops.table import OPS
 from ..plan import (
     ALIGNMENT,
     Alloc,
@@ -187,10 +190,30 @@ def check_arguments(plan: Plan) -> Problems:
                 type_ = window_type(arg, types)
                 if not _same_memory(param.type, type_):
                     yield step, f"%{arg.buffer} is {type_}, parameter {param.name} is {param.type}"
+        elif isinstance(step, Host):
+            yield from _host_arguments(step, types)
         elif isinstance(step, Copy):
             source, target = (window_type(w, types) for w in (step.source, step.target))
             if not _same_memory(source, target):
                 yield step, f"%{step.source.buffer} is {source}, %{step.target.buffer} is {target}"
+
+
+def _host_arguments(step: Host, types: Mapping[str, TensorType]) -> Problems:
+    """A row of the host writes what it infers; of others nothing is known."""
+    row = OPS.get(step.function)
+    if row is None or row.kind is not Kind.HOST:
+        return
+    given, made = ([window_type(w, types) for w in part] for part in (step.inputs, step.outputs))
+    try:
+        inferred = row.infer(*given, **dict(step.attrs))
+    except (Error, TypeError) as problem:
+        yield step, f"@{row.name}: {problem}"
+        return
+    for window, type_, wanted in zip(step.outputs, made, inferred, strict=False):
+        if not _same_memory(type_, wanted):
+            yield step, f"%{window.buffer} is {type_}, @{row.name} gives {wanted}"
+    if len(made) != len(inferred):
+        yield step, f"{len(made)} buffers for {len(inferred)} results"
 
 
 def _same_memory(a: TensorType, b: TensorType) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...ir.access import scratch_bytes
-from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall, kernel_calls
+from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
 from ...ir.dims import Requirement, nonnegative, not_negative
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim, ceil_div
@@ -31,6 +31,7 @@ from ...ir.plan import (
     CheckSite,
     Copy,
     Group,
+    Host,
     KernelCall,
     Launch,
     Loop,
@@ -176,6 +177,11 @@ class _PlanWriter:
                     then, other = (tuple(self._body(body)) for body in call.bodies)
                     condition = self.place(self.lives.of(graph, call.condition))
                     found.append(Branch(condition, then, other))
+                case HostCall():
+                    inputs, outputs = (tuple(self.place(self.lives.of(graph, name))
+                                             for name in names)
+                                       for names in (call.inputs, call.results))
+                    found.append(Host(call.function, inputs, outputs, call.attrs, call.locs))
         return found
 
     def _body(self, body: Body) -> list[Step]:
