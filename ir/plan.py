@@ -37,12 +37,12 @@ another one writes. Their tasks are shared out like those of one launch, if the 
 group with checks is run launch by launch, as each of them says. ``host``, ``send`` and ``recv`` are
 the doors to functions of the host and to the plans of other devices:
 
-    host @qr(%a) -> (%q, %r) {mode = "complete"}  // from model.py:12 in solve
+    host @qr(%a: f32[4,3]) -> (%q: f32[4,3], %r: f32[3,3]) {mode = "reduced"}  // from model.py:12
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -156,11 +156,13 @@ class Branch:
 @dataclass(frozen=True)
 class Host:
     """Call a function of the host, a HOST row with its attributes, that reads some windows and
-    writes others."""
+    writes others. It sees them as arrays of these ``types``, inputs then outputs; empty if they are
+    those of the windows."""
 
     function: str
     inputs: tuple[Window, ...]
     outputs: tuple[Window, ...]
+    types: tuple[TensorType, ...] = ()
     attrs: tuple[tuple[str, Any], ...] = ()
     locs: tuple[Loc, ...] = field(default=(), compare=False)
 
@@ -325,11 +327,15 @@ def host_steps(plan: Plan) -> list[Host]:
     return [step for step in all_steps(plan.steps) if isinstance(step, Host)]
 
 
+def host_types(step: Host, types: Mapping[str, TensorType]) -> Sequence[TensorType]:
+    """What a host step sees its windows as, inputs then outputs."""
+    return step.types or [window_type(window, types) for window in (*step.inputs, *step.outputs)]
+
+
 def host_sizes(step: Host, types: Mapping[str, TensorType]) -> list[Dim]:
     """The sizes that native code tells a function of the host: those that are expressions."""
-    return list(dict.fromkeys(
-        dim for window in (*step.inputs, *step.outputs)
-        for dim in window_type(window, types).shape if not isinstance(dim, int)))
+    return list(dict.fromkeys(dim for type_ in host_types(step, types) for dim in type_.shape
+                              if not isinstance(dim, int)))
 
 
 def window_type(window: Window, types: Mapping[str, TensorType]) -> TensorType:

@@ -22,7 +22,7 @@ from ..ir.host import call_host
 from ..ir.index import Dim
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
-from ..ir.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, window_type
+from ..ir.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
 from ..ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -107,11 +107,11 @@ class _Site:
         row, attrs, sizes = OPS[step.function], dict(step.attrs), host_sizes(step, types)
         count = len(step.inputs) + len(step.outputs)
         places = {dim: count + at for at, dim in enumerate(sizes)}
-        inputs, outputs = (tuple([_Window.of(window_type(window, types), places) for window in part])
-                           for part in (step.inputs, step.outputs))
+        windows = tuple([_Window.of(type_, places) for type_ in host_types(step, types)])
+        given = len(step.inputs)
         assert row.ref is not None
-        return _Site(step, row.ref, attrs, host_name(row, attrs), row.foreign, inputs, outputs,
-                     ctypes.c_int64 * (count + len(sizes)))
+        return _Site(step, row.ref, attrs, host_name(row, attrs), row.foreign, windows[:given],
+                     windows[given:], ctypes.c_int64 * (count + len(sizes)))
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""

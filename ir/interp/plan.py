@@ -35,6 +35,7 @@ from ..plan import (
     Send,
     Step,
     Window,
+    host_types,
 )
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
@@ -184,10 +185,6 @@ class _PlanRun:
             site = self.plan.checks[step.first_check + min(failed.sites) - 2]
             raise error(site.code, site.message, locs=site.locs) from None
 
-    def _shaped(self, window: Window) -> Array:
-        shape = self._shape(self.types[window.buffer])[len(window.indices):]
-        return self._window(window).reshape(shape)
-
     def _host(self, step: Host) -> None:
         attrs = dict(step.attrs)
         function, name = self.outside.functions.get(step.function), step.function
@@ -196,8 +193,11 @@ class _PlanRun:
             if row is None or row.kind is not Kind.HOST or row.ref is None:
                 raise error("W601", f"the host has no function @{step.function}")
             function, name = row.ref, host_name(row, attrs)
-        targets = [self._shaped(window) for window in step.outputs]
-        made = call_host(function, [self._shaped(window).copy() for window in step.inputs], attrs,
+        windows, count = (*step.inputs, *step.outputs), len(step.inputs)
+        arrays = [self._window(window).reshape(self._shape(type_)) for window, type_ in zip(
+            windows, host_types(step, self.types), strict=True)]
+        targets = arrays[count:]
+        made = call_host(function, [array.copy() for array in arrays[:count]], attrs,
                          [(array.dtype, array.shape) for array in targets], name, step.locs)
         for target, value in zip(targets, made, strict=True):
             target[...] = value

@@ -250,16 +250,17 @@ def pinv(b: Any, g: Any, x: Any, y: Any, *, rcond: float, hermitian: bool) -> An
 
 
 def lstsq(b: Any, given: Sequence[Any], a: Any, rhs: Any, results: Any, *, rcond: float) -> Any:
-    """The solution is pinv(a) @ rhs."""
+    """The solution is pinv(a) @ rhs; the singular values are those of a."""
+    left: list[Any] = []
+    right = None
+    if given[0] is not None:
+        inverse = b.pinv(a, rcond=rcond, hermitian=False)
+        of_inverse = _product(b, given[0], _transposed(b, rhs))
+        left += pinv(b, of_inverse, a, inverse, rcond=rcond, hermitian=False)
+        right = _product(b, _transposed(b, inverse), given[0])
     if given[2] is not None:
-        raise error("W113", "there is no gradient of the singular values of np.linalg.lstsq",
-                    locs=b.locs, hint="use np.linalg.svdvals(a)")
-    if given[0] is None:
-        return None, None
-    inverse = b.pinv(a, rcond=rcond, hermitian=False)
-    of_inverse = _product(b, given[0], _transposed(b, rhs))
-    (left,) = pinv(b, of_inverse, a, inverse, rcond=rcond, hermitian=False)
-    return left, _product(b, _transposed(b, inverse), given[0])
+        left += svdvals(b, given[2], a, results[2], hermitian=False)
+    return _sum(b, *left), right
 
 
 def lstsq_residuals(b: Any, g: Any, a: Any, rhs: Any, y: Any, *, rcond: float) -> Any:

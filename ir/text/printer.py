@@ -290,8 +290,7 @@ def print_step(step: Step) -> list[str]:
             lines = _block(f"branch {print_window(step.condition)}", step.then)
             return [*lines[:-1], *_block("} else", step.other)] if step.other else lines
         case Host():
-            return [f"host @{word(step.function)}({_windows(step.inputs)}) -> "
-                    f"({_windows(step.outputs)}){_host_attrs(step)}{_from(step.locs)}"]
+            return [_host(step)]
         case Send():
             return [f"send {print_window(step.source)} to {step.device} key {quoted(step.key)}"]
         case Recv():
@@ -299,9 +298,14 @@ def print_step(step: Step) -> list[str]:
     raise TypeError(f"no text for a step of type {type(step).__name__}")
 
 
-def _host_attrs(step: Host) -> str:
-    inside = ", ".join(f"{name} = {_attr(value, '')}" for name, value in step.attrs)
-    return f" {{{inside}}}" if inside else ""
+def _host(step: Host) -> str:
+    windows = [print_window(window) for window in (*step.inputs, *step.outputs)]
+    if step.types:
+        windows = [f"{window}: {type_}" for window, type_ in zip(windows, step.types, strict=True)]
+    count = len(step.inputs)
+    attrs = ", ".join(f"{name} = {_attr(value, '')}" for name, value in step.attrs)
+    return (f"host @{word(step.function)}({', '.join(windows[:count])}) -> "
+            f"({', '.join(windows[count:])}){f' {{{attrs}}}' if attrs else ''}{_from(step.locs)}")
 
 
 def _parallel(step: Launch | Group) -> str:

@@ -36,6 +36,7 @@ from ..plan import (
     Window,
     all_steps,
     facts_of,
+    host_types,
     sizes_of,
     window_type,
 )
@@ -199,21 +200,22 @@ def check_arguments(plan: Plan) -> Problems:
 
 
 def _host_arguments(step: Host, types: Mapping[str, TensorType]) -> Problems:
-    """A row of the host writes what it infers; of others nothing is known."""
-    row = OPS.get(step.function)
+    """A function of the host sees its windows as what they are, perhaps in another shape. A row
+    writes what it infers; of others nothing is known."""
+    stated = host_types(step, types)
+    for window, type_ in zip((*step.inputs, *step.outputs), stated, strict=True):
+        if not _same_memory(window_type(window, types), type_):
+            yield step, f"%{window.buffer} is {window_type(window, types)}, not {type_}"
+    row, count = OPS.get(step.function), len(step.inputs)
     if row is None or row.kind is not Kind.HOST:
         return
-    given, made = ([window_type(w, types) for w in part] for part in (step.inputs, step.outputs))
     try:
-        inferred = row.infer(*given, **dict(step.attrs))
+        inferred = row.infer(*stated[:count], **dict(step.attrs))
     except (Error, TypeError) as problem:
         yield step, f"@{row.name}: {problem}"
         return
-    for window, type_, wanted in zip(step.outputs, made, inferred, strict=False):
-        if not _same_memory(type_, wanted):
-            yield step, f"%{window.buffer} is {type_}, @{row.name} gives {wanted}"
-    if len(made) != len(inferred):
-        yield step, f"{len(made)} buffers for {len(inferred)} results"
+    if tuple(stated[count:]) != inferred:
+        yield step, f"@{row.name} gives {', '.join(map(str, inferred))}"
 
 
 def _same_memory(a: TensorType, b: TensorType) -> bool:

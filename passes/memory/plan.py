@@ -178,10 +178,11 @@ class _PlanWriter:
                     condition = self.place(self.lives.of(graph, call.condition))
                     found.append(Branch(condition, then, other))
                 case HostCall():
-                    inputs, outputs = (tuple(self.place(self.lives.of(graph, name))
-                                             for name in names)
-                                       for names in (call.inputs, call.results))
-                    found.append(Host(call.function, inputs, outputs, call.attrs, call.locs))
+                    values = [self.lives.of(graph, name) for name in (*call.inputs, *call.results)]
+                    windows, count = tuple(map(self.place, values)), len(call.inputs)
+                    found.append(Host(call.function, windows[:count], windows[count:],
+                                      tuple(value.type for value in values), call.attrs,
+                                      call.locs))
         return found
 
     def _body(self, body: Body) -> list[Step]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matrices import positive
 
 from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value
@@ -100,7 +101,7 @@ def row_case(op: OpDef, sample: Sample) -> tuple[Make, list[str], list[Any]]:
 
 
 def _together(b: Any, results: Sequence[Value]) -> Value:
-    """All results that may have a gradient, one after the other. Those of lstsq are two of three."""
+    """All results that may have a gradient, one after the other."""
     flat = [b.reshape(x, shape=(x.type.size,)) for x in results if x.dtype == F64]
     return b.concatenate(*flat, axis=0)  # type: ignore[no-any-return]
 

@@ -24,6 +24,7 @@ from functools import cached_property
 from ....ir.diagnose import error
 from ....ir.index import Dim, product, row_major, symbol, symbols_of
 from ....ir.kernel import Check, Kernel
+from ....ir.ops.table import OPS
 from ....ir.plan import (
     Alloc,
     Branch,
@@ -211,7 +212,7 @@ class StepTable:
                     self._loop(step, around)
                 case Branch():
                     self._branch(step, around)
-                case Host():
+                case Host() if step.function in OPS:
                     self._host(step, around)
                 case Alloc():
                     if around and step.name in self._exchanged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matrices import positive
 
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.ops.op import OpDef, Sample
@@ -42,12 +43,6 @@ def operands(op: OpDef, sample: Sample, dtype: DType, rng: np.random.Generator) 
     if sample.positive:
         arrays[0] = positive(arrays[0])
     return arrays
-
-
-def positive(x: Any) -> Any:
-    """Symmetric, positive definite matrices whose eigenvalues are apart."""
-    size = x.shape[-1]
-    return (x @ np.swapaxes(x, -1, -2) / 4 + np.diag(np.arange(1, size + 1))).astype(x.dtype)
 
 
 def apply_op(b: Builder, op: OpDef, values: list[Value], sample: Sample) -> Value:
@@ -104,6 +99,9 @@ def gradient_case(
     values = [graph.add_param(TensorType(as_dtype(array.dtype), array.shape), f"x{at}")
               for at, array in enumerate(arrays)]
     out = apply_op(b, op, values, sample)
+    if op.name == "slogdet":  # its first result is a sign
+        assert out.node is not None
+        out = out.node.results[1]
     leaves = [value for value in values if value.dtype.is_float]
     if not out.dtype.is_float or not leaves:
         return None
