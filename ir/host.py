@@ -20,14 +20,15 @@ from .types import Loc
 
 Array = np.ndarray[Any, Any]
 Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
+_NOTE = "while the host ran "
 
 
 @dataclass(frozen=True)
 class HostFunction:
-    """A function of the user as an attribute; texts have its name, ``model:smooth``.
+    """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
+    is found again that is in a module.
 
-    ``call`` takes arrays and gives a tuple of arrays. One that was read from a text is found by its
-    name, if it is that of a function in a module that is loaded.
+    ``call`` takes arrays, and gives an array or a tuple of them.
     """
 
     name: str
@@ -35,7 +36,7 @@ class HostFunction:
 
     @staticmethod
     def named(name: str) -> HostFunction:
-        """What a text says."""
+        """What a text says: a function of a module where it says one, else just a name."""
         module, _, path = name.partition(":")
         found = reduce(lambda place, part: getattr(place, part, None), path.split("."),
                        sys.modules.get(module))
@@ -70,8 +71,13 @@ def call_host(
         problem.locs = problem.locs or tuple(locs)
         raise
     except BaseException as problem:
-        problem.add_note("\n".join([f"while the host ran {what}", *place_text(locs)]))
+        problem.add_note("\n".join([f"{_NOTE}{what}", *place_text(locs)]))
         raise
+
+
+def of_host(problem: BaseException) -> bool:
+    """True for an exception of a function that was called here."""
+    return any(note.startswith(_NOTE) for note in getattr(problem, "__notes__", ()))
 
 
 def _checked(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> Array:

@@ -1,10 +1,10 @@
 """The host steps of a native program: its calls into Python.
 
 Native code calls ``address`` with the number of a step and its context: where its windows lie, and
-the sizes that are known at run time only. The callback takes the GIL; it lends memory of the program
-to functions of NumPy as arrays, without copying it, and copies to those of the user, which may keep
-what they are given. What a function raises waits here, in its thread, until native code has let go
-of all that the step holds and calls ``fail``.
+the sizes that are known at run time only. The callback takes the GIL. It lends memory of the
+program to functions of NumPy as arrays, without copying it, and copies to those of the user, which
+may keep what they are given. What a function raises waits here, in its thread, until native code
+has let go of all that the step holds and calls ``fail``.
 """
 
 from __future__ import annotations

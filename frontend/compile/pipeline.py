@@ -48,6 +48,7 @@ class Options:
     device: str | None = None
     check: tuple[str, ...] = ()
     verify: bool = False
+    on_unsupported: str = "error"
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
@@ -57,6 +58,9 @@ class Options:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise error("W113", f"threads={self.threads!r} is no number of threads",
                         locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
+        if self.on_unsupported not in ("error", "host"):
+            raise error("W113", f"on_unsupported={self.on_unsupported!r} is not known",
+                        locs=user_loc(), hint="use 'error' or 'host'")
         if self.check:
             raise error("W113", f"check={self.check[0]!r} is not supported", locs=user_loc(),
                         hint="leave it out; indices are always checked")

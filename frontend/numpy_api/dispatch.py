@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import UnsupportedError, error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
@@ -28,30 +28,61 @@ from . import (  # noqa: F401  they add their rows
 )
 from . import elementwise as ufuncs
 from .binding import bound, parameters
+from .host import on_host
 from .index import getitem
 from .registry import ROWS, full_name
 from .update import update
 
 
 class NumpyApi:
-    """The meaning of a tracer's operations; see ``scope.Api``."""
+    """The meaning of a tracer's operations; see ``scope.Api``. With ``host`` NumPy itself runs what
+    is refused."""
+
+    def __init__(self, *, host: bool = False) -> None:
+        self.host = host
 
     def stem(self, ufunc: np.ufunc) -> str:
         """The name of a result that is not simply one op's."""
         return "" if ufunc in ufuncs.ROWS else ufunc.__name__
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
-        return ufuncs.operator(ufunc, operands)
+        try:
+            return ufuncs.operator(ufunc, operands)
+        except UnsupportedError as problem:
+            return self._refused(f"np.{ufunc.__name__}", ufunc, operands, {}, problem)
 
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        return ufuncs.call(ufunc, method, inputs, options)
+        try:
+            return ufuncs.call(ufunc, method, inputs, options)
+        except UnsupportedError as problem:
+            name = f"np.{ufunc.__name__}"
+            if method != "__call__":
+                name += f".{method}"
+            return self._refused(name, getattr(ufunc, method), inputs, options, problem)
+
+    def _refused(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...],
+        options: dict[str, Any], problem: UnsupportedError,
+    ) -> Any:
+        """What to do with something that cannot be traced: an error, or a call of the host."""
+        if self.host and options.get("out") is None:
+            return on_host(name, function, args, options, problem)
+        raise problem
 
     def function(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
+        try:
+            return self._traced(function, args, options)
+        except UnsupportedError as problem:
+            return self._refused(full_name(function), function, args, options, problem)
+
+    def _traced(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
         row, name = ROWS.get(function), full_name(function)
         if row is None or row.body is None:
             raise error("W113", f"{name} is not supported yet in traced code",

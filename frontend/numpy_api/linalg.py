@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.dims import differ
+from ...ir.dims import differ, larger
 from ...ir.index import Dim, product
 from ...ir.types import F64
 from ..tracing.operand import (
@@ -225,8 +225,8 @@ def _largest(shape: Sequence[Dim], dtype: np.dtype[Any]) -> Any:
     rows, columns = shape[-2:]
     if isinstance(rows, int) and isinstance(columns, int):
         return max(rows, columns) * np.finfo(dtype).eps
-    sizes = [cast(current().tracer(current().dim(dim)), dtype) for dim in (rows, columns)]
-    return np.maximum(*sizes) * np.finfo(dtype).eps
+    size: Any = cast(current().tracer(current().dim(larger(rows, columns))), dtype)
+    return size * np.finfo(dtype).eps
 
 
 @numpy(np.linalg.matrix_rank, samples=(

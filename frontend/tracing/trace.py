@@ -359,17 +359,20 @@ def trace_function(
     signature: Signature | None = None,
     name: str | None = None,
     lasting: bool = True,
+    host: bool = False,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
+    ``host`` has NumPy run what cannot be traced.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
     names = signature.names(in_tree)
     types = signature.types(leaves, names)
-    ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"), NumpyApi())
+    ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
+                       NumpyApi(host=host))
     ctx.made = []
     entries: list[Leaf] = []
     inputs: list[Any] = []

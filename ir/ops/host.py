@@ -8,6 +8,9 @@ symmetric matrices are symmetric, as NumPy reads one triangle of two that are eq
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -106,9 +109,8 @@ def _pinv_infer(x: TensorType, *, rcond: float, hermitian: bool) -> tuple[Tensor
 
 
 def _pinv_ref(x: Any, *, rcond: float, hermitian: bool) -> Any:
-    if math.isnan(rcond):
-        return np.linalg.pinv(x, hermitian=hermitian, rtol=None)
-    return np.linalg.pinv(x, rcond, hermitian)
+    cut: Any = {"rtol": None} if math.isnan(rcond) else {"rcond": rcond}
+    return np.linalg.pinv(x, hermitian=hermitian, **cut)
 
 
 def _lstsq_infer(a: TensorType, b: TensorType, *, rcond: float) -> tuple[TensorType, ...]:
@@ -144,10 +146,8 @@ def _inv_ref(x: Any, *, quiet: bool) -> Any:
         return np.linalg.inv(x)
     result = np.full(x.shape, np.nan, x.dtype)
     for at in np.ndindex(x.shape[:-2]):
-        try:
+        with suppress(np.linalg.LinAlgError):  # it stays NaN
             result[at] = np.linalg.inv(x[at])
-        except np.linalg.LinAlgError:
-            pass  # it stays NaN
     return result
 
 
@@ -167,8 +167,8 @@ def _host_infer(
 
 
 def _row(name: str, infer: Any, ref: Any, doc: str, samples: tuple[Sample, ...], grad: Any,
-         attrs: dict[str, type] | None = None, arity: int = 1) -> OpDef:
-    return OpDef(name, Kind.HOST, infer, arity, doc, attrs or {}, ref=ref, grad=grad,
+         attrs: Mapping[str, type] = MappingProxyType({}), arity: int = 1) -> OpDef:
+    return OpDef(name, Kind.HOST, infer, arity, doc, attrs, ref=ref, grad=grad,
                  differentiable=grad is not None, dtypes=_FLOATS, samples=samples)
 
 

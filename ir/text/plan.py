@@ -15,9 +15,9 @@
     carry   = "carry" "(" {%name "=" %name} ")"            test = "test" "{" {step} "}"
     window  = %name ["[" {dim} "]"]                        typed = window [":" type]
 
-A check or a host step may end in ``// from model.py:12 in dense``. What a plan is at all is checked here, with
-its line: a carry without its next, a window of more indices than its buffer has dims, an index of
-no loop around. What makes it sound is ``verify.plan``.
+A check or a host step may end in ``// from model.py:12 in dense``. What a plan is at all is checked
+here, with its line: a carry without its next, a window of more indices than its buffer has dims, an
+index of no loop around. What makes it sound is ``verify.plan``.
 """
 
 from __future__ import annotations

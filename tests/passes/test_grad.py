@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrices import positive
+from ir.ops.cases import positive
 
 from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value

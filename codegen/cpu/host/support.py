@@ -29,7 +29,7 @@ HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({"array": 0, "float": 1, "int": 2, "bool": 3})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
-SLOTS = ("weft_entry", "threads", "spare", "raise")  # the first imports of a program; then its dtypes
+SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
 LAYOUT: Mapping[str, int] = MappingProxyType({

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matrices import positive
 
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.ops.op import OpDef, Sample
@@ -21,6 +20,12 @@ def operand_dtype(op: OpDef, sample: Sample, at: int, dtype: DType) -> DType:
     if at in sample.ints:
         return I64
     return BOOL if op.letters[at:at + 1] == "b" else dtype
+
+
+def positive(x: Any) -> Any:
+    """Symmetric, positive definite matrices whose eigenvalues are apart."""
+    steps = np.diag(np.arange(1, x.shape[-1] + 1))
+    return (x @ np.swapaxes(x, -1, -2) / 4 + steps).astype(x.dtype)
 
 
 def operands(op: OpDef, sample: Sample, dtype: DType, rng: np.random.Generator) -> list[Any]:
