@@ -282,6 +282,15 @@ def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> dict[str, Any]:
             for name, value in node.attrs.items()}
 
 
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, and those of the graphs that they hold."""
+    pending = [graph]
+    while pending:
+        for node in pending.pop().nodes:
+            yield node
+            pending += [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
+
+
 def effects_of(node: Node) -> Iterator[Node]:
     """The EFFECT nodes of a node: itself, or those in its bodies."""
     pending = [node]

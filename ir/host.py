@@ -61,12 +61,13 @@ def call_host(
     Raises W111 or W102 for results of other types, and what the function raises.
     """
     try:
-        made = function(*arrays, **attrs)
+        made = function(*arrays, **attrs) if attrs else function(*arrays)
         results = made if isinstance(made, tuple) else (made,)
         if len(results) != len(wanted):
             raise error("W102", f"{what} gave {len(results)} results, not {len(wanted)}",
                         hint="return what result_specs names")
-        return [_checked(value, *each, what) for value, each in zip(results, wanted, strict=True)]
+        return [_checked(value, dtype, shape, what)
+                for value, (dtype, shape) in zip(results, wanted, strict=False)]
     except Error as problem:
         problem.locs = problem.locs or tuple(locs)
         raise
@@ -81,7 +82,7 @@ def of_host(problem: BaseException) -> bool:
 
 
 def _checked(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> Array:
-    array = np.asarray(value)
+    array = value if type(value) is np.ndarray else np.asarray(value)
     if array.dtype != dtype or array.shape != shape:
         found, told = (f"{each}{list(dims)}" for each, dims in (
             (array.dtype, array.shape), (dtype, shape)))

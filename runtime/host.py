@@ -28,9 +28,6 @@ from ..ir.types import TensorType
 Array = np.ndarray[Any, Any]
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
-_view = ctypes.pythonapi["PyMemoryView_FromMemory"]  # a function of our own: types are set on it
-_view.restype, _view.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
-_READ, _WRITE = 0x100, 0x200
 
 
 class HostSteps:
@@ -66,27 +63,30 @@ class HostSteps:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """An array in memory that is lent: an index into the context stands for a size, as ``~n``."""
+    """An array in memory that is lent: an index into the context stands for a size, as ``~n``.
+    ``block`` is ctypes' type of so many bytes, None if they depend on sizes."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    bytes: int | None  # None: it depends on sizes
+    block: Any
 
     @staticmethod
     def of(type_: TensorType, places: Mapping[Dim, int]) -> _Window:
         shape = tuple([dim if isinstance(dim, int) else ~places[dim] for dim in type_.shape])
         dtype = type_.dtype.numpy
-        known = None if any(dim < 0 for dim in shape) else math.prod(shape) * dtype.itemsize
+        known = None if any(dim < 0 for dim in shape) else _block(shape, dtype)
         return _Window(dtype, shape, known)
 
-    def array(self, address: int, context: Sequence[int], access: int) -> Array:
-        shape, size = self.shape, self.bytes
-        if size is None:
+    def array(self, address: int, context: Sequence[int]) -> Array:
+        shape, block = self.shape, self.block
+        if block is None:
             shape = tuple([context[~dim] if dim < 0 else dim for dim in shape])
-            size = math.prod(shape) * self.dtype.itemsize
-        if not size:
-            return np.empty(shape, self.dtype)
-        return np.ndarray(shape, self.dtype, _view(address, size, access))
+            block = _block(shape, self.dtype)
+        return np.ndarray(shape, self.dtype, block.from_address(address))
+
+
+def _block(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    return ctypes.c_char * (math.prod(shape) * dtype.itemsize)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +117,11 @@ class _Site:
         """Call the function, and put what it makes where the program wants it."""
         context = self.words.from_address(address)[:]
         count = len(self.inputs)
-        given = [window.array(place, context, _READ)
+        given = [window.array(place, context)
                  for window, place in zip(self.inputs, context, strict=False)]
         if self.foreign:
             given = [array.copy() for array in given]
-        targets = [window.array(place, context, _WRITE)
+        targets = [window.array(place, context)
                    for window, place in zip(self.outputs, context[count:], strict=False)]
         made = call_host(self.function, given, self.attrs,
                          [(array.dtype, array.shape) for array in targets], self.name,

@@ -24,6 +24,7 @@ from ...ir.diagnose import ShapeError, error
 from ...ir.types import Device
 from .. import tree
 from ..interchange.export import ExportJob, write_artifact
+from ..numpy_api.host import Warned
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.rebound import rebound
@@ -75,6 +76,7 @@ class Function(Generic[P, R]):
         self.py_func = function
         self.options, self._signature = options, signature
         self._on_recompile, self._disable = on_recompile, disable
+        self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._direct: Callable[..., Any] = miss
@@ -266,7 +268,7 @@ class Function(Generic[P, R]):
 
     def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
         return trace_function(self.py_func, args, kwargs, signature=self._signature,
-                              host=self.options.on_unsupported == "host")
+                              host=self._warned)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

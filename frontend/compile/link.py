@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from functools import cache
 
 from ...codegen.cpu.jit import Jit
-from ...ir.plan import host_steps
 from ...runtime.entry.native import CtypesCall, Support, native_call
-from ...runtime.host import HostSteps
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.variable import Variable
@@ -40,9 +37,7 @@ def make_program(
     threads = stages.options.threads or thread_limit()
     lookup = machine.addresses.__getitem__
     keep = machine.keep
-    host = HostSteps(plan) if host_steps(plan) else None
-    if host is not None:
-        ctypes.c_void_p.from_address(lookup(f"{plan.name}_host")).value = host.address
+    host = machine.host
     checked = CtypesCall(entry, lookup, keep=keep, threads=threads, host=host)
     native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads,
                          host=host)

@@ -6,6 +6,7 @@ knows after a step; ``Program`` is what a call runs.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ from ...ir.plan import KernelCall, Plan, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
+from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ..tracing.source import user_loc
 from .oracle import PassOracle
@@ -264,11 +266,13 @@ STAGES = tuple(_TEXTS)
 
 @dataclass(frozen=True)
 class Machine:
-    """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held."""
+    """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held, as is
+    ``host``, which it calls if there are host steps."""
 
     addresses: Mapping[str, int]
     keep: Lifetime
     jit: Jit
+    host: HostSteps | None = None
 
 
 def build(stages: Stages) -> Machine:
@@ -281,8 +285,11 @@ def build(stages: Stages) -> Machine:
     jit = jit_for(target)
     name = stages.plan.name
     start = time.perf_counter()
+    host = HostSteps(stages.plan) if host_steps(stages.plan) else None
     exports = (name, f"{name}_arena", f"{name}_call", f"{name}_python",
-               *([f"{name}_host"] if host_steps(stages.plan) else []))
+               *([f"{name}_host"] if host is not None else []))
     library = jit.link(code.object, exports)
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
-    return Machine(library.addresses, Lifetime(library.unload), jit)
+    if host is not None:
+        ctypes.c_void_p.from_address(library.addresses[f"{name}_host"]).value = host.address
+    return Machine(library.addresses, Lifetime(library.unload), jit, host)

@@ -28,17 +28,17 @@ from . import (  # noqa: F401  they add their rows
 )
 from . import elementwise as ufuncs
 from .binding import bound, parameters
-from .host import on_host
+from .host import Warned, on_host
 from .index import getitem
 from .registry import ROWS, full_name
 from .update import update
 
 
 class NumpyApi:
-    """The meaning of a tracer's operations; see ``scope.Api``. With ``host`` NumPy itself runs what
-    is refused."""
+    """The meaning of a tracer's operations; see ``scope.Api``. With ``host``, which knows what was
+    warned of, NumPy itself runs what is refused."""
 
-    def __init__(self, *, host: bool = False) -> None:
+    def __init__(self, host: Warned | None = None) -> None:
         self.host = host
 
     def stem(self, ufunc: np.ufunc) -> str:
@@ -67,8 +67,8 @@ class NumpyApi:
         options: dict[str, Any], problem: UnsupportedError,
     ) -> Any:
         """What to do with something that cannot be traced: an error, or a call of the host."""
-        if self.host and options.get("out") is None:
-            return on_host(name, function, args, options, problem)
+        if self.host is not None and options.get("out") is None:
+            return on_host(name, function, args, options, problem, self.host)
         raise problem
 
     def function(

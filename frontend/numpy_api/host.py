@@ -8,10 +8,8 @@ or returns a view of one. Each use is a warning, at its line.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,15 @@ import numpy as np
 from ...ir.diagnose import Error, UnsupportedError, error
 from ...ir.host import HostFunction
 from ...ir.index import Dim
-from ...ir.types import TensorType, as_dtype
+from ...ir.types import Loc, TensorType, as_dtype
 from .. import tree
 from ..tracing import host
 from ..tracing.operand import to_tracer
-from ..tracing.source import is_internal
+from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..tracing.variable import Variable
+
+Warned = set[tuple[str, str, int]]  # functions, with file and line
 
 
 class HostWarning(UserWarning):
@@ -34,7 +34,7 @@ class HostWarning(UserWarning):
 
 def on_host(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
-    problem: UnsupportedError,
+    problem: UnsupportedError, warned: Warned,
 ) -> Any:
     """``function(*args, **options)`` as a call of the host. Raises UnsupportedError (W113) where
     the type of its result cannot be learnt."""
@@ -57,7 +57,7 @@ def on_host(
         return function(*positional, **named)
 
     results, out = _learnt(call, types, problem)
-    _warn(name, types, results)
+    _warn(name, types, results, warned)
     inputs = tree.structure(tuple(range(len(places))))
     found = HostFunction(name, host.Adapter(call, inputs, out))
     return host.record(found, operands, results, out)
@@ -110,16 +110,14 @@ def _refused(problem: UnsupportedError, reason: str) -> Error:
                  locs=problem.locs, types=problem.types, hint=problem.hint)
 
 
-def _warn(name: str, types: list[TensorType], results: list[TensorType]) -> None:
-    """One warning for each line, by Python's own book of those that were shown."""
+def _warn(
+    name: str, types: list[TensorType], results: list[TensorType], warned: Warned
+) -> None:
+    """One warning for each function and line."""
     moved: Dim = sum((type_.nbytes for type_ in (*types, *results)), 0)
     message = (f"{name} is not compiled: NumPy runs it at each call, which stops the native "
                f"program, takes the GIL and copies {moved} bytes; it has no gradient")
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_internal(frame):
-        frame = frame.f_back
-    if frame is None:
-        warnings.warn(message, HostWarning, stacklevel=2)
-        return
-    warnings.warn_explicit(message, HostWarning, frame.f_code.co_filename, frame.f_lineno,
-                           registry=frame.f_globals.setdefault("__warningregistry__", {}))
+    loc = next(iter(user_loc()), Loc("<unknown>", 0))
+    if (name, loc.file, loc.line) not in warned:
+        warned.add((name, loc.file, loc.line))
+        warnings.warn_explicit(message, HostWarning, loc.file, loc.line)

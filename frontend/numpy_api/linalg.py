@@ -148,8 +148,11 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True,
     x = _matrices(a, "svd", square=bool(hermitian))
     if not compute_uv:
         return _only("svdvals", x, hermitian=bool(hermitian))
-    return _SVD(*_call("svd", x, full=bool(full_matrices) and not hermitian,
-                       hermitian=bool(hermitian)))
+    u, s, vh = _call("svd", x, full=bool(full_matrices) and not hermitian,
+                     hermitian=bool(hermitian))
+    if hermitian:  # which NumPy has turned, as it has the triangle of a raw qr
+        vh.ordered = vh.dense = False
+    return _SVD(u, s, vh)
 
 
 @numpy(np.linalg.svdvals, samples=("x[3,4]", "x[2,4,3]"))
@@ -168,7 +171,10 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     results = _call("qr", _matrices(a, "qr"), mode=mode)
     if mode == "r":
         return results[0]
-    return results if mode == "raw" else _QR(*results)
+    if mode == "raw":
+        results[0].ordered = results[0].dense = False
+        return results
+    return _QR(*results)
 
 
 def _tolerance(value: Any, name: str, default: float) -> float:

@@ -76,9 +76,11 @@ def record(
     function: HostFunction, operands: Sequence[Any], types: Sequence[TensorType],
     results: tree.TreeDef,
 ) -> Any:
-    """Append the node of a call; its results as a nest."""
+    """Append the node of a call; its results as a nest, in memory that the function orders."""
     made = current().emit_all("host_call", *map(to_tracer, operands), function=function,
                               results=tuple(types))
+    for array in made:
+        array.ordered = array.dense = False
     return tree.unflatten(results, made)
 
 

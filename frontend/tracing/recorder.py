@@ -223,7 +223,7 @@ class TraceContext:
         return track(self, Tracer(self, result), row, operands, attrs)
 
     def emit_all(self, op: str, *operands: Tracer, **attrs: Any) -> tuple[Tracer, ...]:
-        """Append a node; all its results, of which each is new memory in NumPy."""
+        """Append a node; all its results, each of them new memory in the order of its axes."""
         inputs = [self.value_of(operand) for operand in operands]
         made = tuple([Tracer(self, value)
                       for value in self.builder.emit(OPS[op], inputs, attrs).results])

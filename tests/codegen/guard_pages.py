@@ -177,6 +177,12 @@ def columns(x: Array) -> Any:
     return x.sum(0), (x * x).sum(0), np.abs(x).sum(0)
 
 
+def hosted(x: Array, y: Array, shift: Array) -> Any:
+    """Functions of the host between kernels, on the same memory."""
+    a = x.T @ x + shift
+    return np.linalg.solve(a, y) * 2, np.linalg.eigvalsh(a), np.linalg.qr(x, "r") + 1
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -192,6 +198,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
             for function in (kept, staged, product) if k == 4 else (kept, staged):
                 yield f"{function.__name__} {dtype} {(rows, k, n)} rows not known", function, (
                     x, y), True
+            if k == 20:
+                yield f"hosted {dtype} {(rows, k, n)} rows not known", hosted, (
+                    x, y, k * np.eye(k)), True
 
 
 def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
@@ -218,6 +227,9 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         x, y = whole(rng, (m, k), "f4"), whole(rng, (k, n), "f4")
         yield f"staged {x.dtype} {(m, k, n)}", staged, (x, y)
         yield f"kept {x.dtype} {(m, k, n)}", kept, (x, y)
+    for m, k, n in SHAPES:
+        x, y = whole(rng, (m, k), "f8"), whole(rng, (k, n), "f8")
+        yield f"hosted {x.dtype} {(m, k, n)}", hosted, (x, y, k * np.eye(k))
 
 
 def main(name: str, step: int) -> None:
