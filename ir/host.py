@@ -43,11 +43,12 @@ class HostFunction:
         return HostFunction(name, found if callable(found) else None)
 
     def __str__(self) -> str:
-        return self.name
+        """As errors call it."""
+        return self.name.replace(":", ".", 1)
 
     def __call__(self, *arrays: Array) -> Any:
         if self.call is None:
-            raise error("W601", f"there is no function {self.name} here",
+            raise error("W601", f"there is no function {self} here",
                         hint="a text names functions of modules; run the program that has it")
         return self.call(*arrays)
 

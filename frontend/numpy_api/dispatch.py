@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import UnsupportedError, error
+from ...ir.diagnose import Error, UnsupportedError, error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
@@ -62,9 +62,21 @@ class NumpyApi:
                 name += f".{method}"
             return self._refused(name, getattr(ufunc, method), inputs, options, problem)
 
+    def method(self, x: Any, name: str, problem: Error) -> Any:
+        """A method of NumPy's arrays that traced ones do not have."""
+        function = getattr(np.ndarray, name)
+        if self.host is None or not callable(function):
+            raise problem
+
+        def call(*args: Any, **options: Any) -> Any:
+            return x.context().apply(self._refused, (
+                f"x.{name}", function, (x, *args), options, problem))
+
+        return call
+
     def _refused(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...],
-        options: dict[str, Any], problem: UnsupportedError,
+        options: dict[str, Any], problem: Error,
     ) -> Any:
         """What to do with something that cannot be traced: an error, or a call of the host."""
         if self.host is not None and options.get("out") is None:

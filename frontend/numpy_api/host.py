@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, UnsupportedError, error
+from ...ir.diagnose import Error, error
 from ...ir.host import HostFunction
 from ...ir.index import Dim
 from ...ir.types import Loc, TensorType, as_dtype
@@ -34,7 +34,7 @@ class HostWarning(UserWarning):
 
 def on_host(
     name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
-    problem: UnsupportedError, warned: Warned,
+    problem: Error, warned: Warned,
 ) -> Any:
     """``function(*args, **options)`` as a call of the host. Raises UnsupportedError (W113) where
     the type of its result cannot be learnt."""
@@ -64,7 +64,7 @@ def on_host(
 
 
 def _learnt(
-    call: Callable[..., Any], types: list[TensorType], problem: UnsupportedError
+    call: Callable[..., Any], types: list[TensorType], problem: Error
 ) -> tuple[list[TensorType], tree.TreeDef]:
     """The types of what the function returns, and their nest."""
     known: tuple[list[TensorType], tree.TreeDef] | None = None
@@ -105,7 +105,7 @@ def _trials(types: list[TensorType]) -> Iterator[list[Any]]:
         yield arrays
 
 
-def _refused(problem: UnsupportedError, reason: str) -> Error:
+def _refused(problem: Error, reason: str) -> Error:
     return error("W113", f"{problem.message}, nor can the host run it: {reason}",
                  locs=problem.locs, types=problem.types, hint=problem.hint)
 

@@ -32,8 +32,9 @@ from ..tracing.tracer import Tracer
 from .registry import numpy
 
 _LIKE = np.eye(1)
-_EIGH, _QR, _SVD, _SLOGDET = (type(function(_LIKE)) for function in (
+_RESULTS: tuple[Any, ...] = tuple(type(function(_LIKE)) for function in (
     np.linalg.eigh, np.linalg.qr, np.linalg.svd, np.linalg.slogdet))
+_EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
 
 
 def _float(x: Any) -> Tracer:

@@ -142,5 +142,5 @@ def _at_once(
         return made
 
     wanted: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
-    made = call_host(call, arrays, {}, wanted, function.name, locs)
+    made = call_host(call, arrays, {}, wanted, str(function), locs)
     return tree.unflatten(results, [array[()] if array.ndim == 0 else array for array in made])
