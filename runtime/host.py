@@ -10,6 +10,7 @@ has let go of all that the step holds and calls ``fail``.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,7 @@ from ..ir.index import Dim
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
 from ..ir.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
-from ..ir.types import TensorType
-
-Array = np.ndarray[Any, Any]
+from ..ir.types import Loc, TensorType
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 
@@ -61,70 +60,68 @@ class HostSteps:
         return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
 
-@dataclass(frozen=True, eq=False)
-class _Window:
-    """An array in memory that is lent: an index into the context stands for a size, as ``~n``.
-    ``block`` is ctypes' type of so many bytes, None if they depend on sizes."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    block: Any
-
-    @staticmethod
-    def of(type_: TensorType, places: Mapping[Dim, int]) -> _Window:
-        shape = tuple([dim if isinstance(dim, int) else ~places[dim] for dim in type_.shape])
-        dtype = type_.dtype.numpy
-        known = None if any(dim < 0 for dim in shape) else _block(shape, dtype)
-        return _Window(dtype, shape, known)
-
-    def array(self, address: int, context: Sequence[int]) -> Array:
-        shape, block = self.shape, self.block
-        if block is None:
-            shape = tuple([context[~dim] if dim < 0 else dim for dim in shape])
-            block = _block(shape, self.dtype)
-        return np.ndarray(shape, self.dtype, block.from_address(address))
+_Window = tuple[np.dtype[Any], tuple[int, ...], Any]  # dtype, shape, ctypes' type of its memory
 
 
-def _block(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    return ctypes.c_char * (math.prod(shape) * dtype.itemsize)
+def _window(type_: TensorType, places: Mapping[Dim, int]) -> _Window:
+    """An array that is lent: ``~n`` stands for the size at n in the context, and its memory's type
+    is None then."""
+    shape = tuple([dim if isinstance(dim, int) else ~places[dim] for dim in type_.shape])
+    dtype = type_.dtype.numpy
+    known = all(dim >= 0 for dim in shape)
+    return dtype, shape, _block(math.prod(shape) * dtype.itemsize) if known else None
+
+
+def _sized(window: _Window, context: Sequence[int]) -> _Window:
+    """A window with its sizes."""
+    dtype, shape, block = window
+    if block is None:
+        shape = tuple([context[~dim] if dim < 0 else dim for dim in shape])
+        block = _block(math.prod(shape) * dtype.itemsize)
+    return dtype, shape, block
+
+
+@functools.lru_cache(256)  # ctypes would make it anew, which takes longer than the rest of a call
+def _block(size: int) -> Any:
+    return ctypes.c_char * size
 
 
 @dataclass(frozen=True, eq=False)
 class _Site:
-    """One host step."""
+    """One host step, of which ``given`` windows are inputs."""
 
-    step: Host
     function: Callable[..., Any]
     attrs: Mapping[str, Any]
     name: str
+    locs: Sequence[Loc]
     foreign: bool
-    inputs: tuple[_Window, ...]
-    outputs: tuple[_Window, ...]
-    words: Any  # the type of a context
+    given: int
+    windows: Sequence[_Window]
+    static: bool  # no window has a size that is known at run time only
+    words: Any    # the type of a context
 
     @staticmethod
     def of(step: Host, types: Mapping[str, TensorType]) -> _Site:
         row, attrs, sizes = OPS[step.function], dict(step.attrs), host_sizes(step, types)
         count = len(step.inputs) + len(step.outputs)
         places = {dim: count + at for at, dim in enumerate(sizes)}
-        windows = tuple([_Window.of(type_, places) for type_ in host_types(step, types)])
-        given = len(step.inputs)
+        windows = [_window(type_, places) for type_ in host_types(step, types)]
         assert row.ref is not None
-        return _Site(step, row.ref, attrs, host_name(row, attrs), row.foreign, windows[:given],
-                     windows[given:], ctypes.c_int64 * (count + len(sizes)))
+        return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
+                     len(step.inputs), windows, not sizes, ctypes.c_int64 * (count + len(sizes)))
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""
         context = self.words.from_address(address)[:]
-        count = len(self.inputs)
-        given = [window.array(place, context)
-                 for window, place in zip(self.inputs, context, strict=False)]
+        windows = self.windows
+        if not self.static:
+            windows = [_sized(window, context) for window in windows]
+        arrays = [np.ndarray(shape, dtype, block.from_address(place))
+                  for (dtype, shape, block), place in zip(windows, context, strict=False)]
+        given, targets = arrays[:self.given], arrays[self.given:]
         if self.foreign:
             given = [array.copy() for array in given]
-        targets = [window.array(place, context)
-                   for window, place in zip(self.outputs, context[count:], strict=False)]
         made = call_host(self.function, given, self.attrs,
-                         [(array.dtype, array.shape) for array in targets], self.name,
-                         self.step.locs)
+                         [window[:2] for window in windows[self.given:]], self.name, self.locs)
         for target, value in zip(targets, made, strict=True):
             target[...] = value

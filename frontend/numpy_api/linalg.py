@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.dims import differ, larger
+from ...ir.dims import differ, larger, nonnegative
 from ...ir.index import Dim, product
 from ...ir.types import F64
 from ..tracing.operand import (
@@ -202,7 +202,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
 @numpy(np.linalg.lstsq, samples=("x[3,4], x[3]", "x[4,4], x[4,2], 0.01"))
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """Solution, residuals, rank, singular values. NumPy gives no residuals where the rank is less
-    than the columns; here a step fails then (W102), if they are used."""
+    than the columns, or there are no more rows; where that is known at run time only, a step fails
+    then (W102), if they are used."""
     left, right = _common(_matrices(a, "lstsq"), _float(b))
     vector = right.ndim == 1
     if vector:
@@ -215,12 +216,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     right = matched(right, (rows, right.type.shape[1]))
     cut = _tolerance(rcond, "rcond", math.nan)
     x, rank, values = _call("lstsq", left, right, rcond=cut)
-    many = rows - columns
-    if not (isinstance(many, int) or differ(many, 0)):
-        raise error("W105", f"whether np.linalg.lstsq has residuals depends on sizes, {rows} and "
-                            f"{columns}", types=[left.type, right.type],
-                    hint="give one of them no symbol")
-    if isinstance(many, int) and many <= 0:
+    if nonnegative(columns - rows):
         residuals = current().full(0.0, x.dtype, (0,))
     else:
         residuals = _only("lstsq_residuals", left, right, rcond=cut)
@@ -247,7 +243,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         scale = _largest(x.type.shape, values.dtype) if rtol is None else _column(rtol)
-        limit = np.max(values, axis=-1, keepdims=True, initial=0) * scale
+        some: Any = np.pad(values, ((0, 0),) * (values.ndim - 1) + ((0, 1),))  # 0 if there is none
+        limit = np.max(some, axis=-1, keepdims=True) * scale
     else:
         limit = _column(tol)
     return np.count_nonzero(values > limit, axis=-1)

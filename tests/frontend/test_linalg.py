@@ -207,6 +207,22 @@ def test_residuals_of_a_lesser_rank() -> None:
         weft.compile(lambda a, b: np.linalg.lstsq(a, b)[1])(a, b)
 
 
+def test_least_squares_of_any_number_of_rows() -> None:
+    step = weft.compile(dynamic={"a": {0: "m"}, "b": {0: "m"}})(
+        lambda a, b: np.linalg.lstsq(a, b)[0])
+    residuals = weft.compile(dynamic={"a": {0: "m"}, "b": {0: "m"}})(
+        lambda a, b: np.linalg.lstsq(a, b)[1])
+    for rows in (1, 2, 3, 7):
+        a, b = RNG.normal(size=(rows, 3)), RNG.normal(size=rows)
+        wanted = np.linalg.lstsq(a, b)
+        same(step(a, b), wanted[0])
+        if rows > 3:
+            same(residuals(a, b), wanted[1])
+            continue
+        with pytest.raises(ShapeError, match=f"W102: .* no residuals here: .*{rows} x 3"):
+            residuals(a, b)
+
+
 @pytest.mark.parametrize(("function", "shape", "problem"), [
     (np.linalg.inv, (3, 4), "W102: np.linalg.inv takes square matrices"),
     (np.linalg.inv, (3,), "W102: np.linalg.inv takes matrices"),
