@@ -115,7 +115,7 @@ def _warn(
 ) -> None:
     """One warning for each function and line."""
     moved: Dim = sum((type_.nbytes for type_ in (*types, *results)), 0)
-    message = (f"{name} is not compiled: NumPy runs it at each call, which stops the native "
+    message = (f"{name} is not compiled: the host runs it at each call, which stops the native "
                f"program, takes the GIL and copies {moved} bytes; it has no gradient")
     loc = next(iter(user_loc()), Loc("<unknown>", 0))
     if (name, loc.file, loc.line) not in warned:
