@@ -10,6 +10,7 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,12 @@ def test_a_function_may_call_programs() -> None:
     outer = weft.compile(lambda x: weft.host_call(solved, "f64[3]", x) + np.linalg.det(x))
     np.testing.assert_allclose(outer(np.eye(3) * 2), np.full(3, 8.5))
     np.testing.assert_allclose(outer(np.zeros((3, 3))), np.zeros(3))
+
+
+def test_a_warm_call_is_one_native_call() -> None:
+    step = weft.compile(lambda x: np.linalg.inv(x) + 1)
+    step(np.eye(3))
+    assert isinstance(step._direct, BuiltinFunctionType)
 
 
 def test_what_nobody_needs_is_not_called() -> None:
