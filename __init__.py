@@ -18,9 +18,11 @@ from .frontend.compile.function import CacheInfo, Function, RecompileWarning, co
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
+from .frontend.numpy_api.host import HostWarning
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.dependencies import control_dependencies, group
+from .frontend.tracing.host import host_call
 from .frontend.tracing.lost import TracingWarning
 from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
@@ -47,6 +49,7 @@ __all__ = [
     "Error",
     "Function",
     "Graph",
+    "HostWarning",
     "Lowered",
     "MemoryAnalysis",
     "RecompileWarning",
@@ -63,6 +66,7 @@ __all__ = [
     "fori_loop",
     "grad",
     "group",
+    "host_call",
     "load",
     "name_scope",
     "nn",

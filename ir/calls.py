@@ -4,6 +4,7 @@
     GroupCall(a, b, c)           kernels of which none reads what another one writes
     LoopCall(body, test)         a body for each round; its parameters are carried, scanned, outer
     BranchCall(then, other)      one of two bodies
+    HostCall                     a function of the host
 
 Values are named as in the graph, or body, that the call stands in.
 """
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .graph import Graph
 from .index import Dim
 from .plan import KernelCall
+from .types import Loc
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,18 @@ class BranchCall:
     bodies: tuple[Body, Body]
 
 
-Call = KernelCall | GroupCall | LoopCall | BranchCall
+@dataclass(frozen=True, eq=False)
+class HostCall:
+    """A HOST row, by its name, and attributes; what it makes is in none of its operands' memory."""
+
+    function: str
+    attrs: tuple[tuple[str, Any], ...]
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+    locs: tuple[Loc, ...] = ()
+
+
+Call = KernelCall | GroupCall | LoopCall | BranchCall | HostCall
 
 
 def bodies_of(call: Call) -> tuple[Body, ...]:

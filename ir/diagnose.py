@@ -45,13 +45,17 @@ class Error(Exception):
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.message}"]
-        for loc in self.locs[:2]:
-            lines += _place(loc)
+        lines += place_text(self.locs)
         if self.types:
             lines.append("  operands: " + ", ".join(map(str, self.types)))
         if self.hint:
             lines.append(f"  fix: {self.hint}")
         return "\n".join(lines)
+
+
+def place_text(locs: Sequence[Loc]) -> list[str]:
+    """The lines that show where the user wrote something."""
+    return [line for loc in locs[:2] for line in _place(loc)]
 
 
 def _place(loc: Loc) -> list[str]:

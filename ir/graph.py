@@ -178,7 +178,7 @@ class Builder:
         attrs = dict(attrs or {})
         locs = self.locs if locs is None else locs
         types = self.infer(op, inputs, attrs)
-        pure = op.effect is None and op.control is None
+        pure = op.effect is None and op.control is None and not op.foreign
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)
             if constant is not None:
@@ -280,6 +280,15 @@ def with_bodies(node: Node, change: Callable[[Graph], Graph]) -> dict[str, Any]:
     """The attributes of a node with other graphs."""
     return {name: change(value) if isinstance(value, Graph) else value
             for name, value in node.attrs.items()}
+
+
+def all_nodes(graph: Graph) -> Iterator[Node]:
+    """The nodes of a graph, and those of the graphs that they hold."""
+    pending = [graph]
+    while pending:
+        for node in pending.pop().nodes:
+            yield node
+            pending += [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
 
 
 def effects_of(node: Node) -> Iterator[Node]:

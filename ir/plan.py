@@ -35,14 +35,16 @@ end of its line on all workers as well, which take chunks of them: four for each
 The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
 another one writes. Their tasks are shared out like those of one launch, if the group says so; a
 group with checks is run launch by launch, as each of them says. ``host``, ``send`` and ``recv`` are
-the doors to functions of the host and to the plans of other devices.
+the doors to functions of the host and to the plans of other devices:
+
+    host @qr(%a: f32[4,3]) -> (%q: f32[4,3], %r: f32[3,3]) {mode = "reduced"}  // from model.py:12
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from .index import Dim, ceil_div, evaluate, product
 from .kernel import Kernel
@@ -51,7 +53,8 @@ from .types import CPU0, Device, Loc, TensorType
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
 # all memory, or those of its arguments do not agree.
-NO_MEMORY, MISFIT = -1, -5
+# A function of the host that raised an exception has left it with the runtime.
+NO_MEMORY, MISFIT, HOST_FAILED = -1, -5, -6
 MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
 
 
@@ -152,11 +155,16 @@ class Branch:
 
 @dataclass(frozen=True)
 class Host:
-    """Call a function of the host that reads some windows and writes others."""
+    """Call a function of the host, a HOST row with its attributes, that reads some windows and
+    writes others. It sees them as arrays of these ``types``, inputs then outputs; empty if they are
+    those of the windows."""
 
     function: str
     inputs: tuple[Window, ...]
     outputs: tuple[Window, ...]
+    types: tuple[TensorType, ...] = ()
+    attrs: tuple[tuple[str, Any], ...] = ()
+    locs: tuple[Loc, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -312,6 +320,22 @@ class Plan:
         table.update({step.name: step.type for step in all_steps(self.steps)
                       if isinstance(step, Alloc)})
         return table
+
+
+def host_steps(plan: Plan) -> list[Host]:
+    """The host steps of a plan, in the order of its text: native code calls them by number."""
+    return [step for step in all_steps(plan.steps) if isinstance(step, Host)]
+
+
+def host_types(step: Host, types: Mapping[str, TensorType]) -> Sequence[TensorType]:
+    """What a host step sees its windows as, inputs then outputs."""
+    return step.types or [window_type(window, types) for window in (*step.inputs, *step.outputs)]
+
+
+def host_sizes(step: Host, types: Mapping[str, TensorType]) -> list[Dim]:
+    """The sizes that native code tells a function of the host: those that are expressions."""
+    return list(dict.fromkeys(dim for type_ in host_types(step, types) for dim in type_.shape
+                              if not isinstance(dim, int)))
 
 
 def window_type(window: Window, types: Mapping[str, TensorType]) -> TensorType:

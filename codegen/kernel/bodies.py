@@ -1,11 +1,13 @@
-"""From a fused graph to a tree of calls: kernels for fused nodes, bodies for nested graphs."""
+"""From a fused graph to a tree of calls: kernels for fused nodes, bodies for nested graphs, and
+functions of the host."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ...ir.calls import Body, BranchCall, Call, LoopCall, map_kernels
+from ...ir.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.ops.op import Kind
 from ...ir.ops.region import Branching, Looping
 from .lower import Form, form_key, lower
 from .share import kernel_name, share
@@ -36,6 +38,8 @@ def _call(node: Node, known: dict[Hashable, Form]) -> Call:
         test = None if control.test is None else _body(control.test, known)
         return LoopCall(inputs, results, control.carried, control.scanned, control.index,
                         control.count, control.reverse, _body(control.body, known), test)
+    if node.op.kind is Kind.HOST:
+        return HostCall(node.op.name, tuple(node.attrs.items()), inputs, results, node.locs)
     key = form_key(node)
     form = known.get(key)
     if form is None:

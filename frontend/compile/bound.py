@@ -13,7 +13,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ...ir.diagnose import Error
 from .. import tree
 from ..tracing.boundary import boundary, leave
 from ..tracing.methods import ArrayMethods
@@ -57,7 +56,7 @@ class Bound(Generic[F]):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.function(*self.given, *args, **kwargs)
-        except Error as problem:
+        except BaseException as problem:
             leave(problem)
             raise
 

@@ -20,10 +20,11 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overlo
 
 import numpy as np
 
-from ...ir.diagnose import Error, ShapeError, error
+from ...ir.diagnose import ShapeError, error
 from ...ir.types import Device
 from .. import tree
 from ..interchange.export import ExportJob, write_artifact
+from ..numpy_api.host import Warned
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.rebound import rebound
@@ -75,6 +76,7 @@ class Function(Generic[P, R]):
         self.py_func = function
         self.options, self._signature = options, signature
         self._on_recompile, self._disable = on_recompile, disable
+        self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._direct: Callable[..., Any] = miss
@@ -93,7 +95,7 @@ class Function(Generic[P, R]):
                 if result is not NotImplemented:
                     return result  # type: ignore[no-any-return]
             return self._call(args, kwargs)  # type: ignore[no-any-return]
-        except Error as problem:
+        except BaseException as problem:
             leave(problem)
             raise
 
@@ -223,7 +225,7 @@ class Function(Generic[P, R]):
                             locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector():
-                traced = trace_function(self.py_func, args, kwargs, signature=self._signature)
+                traced = self._traced(args, kwargs)
                 stages, sources = stages_of(traced, self.options)
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
@@ -262,7 +264,11 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        return trace_function(self.py_func, args, kwargs, signature=self._signature)
+        return self._traced(args, kwargs)
+
+    def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+        return trace_function(self.py_func, args, kwargs, signature=self._signature,
+                              host=self._warned)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -376,7 +382,8 @@ def compile(
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
-    on_recompile: OnRecompile = "warn", disable: bool = False,
+    on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
+    disable: bool = False,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -385,7 +392,8 @@ def compile(
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
-    on_recompile: OnRecompile = "warn", disable: bool = False,
+    on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
+    disable: bool = False,
 ) -> Any:
     """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
 
@@ -409,6 +417,10 @@ def compile(
         check: run-time checks by name; none so far (indices are always checked).
         verify: run the reference interpreter beside each call and compare.
         on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
+        on_unsupported: "host" has NumPy run the functions that cannot be compiled, at each call,
+            where a trial tells the type of what they return; with a HostWarning for each line. The
+            default, "error", refuses them. A function that is called while another one is traced
+            follows that one.
         disable: call the Python function itself.
 
     Raises (at calls): weft errors with the user's line; see ``weft.Error``.
@@ -419,7 +431,7 @@ def compile(
     array([0., 2., 4.])
     """
     options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
-                      else tuple(check), verify)
+                      else tuple(check), verify, on_unsupported)
 
     def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
         return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,

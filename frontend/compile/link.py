@@ -39,8 +39,10 @@ def make_program(
     threads = stages.options.threads or thread_limit()
     lookup = machine.addresses.__getitem__
     keep = machine.keep
-    checked = CtypesCall(entry, lookup, keep=keep, threads=threads)
-    native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads)
+    host = machine.host
+    checked = CtypesCall(entry, lookup, keep=keep, threads=threads, host=host)
+    native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads,
+                         host=host)
     cells = {name: variable.cell for name, variable in (variables or {}).items()}
     held = [cells[slot.var] for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...ir.calls import Call, kernel_calls
 from ...ir.diagnose import Error, error
-from ...ir.graph import Graph
+from ...ir.graph import Graph, all_nodes
+from ...ir.host import of_host
 from ...ir.index import substitute
 from ...ir.interp.graph import run_graph
 from ...ir.interp.plan import run_plan
@@ -53,14 +54,17 @@ class PassOracle:
                        for name, type_ in traced.variables.items()}
         self._traced = traced
         self._last = "trace"
-        self._wanted: list[Array] | None
+        self._wanted: list[Array] | None = None
+        if any(node.op.foreign for node in all_nodes(traced)):
+            return  # nobody asked for the user's functions to be called with random numbers
         try:
             self._wanted = self._run(
                 lambda state: run_graph(traced, self._args, state, most=_MOST_BODIES))
-        except Error:
-            # The arguments are random: an index may be out of range, or a loop have no end. Then
-            # there is no oracle.
-            self._wanted = None
+        except Exception as problem:
+            # The arguments are random: an index may be out of range, a loop have no end, a matrix
+            # be singular. Then there is no oracle.
+            if not (isinstance(problem, Error) or of_host(problem)):
+                raise
 
     def graph(self, step: str, graph: Graph) -> None:
         """What a pass over graphs has made."""

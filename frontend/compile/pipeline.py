@@ -6,6 +6,7 @@ knows after a step; ``Program`` is what a call runs.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +31,11 @@ from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
-from ...ir.plan import KernelCall, Plan
+from ...ir.plan import KernelCall, Plan, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
+from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ..tracing.source import user_loc
 from .oracle import PassOracle
@@ -49,6 +51,7 @@ class Options:
     device: str | None = None
     check: tuple[str, ...] = ()
     verify: bool = False
+    on_unsupported: str = "error"
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
@@ -58,6 +61,9 @@ class Options:
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise error("W113", f"threads={self.threads!r} is no number of threads",
                         locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
+        if self.on_unsupported not in ("error", "host"):
+            raise error("W113", f"on_unsupported={self.on_unsupported!r} is not known",
+                        locs=user_loc(), hint="use 'error' or 'host'")
         if self.check:
             raise error("W113", f"check={self.check[0]!r} is not supported", locs=user_loc(),
                         hint="leave it out; indices are always checked")
@@ -262,11 +268,13 @@ STAGES = tuple(_TEXTS)
 
 @dataclass(frozen=True)
 class Machine:
-    """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held."""
+    """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held, as is
+    ``host``, which it calls if there are host steps."""
 
     addresses: Mapping[str, int]
     keep: Lifetime
     jit: Jit
+    host: HostSteps | None = None
 
 
 def build(stages: Stages) -> Machine:
@@ -279,7 +287,11 @@ def build(stages: Stages) -> Machine:
     jit = jit_for(target)
     name, entry = stages.plan.name, stages.entry
     start = time.perf_counter()
+    host = HostSteps(stages.plan) if host_steps(stages.plan) else None
     sizes = [f"{name}_arena"] if entry.arena is None else []
-    library = jit.link(code.object, (name, *sizes, f"{name}_call", f"{name}_python"))
+    hosted = [f"{name}_host"] if host is not None else []
+    library = jit.link(code.object, (name, *sizes, *hosted, f"{name}_call", f"{name}_python"))
     stages.times["link"] = 1e3 * (time.perf_counter() - start)
-    return Machine(library.addresses, Lifetime(library.unload), jit)
+    if host is not None:
+        ctypes.c_void_p.from_address(library.addresses[f"{name}_host"]).value = host.address
+    return Machine(library.addresses, Lifetime(library.unload), jit, host)

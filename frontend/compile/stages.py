@@ -45,7 +45,8 @@ class Lowered:
 
         A transcendental function counts as one operation, a contraction as two per product;
         bytes are those that kernels read and write, each buffer once for each launch. A loop whose
-        number of rounds is not known counts as one round, of two branches both count.
+        number of rounds is not known counts as one round, of two branches both count. What the host
+        does is not known.
         """
         flops: Dim = 0
         moved: Dim = 0

@@ -33,7 +33,9 @@ from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph
 from ...ir.index import symbols_of
-from ...ir.plan import Launch, Plan, all_steps
+from ...ir.ops.op import host_name
+from ...ir.ops.table import OPS
+from ...ir.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
 from ...runtime.artifact import FORMAT
 from ...runtime.checkpoint import write_tensors
@@ -121,7 +123,8 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
 
     Raises:
         Error: (W402) the target is unknown, (W401) parts of the program are on a GPU,
-            (W105) a symbolic dim cannot be told from the arguments.
+            (W105) a symbolic dim cannot be told from the arguments, (W113) parts of it are run by
+            Python on the host.
         DTypeError: (W112) the arguments or results hold classes that a manifest cannot describe.
     """
     folder = Path(path)
@@ -165,6 +168,12 @@ def _check(plan: Plan) -> None:
     if devices:
         raise error("W401", f"{plan.name} has parts on {', '.join(sorted(devices))}: only programs "
                             "for the CPU can be exported", hint="trace it with device='cpu:0'")
+    host = next(iter(host_steps(plan)), None)
+    if host is not None:
+        row = OPS[host.function]
+        raise error("W113", f"{plan.name} calls {host_name(row, dict(host.attrs))}, which Python "
+                            "runs on the host: it cannot be exported", locs=host.locs,
+                    hint="call it outside of what is exported, and pass its result in")
     plain = {str(dim) for slot in plan.params for dim in slot.type.shape}
     unknown = sorted(set(_symbols(plan)) - plain)
     if unknown:

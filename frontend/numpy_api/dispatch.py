@@ -11,41 +11,90 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, UnsupportedError, error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.standins import original
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
-from . import contract, create, missing, pointwise, reduce, shape  # noqa: F401  they add their rows
+from . import (  # noqa: F401  they add their rows
+    contract,
+    create,
+    linalg,
+    missing,
+    pointwise,
+    reduce,
+    shape,
+)
 from . import elementwise as ufuncs
 from .binding import bound, parameters
+from .host import Warned, on_host
 from .index import getitem
 from .registry import ROWS, full_name
 from .update import update
 
 
 class NumpyApi:
-    """The meaning of a tracer's operations; see ``scope.Api``."""
+    """The meaning of a tracer's operations; see ``scope.Api``. With ``host``, which knows what was
+    warned of, NumPy itself runs what is refused."""
+
+    def __init__(self, host: Warned | None = None) -> None:
+        self.host = host
 
     def stem(self, ufunc: np.ufunc) -> str:
         """The name of a result that is not simply one op's."""
         return "" if ufunc in ufuncs.ROWS else ufunc.__name__
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
-        return ufuncs.operator(ufunc, operands)
+        try:
+            return ufuncs.operator(ufunc, operands)
+        except UnsupportedError as problem:
+            return self._refused(_ufunc_name(ufunc), ufunc, operands, {}, problem)
 
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        return ufuncs.call(ufunc, method, inputs, options)
+        try:
+            return ufuncs.call(ufunc, method, inputs, options)
+        except UnsupportedError as problem:
+            name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
+            return self._refused(name, getattr(ufunc, method), inputs, options, problem)
+
+    def method(self, x: Any, name: str, problem: Error) -> Any:
+        """A method of NumPy's arrays that traced ones do not have."""
+        function = getattr(np.ndarray, name)
+        if self.host is None or not callable(function):
+            raise problem
+
+        def call(*args: Any, **options: Any) -> Any:
+            return x.context().apply(self._refused, (
+                f"x.{name}", function, (x, *args), options, problem))
+
+        return call
+
+    def _refused(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...],
+        options: dict[str, Any], problem: Error,
+    ) -> Any:
+        """What to do with something that cannot be traced: an error, or a call of the host."""
+        if self.host is not None and options.get("out") is None:
+            return on_host(name, function, args, options, problem, self.host)
+        raise problem
 
     def function(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
         function = original(function)
+        try:
+            return self._traced(function, args, options)
+        except UnsupportedError as problem:
+            return self._refused(full_name(function), function, args, options, problem)
+
+    def _traced(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
         row, name = ROWS.get(function), full_name(function)
         if row is None or row.body is None:
             raise error("W113", f"{name} is not supported yet in traced code",
@@ -98,6 +147,12 @@ class NumpyApi:
         if op == "update_var" and broadcasts(new.type.shape, variable.shape):
             new = broadcast(new, variable.shape)
         return ctx.write(op, variable, new)
+
+
+def _ufunc_name(ufunc: np.ufunc) -> str:
+    """The name of a ufunc, which may be that of another library."""
+    name = ufunc.__name__
+    return f"np.{name}" if getattr(np, name, None) is ufunc else name
 
 
 def _is_basic(item: Any) -> bool:

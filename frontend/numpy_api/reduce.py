@@ -32,6 +32,7 @@ from ..tracing.tracer import Tracer
 from .create import band
 from .elementwise import fresh
 from .index import as_number
+from .linalg import MATRIX_NORMS, matrix_norm
 from .registry import numpy
 from .shape import moveaxis, ravel
 
@@ -249,7 +250,8 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 @numpy(np.linalg.norm, samples=(
-    "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0"))
+    "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0", "x[3,4], 2",
+    "x[2,3,4], 'nuc', (0, 2), True", "x[3,4], -2", "x[3,4], 1", "x[2,3,4], -np.inf, (2, 1)"))
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     a: Any = strong(x)
     if a.dtype.kind != "f":
@@ -257,12 +259,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     count = len(axes_of(axis, a.ndim))
     if ord is None or (ord == "fro" and count == 2) or (ord == 2 and count == 1):
         return _root(sum_(a * a, axis, keepdims=keepdims))
+    if count == 2 and ord in MATRIX_NORMS:
+        return matrix_norm(a, ord, axis, keepdims)
     if count == 1 and ord in (1, np.inf, -np.inf):
         if ord == 1:
             return sum_(abs(a), axis, keepdims=keepdims)
         return _reduced("max" if ord > 0 else "min", abs(a), axis, keepdims)
     raise error("W113", f"np.linalg.norm with ord={ord!r} is not supported", types=[a.type],
-                hint="the norms of vectors with ord 1, 2 and inf, and the Frobenius norm, are")
+                hint="the norms of vectors with ord 1, 2 and inf are, and all of matrices")
 
 
 @numpy(np.trace, method=True, samples=("x[3,4]", "x[2,3,3], 1, 1, 2"))

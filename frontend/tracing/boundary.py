@@ -14,15 +14,20 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 from ...ir.diagnose import Error
+from ...ir.host import of_host
 from .source import is_internal, user_loc
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def leave(problem: Error) -> None:
-    """Prepare an error for the user; a bare ``raise`` must follow, as it adds no frame."""
-    problem.locs = problem.locs or user_loc()
+def leave(problem: BaseException) -> None:
+    """Prepare an error of ours, or of a function that the host ran, for the user; a bare ``raise``
+    must follow, as it adds no frame. Others stay as they are."""
+    if isinstance(problem, Error):
+        problem.locs = problem.locs or user_loc()
+    elif not of_host(problem):
+        return
     if os.environ.get("WEFT_TRACEBACK") == "full":
         return
     entries = []
@@ -43,7 +48,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except Error as problem:
+        except BaseException as problem:
             leave(problem)
             raise
 

@@ -227,6 +227,15 @@ class TraceContext:
                   else self.builder.emit(row, inputs, attrs).results[0])
         return track(self, Tracer(self, result), row, operands, attrs)
 
+    def emit_all(self, op: str, *operands: Tracer, **attrs: Any) -> tuple[Tracer, ...]:
+        """Append a node; all its results, each of them new memory in the order of its axes."""
+        inputs = [self.value_of(operand) for operand in operands]
+        made = tuple([Tracer(self, value)
+                      for value in self.builder.emit(OPS[op], inputs, attrs).results])
+        for tracer in made:
+            tracer.ordered = tracer.dense = True
+        return made
+
     def tracer(self, value: Value) -> Tracer:
         """A tracer of a value of this graph."""
         return Tracer(self, value)

@@ -29,6 +29,7 @@ from ...ir.types import BOOL, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..compile.exact import UnhashableError, exact
 from ..numpy_api.dispatch import NumpyApi
+from ..numpy_api.host import Warned
 from .collector import paused_collector
 from .draws import Draws
 from .lost import check_leaks, check_unchanged
@@ -360,17 +361,20 @@ def trace_function(
     signature: Signature | None = None,
     name: str | None = None,
     lasting: bool = True,
+    host: Warned | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
+    With ``host``, what it has warned of, NumPy runs what cannot be traced.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
     names = signature.names(in_tree)
     types = signature.types(leaves, names)
-    ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"), NumpyApi())
+    ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
+                       NumpyApi(host))
     ctx.made = []
     entries: list[Leaf] = []
     inputs: list[Any] = []

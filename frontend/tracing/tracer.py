@@ -246,8 +246,9 @@ class Tracer(ArrayMethods, TracedArray):
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
-            raise error("W113", f"the array method .{name} is not supported", locs=user_loc(),
-                        types=[self.type], hint="use other NumPy functions, or call it outside")
+            return self._ctx.api.method(self, name, error(
+                "W113", f"the array method .{name} is not supported", locs=user_loc(),
+                types=[self.type], hint="use other NumPy functions, or call it outside"))
         raise AttributeError(f"a traced array has no attribute {name!r}")
 
     # -- in place -------------------------------------------------------------------------------

@@ -17,8 +17,11 @@ import numpy as np
 
 from ..diagnose import error
 from ..dims import bind_dims
+from ..host import call_host
 from ..index import evaluate
 from ..kernel import Kernel
+from ..ops.op import Kind, host_name
+from ..ops.table import OPS
 from ..plan import (
     Alloc,
     Branch,
@@ -32,20 +35,21 @@ from ..plan import (
     Send,
     Step,
     Window,
+    host_types,
 )
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
 
 Runner = Callable[[Kernel, Mapping[str, Array], Mapping[str, int]], None]
-Function = Callable[..., Sequence[Any]]  # of arrays, to what it makes of them
+Function = Callable[..., Any]  # of arrays, to a tuple of what it makes of them
 
 POISON = 0xA5  # every byte of fresh memory
 
 
 @dataclass(frozen=True)
 class Outside:
-    """What a plan meets outside of itself: functions of the host, and what devices have sent,
-    by the sender and the key."""
+    """What a plan meets outside of itself: functions of the host that are no rows, and what devices
+    have sent, by the sender and the key."""
 
     functions: Mapping[str, Function] = field(default_factory=dict)
     sent: MutableMapping[tuple[str, str], Array] = field(default_factory=dict)
@@ -181,17 +185,22 @@ class _PlanRun:
             site = self.plan.checks[step.first_check + min(failed.sites) - 2]
             raise error(site.code, site.message, locs=site.locs) from None
 
-    def _shaped(self, window: Window) -> Array:
-        shape = self._shape(self.types[window.buffer])[len(window.indices):]
-        return self._window(window).reshape(shape)
-
     def _host(self, step: Host) -> None:
-        function = self.outside.functions.get(step.function)
+        attrs = dict(step.attrs)
+        function, name = self.outside.functions.get(step.function), step.function
         if function is None:
-            raise error("W601", f"the host has no function @{step.function}")
-        made = function(*(self._shaped(window).copy() for window in step.inputs))
-        for window, value in zip(step.outputs, made, strict=True):
-            self._shaped(window)[...] = value
+            row = OPS.get(step.function)
+            if row is None or row.kind is not Kind.HOST or row.ref is None:
+                raise error("W601", f"the host has no function @{step.function}")
+            function, name = row.ref, host_name(row, attrs)
+        windows, count = (*step.inputs, *step.outputs), len(step.inputs)
+        arrays = [self._window(window).reshape(self._shape(type_)) for window, type_ in zip(
+            windows, host_types(step, self.types), strict=True)]
+        targets = arrays[count:]
+        made = call_host(function, [array.copy() for array in arrays[:count]], attrs,
+                         [(array.dtype, array.shape) for array in targets], name, step.locs)
+        for target, value in zip(targets, made, strict=True):
+            target[...] = value
 
     def _receive(self, step: Recv) -> None:
         key = str(step.device), step.key

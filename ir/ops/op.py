@@ -38,6 +38,7 @@ class Kind(enum.Enum):
     CONTRACT = "contract"  # sum of products over shared axes
     GATHER = "gather"      # a load at computed indices
     SCATTER = "scatter"    # an accumulating store at computed indices
+    HOST = "host"          # a function of NumPy that runs between native launches
     EFFECT = "effect"      # reads or writes a variable
     REGION = "region"      # holds a graph
 
@@ -58,6 +59,7 @@ class Sample:
     low: float = -2.0
     high: float = 2.0
     ints: Mapping[int, int] = field(default_factory=dict)  # operand -> exclusive index bound
+    positive: bool = False  # the first operand holds symmetric, positive definite matrices
 
     # ``ints`` marks operands that are integer indices whatever dtype is tested.
 
@@ -102,6 +104,7 @@ class OpDef:
     control: Callable[..., Any] | None = None           # REGION: (**attrs) -> see ``ops/region``
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
+    foreign: bool = False                               # HOST: the user's, called each time
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
@@ -130,20 +133,25 @@ class OpDef:
         need = {
             Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
-            Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
+            Kind.HOST: ("ref",), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)
         lacks = [piece for piece in need if not getattr(self, piece)]
         if not self.doc:
             lacks.append("doc")
-        if self.kind in (Kind.EFFECT, Kind.REGION):
+        if self.kind in (Kind.EFFECT, Kind.REGION) or self.foreign:
             return lacks
         if self.differentiable and self.grad is None and self.expand is None:
             lacks.append("grad")
         if not self.samples:
             lacks.append("samples")
         return lacks
+
+
+def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
+    """What errors call a HOST row: the function of NumPy, or that of the user."""
+    return str(attrs["function"]) if op.foreign else f"np.linalg.{op.name}"
 
 
 _KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b"})

@@ -8,6 +8,9 @@ from . import (
     effect as ops_effect,
 )
 from . import (
+    host as ops_host,
+)
+from . import (
     index as ops_index,
 )
 from . import (
@@ -28,6 +31,7 @@ from . import (
 from .op import OpDef
 
 ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
-                               *ops_index.ROWS, *ops_effect.ROWS, *ops_region.ROWS)
+                               *ops_index.ROWS, *ops_host.ROWS, *ops_effect.ROWS,
+                               *ops_region.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

@@ -5,36 +5,29 @@
     var     = "var" string [":" type] ["in" %id] ["out" number]
     node    = [{%id: type} "="] op {%id} ["{" {name "=" attr} "}"] ["on" device]
               ["after" {string}] ["//" string {file:line ["in" function]}]
-    attr    = string | number | true | false | dtype | type | dim | "(" {attr ","} ")" | graph
 
-Without a note a node is named after its result (``%y``) or its op. Kernels and plans are in
-``text.kernel`` and ``text.plan``. Text is only read here: ``verify`` says if the IR is sound.
+Without a note a node is named after its result (``%y``) or its op. Attributes, kernels and plans
+are in ``text.attrs``, ``text.kernel`` and ``text.plan``. Text is only read here: ``verify`` says if
+the IR is sound.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ..graph import Graph, Node, Value
 from ..kernel import Kernel
 from ..ops.table import OPS
 from ..plan import Plan
-from ..types import DTYPES, TensorType, split_dims
+from ..types import TensorType
+from .attrs import AttrReader
 from .kernel import kernel_item
 from .plan import plan_item
-from .scanner import STRING, Scanner
+from .scanner import Scanner
 
 _OP = re.compile(r"[^\W\d]\w*")
 _OPERAND = re.compile(r"[ \t]+(?=%)")
-_ATTR = re.compile(r"[^\W\d]\w*")
-_NESTED = re.compile(r"graph\s+@")
-_TYPE = re.compile(r"\w+\[")
-_STRING = re.compile(STRING)
-_INT = re.compile(r"-?\d+(?=\s*[,)}])")
-_FLOAT = re.compile(r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)")
-_LITERALS: Mapping[str, Any] = {"true": True, "false": False, **DTYPES}
 _NOTE = re.compile(r'//\s(?=")')
 
 
@@ -195,7 +188,7 @@ class _GraphReader:
         if op is None:
             raise scanner.problem(f"no op named '{op_name}'", scanner.at - len(op_name))
         inputs = tuple(self._operands())
-        attrs = self._attrs() if scanner.accept("{") else {}
+        attrs = AttrReader(scanner, self._nested).attrs() if scanner.accept("{") else {}
         device = scanner.device() if scanner.accept("on") else None
         after = self._after() if scanner.accept("after") else ()
         start = scanner.at
@@ -219,6 +212,9 @@ class _GraphReader:
         self.graph.nodes.append(node)
         self.nodes[name] = node
 
+    def _nested(self) -> Graph:
+        return _GraphReader(self.scanner).item()
+
     def _after(self) -> tuple[Node, ...]:
         scanner = self.scanner
         earlier: list[Node] = []
@@ -228,77 +224,3 @@ class _GraphReader:
                 raise scanner.problem(f"no node named '{name}' above")
             earlier.append(self.nodes[name])
         return tuple(earlier)
-
-    def _attrs(self) -> dict[str, Any]:
-        scanner = self.scanner
-        attrs: dict[str, Any] = {}
-        while not scanner.accept("}"):
-            if attrs:
-                scanner.expect(",")
-            name = scanner.take(_ATTR, "the name of an attribute")
-            scanner.expect("=")
-            attrs[name] = self._attr()
-        return attrs
-
-    def _attr(self) -> Any:
-        scanner = self.scanner
-        if found := scanner.match(_INT):
-            return int(found[0])
-        if found := scanner.match(_STRING):
-            return scanner.unquote(found[0])
-        if scanner.match(_NESTED):
-            scanner.at -= 1
-            return _GraphReader(scanner).item()
-        if found := scanner.match(_TYPE):
-            scanner.at = found.start()
-            return scanner.type()
-        text = self._balanced()
-        if text in _LITERALS:
-            return _LITERALS[text]
-        if _FLOAT.fullmatch(text):
-            return float(text)
-        if text.startswith("(") and self._is_tuple(text):
-            scanner.at -= len(text)
-            return self._tuple()
-        return scanner.dim_of(text)
-
-    def _balanced(self) -> str:
-        """The text up to the comma or bracket that ends an attribute, without blanks around."""
-        scanner = self.scanner
-        scanner.peek("")
-        depth, start = 0, scanner.at
-        text = scanner.text
-        while scanner.at < len(text):
-            sign = text[scanner.at]
-            if depth == 0 and sign in ",)}":
-                break
-            if sign == '"':
-                scanner.string("a string")
-                continue
-            depth += (sign in "([{") - (sign in ")]}")
-            scanner.at += 1
-        while scanner.at > start and text[scanner.at - 1].isspace():
-            scanner.at -= 1
-        if scanner.at == start:
-            raise scanner.problem("expected the value of an attribute")
-        return text[start:scanner.at]
-
-    def _is_tuple(self, text: str) -> bool:
-        # A dim may start with a bracket too, but it ends later or holds no comma of its own.
-        depth = 0
-        for at, sign in enumerate(text):
-            depth += (sign == "(") - (sign == ")")
-            if depth == 0:
-                inside = text[1:at]
-                return at == len(text) - 1 and (not inside or len(split_dims(inside)) > 1)
-        return False
-
-    def _tuple(self) -> tuple[Any, ...]:
-        scanner = self.scanner
-        scanner.expect("(")
-        items: list[Any] = []
-        while not scanner.accept(")"):
-            items.append(self._attr())
-            if not scanner.peek(")"):
-                scanner.expect(",")
-        return tuple(items)

@@ -8,16 +8,16 @@
             | "group" [share] "{" {launch} "}"
             | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
             | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] "{" [test] {step} "}"
-            | "host" @function "(" {window} ")" "->" "(" {window} ")"
+            | "host" @function "(" {typed} ")" "->" "(" {typed} ")" [attrs]
             | "send" window "to" device "key" string | "recv" window "from" device "key" string
     launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number] [share]
     share   = "parallel" ["if" dim ">=" dim]
     carry   = "carry" "(" {%name "=" %name} ")"            test = "test" "{" {step} "}"
-    window  = %name ["[" {dim} "]"]
+    window  = %name ["[" {dim} "]"]                        typed = window [":" type]
 
-A check may end in ``// from model.py:12 in dense``. What a plan is at all is checked here, with
-its line: a carry without its next, a window of more indices than its buffer has dims, an index of
-no loop around. What makes it sound is ``verify.plan``.
+A check or a host step may end in ``// from model.py:12 in dense``. What a plan is at all is checked
+here, with its line: a carry without its next, a window of more indices than its buffer has dims, an
+index of no loop around. What makes it sound is ``verify.plan``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
+from ..graph import Graph
 from ..index import Dim, symbols_of
 from ..kernel import Kernel
 from ..plan import (
@@ -48,7 +49,8 @@ from ..plan import (
     Step,
     Window,
 )
-from ..types import Device, split_dims
+from ..types import Device, TensorType, split_dims
+from .attrs import AttrReader
 from .scanner import Scanner
 
 _CODE = re.compile(r"W\d+")
@@ -255,10 +257,27 @@ class _StepReader:
         return Branch(condition, then, self._block() if self.scanner.accept("else") else ())
 
     def _host(self) -> Host:
-        self.scanner.expect("@")
-        function, inputs = self.scanner.name("a function"), self._windows()
-        self.scanner.expect("->")
-        return Host(function, inputs, self._windows())
+        scanner = self.scanner
+        scanner.expect("@")
+        function = scanner.name("a function")
+        inputs = scanner.listed(self._typed)
+        scanner.expect("->")
+        typed = [*inputs, *scanner.listed(self._typed)]
+        windows = tuple(window for window, _ in typed)
+        types = tuple(type_ for _, type_ in typed if type_ is not None)
+        if len(types) not in (0, len(windows)):
+            raise scanner.problem("all windows have types, or none has one")
+        reader = AttrReader(scanner, self._no_graph)
+        attrs = tuple(reader.attrs().items()) if scanner.accept("{") else ()
+        count = len(inputs)
+        return Host(function, windows[:count], windows[count:], types, attrs, scanner.origin())
+
+    def _typed(self) -> tuple[Window, TensorType | None]:
+        window = self._window()
+        return window, self.scanner.type() if self.scanner.accept(":") else None
+
+    def _no_graph(self) -> Graph:
+        raise self.scanner.problem("a host step has no graphs")
 
     def _device_and_key(self, word: str) -> tuple[Device, str]:
         self.scanner.expect(word)

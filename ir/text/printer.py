@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..graph import Graph, Node, Value
+from ..host import HostFunction
 from ..index import Dim, Expr
 from ..kernel import (
     Apply,
@@ -153,6 +154,8 @@ def _attr(value: Any, indent: str) -> str:
         return _graph(value, indent)
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, HostFunction):
+        return f"@{word(value.name)}"
     if isinstance(value, (Expr, DType, TensorType)):
         return str(value)
     return number_text(value)
@@ -287,13 +290,22 @@ def print_step(step: Step) -> list[str]:
             lines = _block(f"branch {print_window(step.condition)}", step.then)
             return [*lines[:-1], *_block("} else", step.other)] if step.other else lines
         case Host():
-            return [f"host @{word(step.function)}({_windows(step.inputs)}) -> "
-                    f"({_windows(step.outputs)})"]
+            return [_host(step)]
         case Send():
             return [f"send {print_window(step.source)} to {step.device} key {quoted(step.key)}"]
         case Recv():
             return [f"recv {print_window(step.target)} from {step.device} key {quoted(step.key)}"]
     raise TypeError(f"no text for a step of type {type(step).__name__}")
+
+
+def _host(step: Host) -> str:
+    windows = [print_window(window) for window in (*step.inputs, *step.outputs)]
+    if step.types:
+        windows = [f"{window}: {type_}" for window, type_ in zip(windows, step.types, strict=True)]
+    count = len(step.inputs)
+    attrs = ", ".join(f"{name} = {_attr(value, '')}" for name, value in step.attrs)
+    return (f"host @{word(step.function)}({', '.join(windows[:count])}) -> "
+            f"({', '.join(windows[count:])}){f' {{{attrs}}}' if attrs else ''}{_from(step.locs)}")
 
 
 def _parallel(step: Launch | Group) -> str:

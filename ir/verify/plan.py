@@ -8,14 +8,17 @@ Recursion is by nesting of steps only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
 from ..access import may_share, reads_and_stores, scratch_bytes
+from ..diagnose import Error
 from ..dims import nonnegative
 from ..index import divide, evaluate, symbols_of
 from ..kernel import Check
+from ..ops.op import Kind
+from ..ops.table import OPS
 from ..plan import (
     ALIGNMENT,
     Alloc,
@@ -33,6 +36,7 @@ from ..plan import (
     Window,
     all_steps,
     facts_of,
+    host_types,
     sizes_of,
     window_type,
 )
@@ -187,10 +191,31 @@ def check_arguments(plan: Plan) -> Problems:
                 type_ = window_type(arg, types)
                 if not _same_memory(param.type, type_):
                     yield step, f"%{arg.buffer} is {type_}, parameter {param.name} is {param.type}"
+        elif isinstance(step, Host):
+            yield from _host_arguments(step, types)
         elif isinstance(step, Copy):
             source, target = (window_type(w, types) for w in (step.source, step.target))
             if not _same_memory(source, target):
                 yield step, f"%{step.source.buffer} is {source}, %{step.target.buffer} is {target}"
+
+
+def _host_arguments(step: Host, types: Mapping[str, TensorType]) -> Problems:
+    """A function of the host sees its windows as what they are, perhaps in another shape. A row
+    writes what it infers; of others nothing is known."""
+    stated = host_types(step, types)
+    for window, type_ in zip((*step.inputs, *step.outputs), stated, strict=True):
+        if not _same_memory(window_type(window, types), type_):
+            yield step, f"%{window.buffer} is {window_type(window, types)}, not {type_}"
+    row, count = OPS.get(step.function), len(step.inputs)
+    if row is None or row.kind is not Kind.HOST:
+        return
+    try:
+        inferred = row.infer(*stated[:count], **dict(step.attrs))
+    except (Error, TypeError) as problem:
+        yield step, f"@{row.name}: {problem}"
+        return
+    if tuple(stated[count:]) != inferred:
+        yield step, f"@{row.name} gives {', '.join(map(str, inferred))}"
 
 
 def _same_memory(a: TensorType, b: TensorType) -> bool:

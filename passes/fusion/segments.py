@@ -1,10 +1,11 @@
-"""Fusion around control flow: a graph is fused in segments, between the nodes that hold bodies.
+"""Fusion around control flow and the host: a graph is fused in segments, between the nodes that
+hold bodies or are functions of the host.
 
     a = ...; b = ...   | segment 1: what the loop and segment 2 read of it are its results
     h, ys = scan ...   | kept as it is, its bodies fused
     c = ...            | segment 2
 
-A loop or branch needs its operands in memory. Views and constants are not: every segment that reads
+Such a node needs its operands in memory. Views and constants are not: every segment that reads
 through one gets its own, as every region does.
 """
 
@@ -14,17 +15,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...ir.graph import Graph, Node, Value, with_bodies
+from ...ir.ops.op import Kind
 from ...ir.space import is_transparent
+from ..bodies import live_values
 from ..clone import Clone
 
 
 def fuse_around(
     graph: Graph, fuse: Callable[[Graph], Graph], fuse_part: Callable[[Graph], Graph]
 ) -> Graph:
-    """The graph with its segments fused by ``fuse_part``, and all bodies by ``fuse``."""
-    if not any(node.op.control is not None for node in graph.nodes):
+    """The graph with its segments fused by ``fuse_part``, and all bodies by ``fuse``. What nobody
+    needs is left out, as it is where there is but one segment."""
+    if not any(map(_is_apart, graph.nodes)):
         return fuse_part(graph)
-    segments = _Segments(graph)
+    live = live_values(graph, graph.results)
+    segments = _Segments(graph, [node for node in graph.nodes
+                                 if not live.isdisjoint(node.results)])
     clone = Clone(graph)
     for value in graph.params:
         clone.param(value)
@@ -35,6 +41,11 @@ def fuse_around(
         if last is not None:
             clone.node(last).attrs = with_bodies(last, fuse)
     return clone.finish()
+
+
+def _is_apart(node: Node) -> bool:
+    """True for a node that is no part of any kernel."""
+    return node.op.control is not None or node.op.kind is Kind.HOST
 
 
 def _append(
@@ -52,17 +63,18 @@ def _append(
 
 @dataclass
 class _Segments:
-    """The nodes between those that hold bodies, the latter, and what crosses from one to others."""
+    """The nodes between those that are apart, the latter, and what crosses from one to others."""
 
     graph: Graph
+    nodes: list[Node]  # those that are needed
     parts: list[list[Node]] = field(default_factory=lambda: [[]])
     ends: list[Node] = field(default_factory=list)
     crossing: set[Value] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         home: dict[Value, int] = {}
-        for node in self.graph.nodes:
-            if node.op.control is not None:
+        for node in self.nodes:
+            if _is_apart(node):
                 self.ends.append(node)
                 self.parts.append([])
                 continue

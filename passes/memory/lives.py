@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall
+from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim, symbol
@@ -89,6 +89,10 @@ class Lives:
                     self._loop(graph, call)
                 case BranchCall():
                     self._branch(graph, call)
+                case HostCall():
+                    self._use_all([self.of(graph, name) for name in call.inputs])
+                    for name in call.results:
+                        self._make(self.of(graph, name))
             self.spans[call] = (start, self.end)
             self.end += 1
         for value in graph.results:

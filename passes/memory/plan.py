@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...ir.access import scratch_bytes
-from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall, kernel_calls
+from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
 from ...ir.dims import Requirement, nonnegative, not_negative
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim, ceil_div
@@ -31,6 +31,7 @@ from ...ir.plan import (
     CheckSite,
     Copy,
     Group,
+    Host,
     KernelCall,
     Launch,
     Loop,
@@ -176,6 +177,12 @@ class _PlanWriter:
                     then, other = (tuple(self._body(body)) for body in call.bodies)
                     condition = self.place(self.lives.of(graph, call.condition))
                     found.append(Branch(condition, then, other))
+                case HostCall():
+                    values = [self.lives.of(graph, name) for name in (*call.inputs, *call.results)]
+                    windows, count = tuple(map(self.place, values)), len(call.inputs)
+                    found.append(Host(call.function, windows[:count], windows[count:],
+                                      tuple(value.type for value in values), call.attrs,
+                                      call.locs))
         return found
 
     def _body(self, body: Body) -> list[Step]:

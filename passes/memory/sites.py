@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir.access import may_share
-from ...ir.calls import Body, BranchCall, Call, GroupCall, LoopCall
+from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim, symbol, symbols_of
 from ...ir.kernel import Contract, Kernel, Reduce, Store
@@ -113,6 +113,9 @@ class Sharing:
                     self._loop(body.graph, call, carries)
                 case BranchCall():
                     self._branch(body.graph, call, carries)
+                case HostCall():
+                    for name in call.results:
+                        self._new(body.graph, call, self.lives.of(body.graph, name), carries)
 
     def _new(self, scope: Graph, call: Call, value: Value, carries: Mapping[Value, Site]) -> Site:
         """Memory for a value that ``call`` makes: what it is to be carried in, if that is idle."""

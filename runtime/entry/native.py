@@ -29,7 +29,9 @@ from numpy.typing import NDArray
 
 from ...ir.entry import SCALARS, Entry, Input
 from ...ir.index import Dim, evaluate
+from ...ir.plan import HOST_FAILED
 from ...ir.types import DTYPES
+from ..host import HostSteps
 from ..lifetime import Lifetime
 
 Array = NDArray[Any]
@@ -251,10 +253,11 @@ def native_call(
     *,
     keep: object,
     threads: int = 1,
+    host: HostSteps | None = None,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
-    ``keep`` is what the code lives in (a JIT library).
+    ``keep`` is what the code lives in (a JIT library), ``host`` what it calls in Python.
     """
     if support is None or not native_calls_enabled():
         return None
@@ -265,12 +268,13 @@ def native_call(
     facts, names = _manifest(table)
     if facts != {"entry": support.format}:
         return None
-    values = {"weft_entry": support.entry, "threads": threads}
+    values = {"weft_entry": support.entry, "threads": threads,
+              "raise": 0 if host is None else id(host.fail)}
     values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
     _fill(table, names, values)
     definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
     free = partial(support.release, table)
-    owner = Lifetime(partial(_end, free, definition, keep))
+    owner = Lifetime(partial(_end, free, definition, keep, host))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
@@ -286,8 +290,9 @@ def _end(free: Callable[[], Any], *held: object) -> None:
 class CtypesCall:
     """The same behaviour in Python; a call costs some microseconds."""
 
-    def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, threads: int = 1) -> None:
-        self.entry, self.threads = entry, threads
+    def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, threads: int = 1,
+                 host: HostSteps | None = None) -> None:
+        self.entry, self.threads, self._host = entry, threads, host
         self._places = entry.places
         self._keep = keep
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
@@ -305,7 +310,8 @@ class CtypesCall:
         return ran[1][0] if self.entry.single else tuple(ran[1])
 
     def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
-        """Run the program: its status and all its results; None if the arguments do not fit."""
+        """Run the program: its status and all its results; None if the arguments do not fit. Raises
+        what a function of the host raises."""
         entry = self.entry
         if len(args) != len(entry.inputs):
             return None
@@ -322,7 +328,10 @@ class CtypesCall:
                        for output in entry.outputs]
         except ValueError:  # a negative size, or more elements than an array can have
             return None
-        return self._run([*held, *results], dims), results
+        status = self._run([*held, *results], dims)
+        if status == HOST_FAILED and self._host is not None:
+            self._host.fail()
+        return status, results
 
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""

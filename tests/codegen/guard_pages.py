@@ -192,6 +192,12 @@ def columns(x: Array) -> Any:
     return x.sum(0), (x * x).sum(0), np.abs(x).sum(0)
 
 
+def hosted(x: Array, y: Array, shift: Array) -> Any:
+    """Functions of the host between kernels, on the same memory."""
+    a = x.T @ x + shift
+    return np.linalg.solve(a, y) * 2, np.linalg.eigvalsh(a), np.linalg.qr(x, "r") + 1
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -211,6 +217,9 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
         x = whole(rng, (images, channels, size, size + 1), "f4")
         w = whole(rng, (results, channels, 3, 3), "f4")
         yield f"convolution {x.shape} images not known", convolution, (x, w), True
+            if k == 20:
+                yield f"hosted {dtype} {(rows, k, n)} rows not known", hosted, (
+                    x, y, k * np.eye(k)), True
 
 
 def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]]:
@@ -241,6 +250,9 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         x = whole(rng, (images, channels, size, size + 1), "f4")
         w = whole(rng, (results, channels, 3, 3), "f4")
         yield f"convolution {x.shape}", convolution, (x, w)
+    for m, k, n in SHAPES:
+        x, y = whole(rng, (m, k), "f8"), whole(rng, (k, n), "f8")
+        yield f"hosted {x.dtype} {(m, k, n)}", hosted, (x, y, k * np.eye(k))
 
 
 def main(name: str, step: int) -> None:

@@ -190,7 +190,37 @@ def result_is_no_array() -> None:
 
 @wrong("W113", TypeError)
 def unsupported_function() -> None:
-    weft.compile(lambda x: np.linalg.svd(x))(X)  # here
+    weft.compile(lambda x: np.linalg.eig(x))(X)  # here
+
+
+@wrong("W113", TypeError)
+def host_cannot_tell_the_type() -> None:
+    weft.compile(on_unsupported="host")(lambda x: np.unique(x))(X)  # here
+
+
+@wrong("W113", TypeError)
+def gradient_of_host_call() -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(weft.host_call(np.sort, "f32[3,4]", x))  # here
+
+    weft.compile(weft.grad(loss))(X)
+
+
+@wrong("W111", TypeError)
+def host_call_gives_another_dtype() -> None:
+    weft.compile(lambda x: weft.host_call(np.float64, "f32[3,4]", x))(X)  # here
+
+
+@wrong("W102", ValueError)
+def no_inverse_of_what_is_not_square() -> None:
+    weft.compile(lambda x: np.linalg.inv(x))(X)  # here
+
+
+@wrong("W113", TypeError)
+def exporting_host_functions() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        solve = weft.compile(lambda x: np.linalg.pinv(x))  # here
+        weft.export(solve, "f32[3,4]", path=Path(folder) / "missing")
 
 
 @wrong("W113", TypeError)

@@ -84,7 +84,25 @@ def row_case(op: OpDef, sample: Sample) -> tuple[Make, list[str], list[Any]]:
         args[-1] = np.asarray(args[-1])
         dtype = {"i": I64, "b": BOOL, "f": F64}[args[-1].dtype.kind]
         types.append(str(TensorType(dtype, shape)))
-    return lambda b, *xs: getattr(b, op.name)(*xs, **sample.attrs), types, args
+    if sample.positive:  # with eigenvalues that are apart
+        args[0] = args[0] @ args[0].mT / 4 + np.diag(np.arange(1.0, args[0].shape[-1] + 1))
+
+    def make(b: Any, *xs: Value) -> Value:
+        if sample.positive:  # what is symmetric stays so when an element is moved
+            x = xs[0]
+            rank = len(x.shape)
+            turned = b.transpose(x, perm=(*range(rank - 2), rank - 1, rank - 2))
+            xs = (b.mul(b.add(x, turned), 0.5), *xs[1:])
+        made = getattr(b, op.name)(*xs, **sample.attrs)
+        return made if isinstance(made, Value) else _together(b, made)
+
+    return make, types, args
+
+
+def _together(b: Any, results: Sequence[Value]) -> Value:
+    """All results that may have a gradient, one after the other."""
+    flat = [b.reshape(x, shape=(x.type.size,)) for x in results if x.dtype == F64]
+    return b.concatenate(*flat, axis=0)  # type: ignore[no-any-return]
 
 
 def small(sample: Sample) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from programs import add_kernel, locs, names
 
+from weft.ir.host import HostFunction
 from weft.ir.index import Dim, symbol
 from weft.ir.plan import (
     Alloc,
@@ -41,6 +42,17 @@ def windows(draw: st.DrawFn, buffers: dict[str, int], indices: list[str]) -> Win
 
 
 @st.composite
+def hosts(draw: st.DrawFn, some: st.SearchStrategy[tuple[Window, ...]]) -> Host:
+    inputs, outputs = draw(some), draw(some)
+    typed = draw(st.booleans())
+    attrs = draw(st.sampled_from((
+        (), (("mode", "a } b"), ("rcond", 0.5), ("full", True)),
+        (("function", HostFunction("model:f.<locals>.g")), ("results", (ROW, ROWS))))))
+    return Host(draw(names), inputs, outputs, (ROWS,) * (len(inputs) + len(outputs)) * typed, attrs,
+                draw(locs))
+
+
+@st.composite
 def trees(
     draw: st.DrawFn, buffers: dict[str, int], indices: list[str], depth: int = 2
 ) -> tuple[Step, ...]:
@@ -49,7 +61,7 @@ def trees(
     some = st.lists(one, max_size=3).map(tuple)
     launch = st.builds(Launch, names, some, DEVICES, st.integers(1, 3))
     simple = st.one_of(
-        launch, st.builds(Copy, one, one), st.builds(Host, names, some, some),
+        launch, st.builds(Copy, one, one), hosts(some),
         st.builds(Group, st.lists(launch, max_size=3).map(tuple)),
         st.builds(Send, one, DEVICES, names), st.builds(Recv, one, DEVICES, names))
     steps: list[Step] = []

@@ -5,7 +5,8 @@ A warm call runs no Python code: the callable is a METH_FASTCALL function that
     check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
     allocate   results through the NumPy C API, large ones from the pool, and the arena
     call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-    return     the array or a tuple; ``NotImplemented`` for whatever was not expected
+    return     the array or a tuple; ``NotImplemented`` for whatever was not expected; what a
+               function of the host raises
 
 ``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
 converts or explains. What is expected stands in the program's constants (``entry``); the
@@ -18,16 +19,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ....ir.entry import MAX_RANK
+from ....ir.plan import HOST_FAILED
 from ..text import FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
-FORMAT = 2  # of header and rows; a program and a support of different formats never meet
+FORMAT = 3  # of header and rows; a program and a support of different formats never meet
 HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
           "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({"array": 0, "float": 1, "int": 2, "bool": 3})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
-SLOTS = ("weft_entry", "threads", "spare")  # the first imports of a program; then its dtypes
+SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
@@ -145,8 +147,15 @@ def _entry(table: ImportTable) -> FunctionText:
              f"ptr {results}, ptr %table)")
     _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
     status = f(f"call i32 @weft_run(ptr %constants, ptr {pointers}, ptr {dims}, ptr %table)")
-    _guard(f, f(f"icmp eq i32 {status}, 0"), "undo")
+    _guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
     _return_results(f, table, results, count)
+    f.place("failed")
+    f.branch(f(f"icmp eq i32 {status}, {HOST_FAILED}"), "raise", "undo")
+    f.place("raise")  # what a function of the host has raised: the runtime has it
+    undone = f(f"call ptr @weft_undo(ptr {results}, i64 {made})")
+    table.call(f, "void", "Py_DecRef", ("ptr", undone))
+    again = f(f"load ptr, ptr {_slot(f, 'raise')}")
+    f.ret(f"ptr {table.call(f, 'ptr', 'PyObject_CallNoArgs', ('ptr', again))}")
     f.place("undo")
     f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
     f.place("miss")

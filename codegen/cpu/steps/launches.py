@@ -24,12 +24,13 @@ WRITTEN = 64   # words
 
 
 def step_globals(table: StepTable) -> list[str]:
-    """The constants, where a loop reads them."""
+    """The constants, where a loop reads them, and the place for the address of the host."""
+    host = [f"{table.host} = global ptr null"] if table.host else []
     if _is_short(table):
-        return []
+        return host
     name = table.plan.name
     words = ", ".join(f"i64 {word}" for word in table.words)
-    return [f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
+    return [*host, f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
             f"[{', '.join(map(str, table.rows))}]",
             f"@{name}_slots = internal constant [{len(table.words)} x i64] [{words}]"]
 
@@ -42,7 +43,8 @@ def run_steps(
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
     f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
-    run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "")
+    run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "",
+               table.host)
     if _is_short(table):
         _written_out(f, table, run)
     else:
@@ -72,6 +74,9 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
                 f.branch(run.goes_on(row.function), labels[at + 1], labels[row.tasks])
             case Kind.JUMP:
                 f.jump(labels[row.tasks])
+            case Kind.HOST:
+                run.call_host(str(row.tasks))
+                f.jump(labels[at + 1])
     f.place(labels[-1])
 
 
@@ -96,7 +101,8 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         run.fill(slot, run.value(word))
     following = f(f"add i64 {at}, 1")
     f.do(f"store i64 {following}, ptr {here}, align 8")
-    labels = {each: f.fresh(each.name.lower()) for each in Kind}
+    labels = {each: f.fresh(each.name.lower()) for each in Kind
+              if each is not Kind.HOST or table.host}
     cases = " ".join(f"i64 {int(each)}, label %{label}" for each, label in labels.items())
     f.do(f"switch i64 {kind}, label %{done} [ {cases} ]")
 
@@ -113,6 +119,8 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     case(Kind.COPY, lambda: run.copy(tasks))
     case(Kind.CONTROL, control)
     case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
+    if table.host:
+        case(Kind.HOST, lambda: run.call_host(tasks))
     f.place(done)
 
 
@@ -126,6 +134,7 @@ class _Run:
     scratch: str
     status: str
     parallel_for: str
+    host: str
 
     def fill(self, slot: str, value: str) -> None:
         """Put a value into a slot of the context."""
@@ -163,6 +172,17 @@ class _Run:
                           for at in ("0", "1"))
         f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
                ("i64", self._number(size)), ("i1", "false"))
+
+    def call_host(self, number: str) -> None:
+        """Have the runtime call a function of the host, and return if it has raised."""
+        f = self.f
+        call = f(f"load ptr, ptr {self.host}, align 8")
+        status = f(f"call i32 {call}(i64 {number}, ptr {self.context})")
+        failed, fine = f.fresh("failed"), f.fresh("fine")
+        f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
+        f.place(failed)
+        f.ret(f"i32 {status}")
+        f.place(fine)
 
     def goes_on(self, function: str) -> str:
         """Whether a control function says that the next row is the one below."""

@@ -24,12 +24,14 @@ from functools import cached_property
 from ....ir.diagnose import error
 from ....ir.index import Dim, product, row_major, symbol, symbols_of
 from ....ir.kernel import Check, Kernel
+from ....ir.ops.table import OPS
 from ....ir.plan import (
     Alloc,
     Branch,
     Carry,
     Copy,
     Group,
+    Host,
     Launch,
     Loop,
     Plan,
@@ -37,6 +39,8 @@ from ....ir.plan import (
     Step,
     Window,
     all_steps,
+    host_sizes,
+    host_steps,
     tasks_of,
     window_type,
 )
@@ -61,6 +65,7 @@ class Kind(IntEnum):
     COPY = 1       # ``tasks`` bytes
     CONTROL = 2    # go on if its function says so, else at row ``tasks``
     JUMP = 3       # go on at row ``tasks``
+    HOST = 4       # call the host's function number ``tasks``
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,7 @@ class StepTable:
         self.slots = 2           # the length of the longest context; a copy has 2
         self._known: dict[object, int] = {}
         self._groups: dict[Members, str] = {}
+        self._hosts = {id(step): at for at, step in enumerate(host_steps(plan))}
         self._places: dict[str, int | Alloc] = {
             slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
         steps = list(all_steps(plan.steps))
@@ -133,6 +139,12 @@ class StepTable:
                     if name not in self._exchanged:
                         self._exchanged[name] = self._new_register(Window(name))
         self._steps(plan.steps, ())
+
+    @property
+    def host(self) -> str:
+        """The global that says where the runtime is, which calls functions of the host; empty if
+        there are none."""
+        return f"@{self.plan.name}_host" if self._hosts else ""
 
     # -- registers and words --------------------------------------------------------------------
 
@@ -202,6 +214,8 @@ class StepTable:
                     self._loop(step, around)
                 case Branch():
                     self._branch(step, around)
+                case Host() if step.function in OPS:
+                    self._host(step, around)
                 case Alloc():
                     if around and step.name in self._exchanged:
                         around[-1].fresh.append((self._exchanged[step.name], Window(step.name)))
@@ -214,6 +228,12 @@ class StepTable:
         self.rows.append(replace(row, first=len(self.words), count=len(words)))
         self.words += words
         self.slots = max(self.slots, len(words))
+
+    def _host(self, step: Host, around: Sequence[_Around]) -> None:
+        """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``)."""
+        words = [self._window(window, around) for window in (*step.inputs, *step.outputs)]
+        words += [self._word(Word.VALUE, self.size(dim)) for dim in host_sizes(step, self.types)]
+        self._add(Row(Kind.HOST, tasks=self._hosts[id(step)]), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
         """The words of a kernel's context: arguments, sizes, and where a failed check goes."""

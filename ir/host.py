@@ -1,0 +1,94 @@
+"""Functions of the host: what they are in texts, and how they are called.
+
+A plan hands the windows of a ``host`` step to a function of Python, under the GIL, and takes arrays
+of the promised types from it. All who run such steps (interpreters, the runtime) call it here, so
+that wrong results and exceptions look alike: an exception keeps its type and says the user's line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from .diagnose import Error, error, place_text
+from .types import Loc
+
+Array = np.ndarray[Any, Any]
+Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
+_NOTE = "while the host ran "
+
+
+@dataclass(frozen=True)
+class HostFunction:
+    """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
+    is found again that is in a module.
+
+    ``call`` takes arrays, and gives an array or a tuple of them.
+    """
+
+    name: str
+    call: Functions | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def named(name: str) -> HostFunction:
+        """What a text says: a function of a module where it says one, else just a name."""
+        module, _, path = name.partition(":")
+        found = reduce(lambda place, part: getattr(place, part, None), path.split("."),
+                       sys.modules.get(module))
+        return HostFunction(name, found if callable(found) else None)
+
+    def __str__(self) -> str:
+        """As errors call it."""
+        return self.name.replace(":", ".", 1)
+
+    def __call__(self, *arrays: Array) -> Any:
+        if self.call is None:
+            raise error("W601", f"there is no function {self} here",
+                        hint="a text names functions of modules; run the program that has it")
+        return self.call(*arrays)
+
+
+def call_host(
+    function: Functions, arrays: Sequence[Array], attrs: Mapping[str, Any],
+    wanted: Sequence[tuple[np.dtype[Any], tuple[int, ...]]], what: str, locs: Sequence[Loc],
+) -> list[Array]:
+    """What ``function``, called ``what``, makes of the arrays: of these dtypes and shapes.
+
+    Raises W111 or W102 for results of other types, and what the function raises.
+    """
+    try:
+        made = function(*arrays, **attrs) if attrs else function(*arrays)
+        results = made if isinstance(made, tuple) else (made,)
+        if len(results) != len(wanted):
+            raise error("W102", f"{what} gave {len(results)} results, not {len(wanted)}",
+                        hint="return what result_specs names")
+        return [_checked(value, dtype, shape, what)
+                for value, (dtype, shape) in zip(results, wanted, strict=False)]
+    except Error as problem:
+        problem.locs = problem.locs or tuple(locs)
+        raise
+    except BaseException as problem:
+        problem.add_note("\n".join([f"{_NOTE}{what}", *place_text(locs)]))
+        raise
+
+
+def of_host(problem: BaseException) -> bool:
+    """True for an exception of a function that was called here."""
+    return any(note.startswith(_NOTE) for note in getattr(problem, "__notes__", ()))
+
+
+def _checked(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> Array:
+    array = value if type(value) is np.ndarray else np.asarray(value)
+    if array.dtype != dtype or array.shape != shape:
+        found, told = (f"{each}{list(dims)}" for each, dims in (
+            (array.dtype, array.shape), (dtype, shape)))
+        raise error("W111" if array.shape == shape else "W102",
+                    f"{what} gave {found} where {told} was promised",
+                    hint="return arrays of the dtypes and shapes that result_specs names")
+    return array
+

@@ -1,0 +1,127 @@
+"""The host steps of a native program: its calls into Python.
+
+Native code calls ``address`` with the number of a step and its context: where its windows lie, and
+the sizes that are known at run time only. The callback takes the GIL. It lends memory of the
+program to functions of NumPy as arrays, without copying it, and copies to those of the user, which
+may keep what they are given. What a function raises waits here, in its thread, until native code
+has let go of all that the step holds and calls ``fail``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..ir.host import call_host
+from ..ir.index import Dim
+from ..ir.ops.op import host_name
+from ..ir.ops.table import OPS
+from ..ir.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
+from ..ir.types import Loc, TensorType
+
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
+
+
+class HostSteps:
+    """The callback of one plan, which has host steps; to be held as long as its code."""
+
+    def __init__(self, plan: Plan) -> None:
+        steps, types = host_steps(plan), plan.types()
+        sites = [_Site.of(step, types) for step in steps]
+        pending = threading.local()
+
+        def call(number: int, context: int) -> int:
+            try:
+                sites[number].run(context)
+            except BaseException as problem:
+                if not sites[number].foreign:  # its frames hold arrays that are only lent
+                    problem.__traceback__ = problem.__context__ = problem.__cause__ = None
+                pending.problem = problem
+                return HOST_FAILED
+            return 0
+
+        def fail() -> NoReturn:
+            problem = pending.problem
+            del pending.problem
+            raise problem
+
+        self.fail: Callable[[], NoReturn] = fail
+        self._callback = _Callback(call)
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+
+_Window = tuple[np.dtype[Any], tuple[int, ...], Any]  # dtype, shape, ctypes' type of its memory
+
+
+def _window(type_: TensorType, places: Mapping[Dim, int]) -> _Window:
+    """An array that is lent: ``~n`` stands for the size at n in the context, and its memory's type
+    is None then."""
+    shape = tuple([dim if isinstance(dim, int) else ~places[dim] for dim in type_.shape])
+    dtype = type_.dtype.numpy
+    known = all(dim >= 0 for dim in shape)
+    return dtype, shape, _block(math.prod(shape) * dtype.itemsize) if known else None
+
+
+def _sized(window: _Window, context: Sequence[int]) -> _Window:
+    """A window with its sizes."""
+    dtype, shape, block = window
+    if block is None:
+        shape = tuple([context[~dim] if dim < 0 else dim for dim in shape])
+        block = _block(math.prod(shape) * dtype.itemsize)
+    return dtype, shape, block
+
+
+@functools.lru_cache(256)  # ctypes would make it anew, which takes longer than the rest of a call
+def _block(size: int) -> Any:
+    return ctypes.c_char * size
+
+
+@dataclass(frozen=True, eq=False)
+class _Site:
+    """One host step, of which ``given`` windows are inputs."""
+
+    function: Callable[..., Any]
+    attrs: Mapping[str, Any]
+    name: str
+    locs: Sequence[Loc]
+    foreign: bool
+    given: int
+    windows: Sequence[_Window]
+    static: bool  # no window has a size that is known at run time only
+    words: Any    # the type of a context
+
+    @staticmethod
+    def of(step: Host, types: Mapping[str, TensorType]) -> _Site:
+        row, attrs, sizes = OPS[step.function], dict(step.attrs), host_sizes(step, types)
+        count = len(step.inputs) + len(step.outputs)
+        places = {dim: count + at for at, dim in enumerate(sizes)}
+        windows = [_window(type_, places) for type_ in host_types(step, types)]
+        assert row.ref is not None
+        return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
+                     len(step.inputs), windows, not sizes, ctypes.c_int64 * (count + len(sizes)))
+
+    def run(self, address: int) -> None:
+        """Call the function, and put what it makes where the program wants it."""
+        context = self.words.from_address(address)[:]
+        windows = self.windows
+        if not self.static:
+            windows = [_sized(window, context) for window in windows]
+        arrays = [np.ndarray(shape, dtype, block.from_address(place))
+                  for (dtype, shape, block), place in zip(windows, context, strict=False)]
+        given, targets = arrays[:self.given], arrays[self.given:]
+        if self.foreign:
+            given = [array.copy() for array in given]
+        made = call_host(self.function, given, self.attrs,
+                         [window[:2] for window in windows[self.given:]], self.name, self.locs)
+        for target, value in zip(targets, made, strict=True):
+            target[...] = value
