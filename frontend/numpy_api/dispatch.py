@@ -17,7 +17,20 @@ from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
-from . import contract, create, missing, pointwise, reduce, shape  # noqa: F401  they add their rows
+from . import (  # noqa: F401  they add their rows
+    apply,
+    contract,
+    create,
+    diagonal,
+    join,
+    missing,
+    pad,
+    pointwise,
+    ranges,
+    reduce,
+    shape,
+    take,
+)
 from . import elementwise as ufuncs
 from .binding import bound, parameters
 from .index import getitem

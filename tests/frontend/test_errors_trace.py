@@ -244,8 +244,8 @@ def an_accumulation(x: Any) -> Any:
 
 
 @wrong("W113", TypeError)
-def padding_with_the_edge(x: Any) -> Any:
-    return np.pad(x, 1, mode="edge")  # here
+def padding_in_no_mode_of_numpy(x: Any) -> Any:
+    return np.pad(x, 1, mode="mirror")  # here
 
 
 @wrong("W114", TypeError)

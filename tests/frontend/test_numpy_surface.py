@@ -324,11 +324,7 @@ N = np.abs(X) + 1
 FIXES: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "cumsum": (lambda x: np.cumsum(x, axis=0), lambda x: np.tril(np.ones((3, 3))) @ x, "np.tril"),
     "prod": (lambda x: np.prod(x, axis=0), lambda x: np.exp(np.sum(np.log(x), axis=0)), "np.exp"),
-    "column_stack": (lambda x: np.column_stack([x[0], x[1]]),
-                     lambda x: np.stack([x[0], x[1]], axis=1), "np.stack(arrays, axis=1)"),
-    "dstack": (lambda x: np.dstack([x, x]), lambda x: np.stack([x, x], axis=2), "axis=2"),
     "nansum": (np.nansum, lambda x: np.sum(np.where(np.isnan(x), 0, x)), "np.where"),
-    "diagonal": (lambda x: np.diagonal(x), lambda x: x[np.arange(3), np.arange(3)], "np.arange"),
     "mask": (lambda x: x[x > 2].sum(), lambda x: np.where(x > 2, x, 0).sum(), "np.where(mask, x"),
     "reciprocal": (lambda x: np.reciprocal((x * 4).astype(int)) * 0.0 + 1 / (x * 4).astype(int),
                    lambda x: 1 / (x * 4).astype(int), "1 / x"),
