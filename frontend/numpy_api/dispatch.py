@@ -19,16 +19,23 @@ from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import (  # noqa: F401  they add their rows
     apply,
+    calculus,
     contract,
     create,
     diagonal,
+    histogram,
     join,
+    linalg,
     missing,
+    nan,
     pad,
     pointwise,
+    polynomial,
     ranges,
     reduce,
+    search,
     shape,
+    statistics,
     take,
 )
 from . import elementwise as ufuncs

@@ -174,7 +174,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         function = _REDUCTIONS.get(ufunc)
         if function is not None:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-            if dtype is not None and function is np.sum:
+            if dtype is not None and function in (np.sum, np.prod):
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
     if method == "at" and ufunc is np.add and isinstance(inputs[0], Tracer):
@@ -217,7 +217,7 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
 
 
 _REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.add: np.sum, np.maximum: np.max, np.minimum: np.min,
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any})
 
 

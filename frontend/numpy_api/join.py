@@ -225,13 +225,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     size = shape[axis]
     new: Any = cast(to_tracer(values), x.dtype)
     new = reshape(new, (1,) * (x.ndim - new.ndim) + new.type.shape)
-    several = isinstance(places, slice) or np.size(places) != 1
     if not isinstance(places, slice) and np.ndim(places) == 0:
         new = np.moveaxis(new, 0, axis)
     count = new.type.shape[axis]
     if isinstance(size, int):
         added = len(order_of(np.insert, size, places, 0)) - size
-        count = added if several else count
+        count = count if added == 1 else added  # at one place, any number of rows
     if count == 0 and new.type.size == 0:
         return fresh(x)
     extra = max(new.ndim - x.ndim, 0)

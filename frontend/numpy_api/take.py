@@ -83,8 +83,8 @@ def _flat(x: Tracer, axis: Any) -> tuple[Tracer, int]:
 
 
 def _inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
-    """Indices as a mode has them: brought into the axis, or as they are and none negative, so that
-    a read finds out what is beyond."""
+    """Indices as a mode has them: brought into the axis, or none below 0, and a step that has one
+    beyond fails."""
     places: Any = cast(strong(indices), _I64)
     count = as_number(size)
     if mode == "clip":
@@ -93,16 +93,9 @@ def _inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
         return places % count
     if mode != "raise":
         raise error("W113", f"{name} with mode={mode!r}: modes are raise, clip and wrap")
-    return np.where(places < 0, count, places)
-
-
-def _checked(indices: Any, size: Dim, mode: str, name: str) -> Any:
-    """Indices as a mode has them; with ``raise``, the step fails where one is out of range."""
-    found = _inside(indices, size, mode, name)
-    if mode != "raise":
-        return found
-    numbers = current().emit("iota", axis=0, dtype=I64, shape=(size,))
-    return current().emit("gather", numbers, found, axes=(0,))
+    spare: Any = np.minimum(places, count - 1 - places)
+    return current().emit("ensure", places, spare, message=(
+        f"an index of {name} is out of range for a size of {size}"))
 
 
 @numpy(np.choose, method=True, samples=(
@@ -113,7 +106,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = [strong(x) for x in choices]
     shape, dtype = common_shape((a, *parts)), result_dtype(*parts)
     stacked: Any = np.stack([spread(x, dtype, shape) for x in parts])
-    places = broadcast(_inside(a, len(parts), mode, "np.choose"), shape)
+    places = _inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
     made = take_along_axis(stacked, reshape(places, (1, *shape)), 0)
     return fresh(reshape(made, shape))
 
@@ -156,7 +149,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
                                   "5 * i[()], 11"))
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     dims = as_shape(shape)
-    left: Any = _checked(indices, product(dims), "raise", "np.unravel_index")
+    left: Any = _inside(indices, product(dims), "raise", "np.unravel_index")
     places: list[Any] = []
     for dim in reversed(dims) if order == "C" else dims:
         size = as_number(dim)
@@ -173,7 +166,7 @@ def ravel_multi_index(
 ) -> Any:
     sizes = as_shape(dims)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else mode
-    places = [_checked(place, size, way, "np.ravel_multi_index")
+    places = [_inside(place, size, way, "np.ravel_multi_index")
               for place, size, way in zip(multi_index, sizes, modes, strict=True)]
     if order == "F":
         places, sizes = places[::-1], sizes[::-1]
@@ -222,7 +215,7 @@ def _latest(x: Tracer, places: Any, new: Any, axis: int, size: Dim) -> Any:
     ctx = current()
     count = as_number(size)
     places = places + np.where(places < 0, count, 0)
-    places = _checked(places, size, "raise", "np.put")
+    places = _inside(places, size, "raise", "np.put")
     shape = (*x.type.shape[:axis + 1], new.type.shape[axis], *x.type.shape[axis + 1:])
     here, number = (ctx.emit("iota", axis=at, dtype=I64, shape=shape) for at in (axis, axis + 1))
     named: Any = broadcast(reshape(places, (*shape[:axis], 1, *shape[axis + 1:])), shape)

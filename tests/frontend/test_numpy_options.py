@@ -75,7 +75,7 @@ def test_delete(x: Any, place: Any, axis: Any) -> None:
     same(lambda x: np.delete(x, place, axis), x)
 
 
-@given(arrays(1, 2), PLACES, arrays(0, 2, [np.float64, np.int64]), st.one_of(st.none(), AXIS))
+@given(arrays(1, 2), PLACES, arrays(0, 1, [np.float64, np.int64]), st.one_of(st.none(), AXIS))
 def test_insert(x: Any, place: Any, values: Any, axis: Any) -> None:
     same(lambda x, v: np.insert(x, place, v, axis), x, values)
 
@@ -180,3 +180,87 @@ def test_numbers_of_places(index: Any, shape: Any, order: Any) -> None:
     for mode in ("raise", "clip", "wrap"):
         same(lambda i, m=mode: np.ravel_multi_index(
             (i,) * len(shape), tuple(shape), m, order), index)
+
+
+def holes(x: Any) -> Any:
+    """The array with NaN for some of its floats."""
+    return np.where(np.arange(x.size).reshape(x.shape) % 3 == 0, np.nan, x).astype(
+        x.dtype) if x.dtype.kind == "f" else x
+
+
+@given(arrays(0, 3), st.one_of(st.none(), AXIS, st.just((0, 1))), st.booleans(), st.sampled_from(
+    ["nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "prod"]),
+    st.sampled_from([{}, {"initial": 2}, {"ddof": 1}, {"dtype": np.float64}]))
+def test_reductions(x: Any, axis: Any, keepdims: bool, name: str, more: Any) -> None:
+    if ("initial" in more) == name.startswith(("nanm", "nanv", "nanst")) and "initial" in more:
+        more = {}
+    if "ddof" in more and name not in ("nanvar", "nanstd"):
+        more = {}
+    if "dtype" in more and name in ("nanmax", "nanmin"):
+        more = {}
+    same(lambda x: getattr(np, name)(x, axis=axis, keepdims=keepdims, **more), holes(x), rtol=1e-9)
+
+
+@given(arrays(1, 2, least=1), AXIS, st.booleans(), st.sampled_from([np.nanargmax, np.nanargmin]))
+def test_places_of_extremes(x: Any, axis: int, keepdims: bool, function: Any) -> None:
+    same(lambda x: function(x, axis=axis, keepdims=keepdims), holes(x))
+
+
+@given(arrays(0, 2, [np.float64, np.float32, np.int32]), arrays(1, 1, NUMBERS),
+       st.sampled_from(["left", "right"]))
+def test_searches(x: Any, row: Any, side: Any) -> None:
+    row = np.sort(row)
+    same(lambda x, r: np.searchsorted(r, x, side), holes(x), row)
+    same(lambda x: np.digitize(x, row, side == "right"), x)
+    same(lambda x, r: np.digitize(x, r, side == "right"), x, row[::-1].copy())
+    same(lambda x: np.isin(x, row), x)
+    if len(np.unique(row)) == len(row):
+        same(lambda x, r: np.interp(x, r, r * 2, left=-1), holes(x), row, rtol=1e-9)
+
+
+@given(arrays(1, 1, NUMBERS), st.one_of(st.integers(1, 5), st.just([0, 1, 3])), st.one_of(
+    st.none(), st.just((0, 4))), st.booleans(), st.booleans())
+def test_histograms(x: Any, bins: Any, limits: Any, density: bool, weighted: bool) -> None:
+    weights = np.arange(len(x)) * 0.5 if weighted else None
+    same(lambda x: np.histogram(x, bins, limits, density, weights), x, rtol=1e-9)
+
+
+@given(arrays(1, 2, NUMBERS, least=1), st.booleans(), st.booleans(), st.sampled_from([None, 0, 1]))
+def test_covariances(x: Any, rowvar: bool, bias: bool, ddof: Any) -> None:
+    same(lambda x: np.cov(x, None, rowvar, bias, ddof), x, rtol=1e-6)
+
+
+@given(arrays(1, 1, NUMBERS), arrays(1, 1, NUMBERS), st.sampled_from(["full", "same", "valid"]))
+def test_convolutions(x: Any, y: Any, mode: Any) -> None:
+    same(lambda x, y: np.convolve(x, y, mode), x, y, rtol=1e-6)
+    same(lambda x, y: np.correlate(x, y, mode), x, y, rtol=1e-6)
+    same(lambda x, y: np.polyadd(x, y), x, y)
+    same(lambda x, y: np.polyval(x, y), x, y, rtol=1e-6)
+    same(lambda x: np.polyder(x), x)
+    same(lambda x: np.polyint(x, 2, [1, 2]), x)
+
+
+@given(arrays(1, 2, NUMBERS), AXIS, st.sampled_from([1, 2]), st.booleans())
+def test_slopes(x: Any, axis: int, order: int, uneven: bool) -> None:
+    if uneven and x.ndim == 1:
+        same(lambda x: np.gradient(x, np.arange(len(x)) ** 2 / 2, edge_order=order), x, rtol=1e-6)
+    same(lambda x: np.gradient(x, 0.5, axis=axis, edge_order=order), x, rtol=1e-6)
+    same(lambda x: np.trapezoid(x, axis=axis), x, rtol=1e-6)
+    same(lambda x: np.diff(x, order, axis, prepend=1, append=x[:1] if x.ndim == 1 else 0), x)
+    same(lambda x: np.ediff1d(x, 1, [0, 2]), x)
+
+
+@given(arrays(1, 3, NUMBERS), st.sampled_from(
+    [None, 1, 2, np.inf, -np.inf, 0, 3, 0.5, "fro", -1]), st.one_of(
+        st.none(), AXIS, st.tuples(AXIS, AXIS)), st.booleans())
+def test_norms(x: Any, order: Any, axis: Any, keepdims: bool) -> None:
+    if order in (2, -2) and (isinstance(axis, tuple) or (axis is None and x.ndim == 2)):
+        return  # a norm of singular values
+    if order == -1 and not isinstance(axis, tuple) and (axis is not None or x.ndim != 2):
+        return  # of what may be 0
+    same(lambda x: np.linalg.norm(x, order, axis, keepdims), abs(x) + 1, rtol=1e-6)
+
+
+@given(arrays(1, 3), arrays(1, 2))
+def test_equality(x: Any, y: Any) -> None:
+    same(lambda x, y: np.array_equiv(x, y), x, y)
