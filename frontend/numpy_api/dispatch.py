@@ -19,6 +19,7 @@ from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import (  # noqa: F401  they add their rows
     apply,
+    bits,
     calculus,
     contract,
     create,
@@ -102,6 +103,9 @@ class NumpyApi:
 
     def astype(self, x: Any, dtype: Any) -> Tracer:
         return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
+
+    def view(self, x: Any, dtype: Any) -> Tracer:
+        return bits.view(x, dtype)
 
     def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``

@@ -323,8 +323,6 @@ N = np.abs(X) + 1
 FIXES: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
     "cumsum": (lambda x: np.cumsum(x, axis=0), lambda x: np.tril(np.ones((3, 3))) @ x, "np.tril"),
     "mask": (lambda x: x[x > 2].sum(), lambda x: np.where(x > 2, x, 0).sum(), "np.where(mask, x"),
-    "reciprocal": (lambda x: np.reciprocal((x * 4).astype(int)) * 0.0 + 1 / (x * 4).astype(int),
-                   lambda x: 1 / (x * 4).astype(int), "1 / x"),
     "where": (lambda x: np.add(x, 1, out=np.ones_like(x), where=x > 2) if isinstance(
         x, np.ndarray) else np.add(x, 1, where=x > 2),
         lambda x: np.add(x, 1, out=np.ones_like(x), where=x > 2), "give out="),
