@@ -15,6 +15,7 @@ from ...ir.diagnose import error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
+from ..tracing.selection import Selection
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import (  # noqa: F401  they add their rows
@@ -27,6 +28,7 @@ from . import (  # noqa: F401  they add their rows
     histogram,
     join,
     linalg,
+    masks,
     missing,
     nan,
     pad,
@@ -80,7 +82,15 @@ class NumpyApi:
             named.setdefault("dtype", out.dtype)
         return ufuncs.store(name, out, body(*positional, **named))
 
-    def getitem(self, x: Any, index: Any) -> Tracer:
+    def selected(
+        self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        return masks.reduced(function, x, args, options)
+
+    def getitem(self, x: Any, index: Any) -> Any:
+        if masks.is_mask(index) and index.ndim:
+            return masks.select(x, index)
         result = getitem(x, index)
         if not isinstance(x, Tracer):
             return result
