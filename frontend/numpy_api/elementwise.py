@@ -104,7 +104,7 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 })
 
 # Those that give two results.
-_PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
+PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
     np.modf: bits.modf, np.frexp: bits.frexp})
 
 # scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
@@ -282,9 +282,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     """``ufunc(*inputs, dtype=dtype)``."""
     if ufunc is np.divmod:
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
-    if ufunc in _PAIRS:
+    if ufunc in PAIRS:
         kind = resolve(ufunc, inputs, dtype)[0]
-        return _PAIRS[ufunc](to_tracer(inputs[0], kind))
+        return PAIRS[ufunc](to_tracer(inputs[0], kind))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
         special = SPECIAL.get(ufunc.__name__)
