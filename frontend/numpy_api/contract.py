@@ -233,9 +233,12 @@ def _diagonals(x: Any, letters: str) -> tuple[Tracer, str]:
         while letters.count(letter) > 1:
             i = letters.index(letter)
             j = letters.index(letter, i + 1)
-            if differ(x.type.shape[i], x.type.shape[j]):
-                raise error("W104", f"dims {x.type.shape[i]} and {x.type.shape[j]} of '{letter}' "
-                                    "differ", types=[x.type])
+            shape = x.type.shape
+            if differ(shape[i], shape[j]):
+                raise error("W104", f"dims {shape[i]} and {shape[j]} of '{letter}' differ",
+                            types=[x.type])
+            dim = shape[i] if isinstance(shape[i], int) else shape[j]
+            x = matched(x, tuple(dim if at in (i, j) else own for at, own in enumerate(shape)))
             x = np.diagonal(x, 0, i, j)
             letters = letters[:i] + letters[i + 1:j] + letters[j + 1:] + letter
     return x, letters

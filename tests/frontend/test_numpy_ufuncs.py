@@ -139,3 +139,18 @@ def test_diagonals_of_unequal_sizes(subscripts: str) -> None:
         np.einsum(subscripts, X)
     with pytest.raises(Error, match="W104"):
         weft.compile(lambda x: np.einsum(subscripts, x))(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_have_the_same_bits_everywhere(dtype: Any) -> None:
+    """At every level, on any CPU, alone or fused, and in the interpreter of kernels."""
+    x = np.random.default_rng(2).uniform(0.98, 1.02, (37, 2500)).astype(dtype)
+
+    def function(x: Any) -> Any:
+        return np.prod(x), np.prod(x, 0), np.prod(x * 1, 1), np.prod(np.sqrt(x), 1) + 1
+
+    wanted = weft.compile(function, verify=True, threads=1)(x)
+    for options in ({"opt": 0}, {"opt": 1}, {"opt": 2, "threads": 2}, {"target": "x86-64-v3"}):
+        for one, other in zip(weft.compile(function, **options)(x), wanted, strict=True):
+            np.testing.assert_array_equal(bits(one), bits(other))
+    agree(wanted, function(x), 1e-5 if dtype == np.float32 else 1e-13)
