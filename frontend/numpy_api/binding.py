@@ -90,7 +90,8 @@ def bound(
         for key, value in matched.arguments.items():
             parameter = signature.parameters[key]
             if parameter.kind is parameter.VAR_POSITIONAL:
-                positional += value
+                positional += [*given.values(), *value]  # which stand behind all that comes first
+                given = {}
             elif parameter.kind is parameter.VAR_KEYWORD:
                 named.update(value)
             elif not known:  # a ufunc
@@ -98,7 +99,8 @@ def bound(
             else:
                 given[key] = value
     named.update({key: value for key, value in given.items() if not binding.left_out(key, value)})
-    unknown = [key for key in named if known and key not in known and key != "out"]
+    free = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    unknown = [key for key in named if known and not free and key not in known and key != "out"]
     if unknown:
         raise error("W113", f"option {unknown[0]}= of {name} is not supported",
                     hint="leave it out, and write what it does with other NumPy functions"

@@ -8,6 +8,8 @@ summed. A batch dim of size 1 that broadcasts loses its letter, so nothing is ev
 
 from __future__ import annotations
 
+import itertools
+import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -36,6 +38,7 @@ from .registry import numpy
 
 _LETTERS = string.ascii_letters
 _INT32 = np.dtype(np.int32)
+_UNKNOWN = 1024  # what a size that is not known counts as
 
 
 def contract(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
@@ -187,33 +190,76 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @numpy(np.einsum, samples=(
     "'ij,jk->ik', x[2,3], x[3,4]", "'bij,bjk->bik', x[2,3,4], x[2,4,3]", "'ij->j', x[2,3]",
-    "'ij,j', x[2,3], x[3]"))
+    "'ij,j', x[2,3], x[3]", "'ii', x[3,3]", "'ii->i', x[3,3]", "'iji,jj->ji', x[2,3,2], x[3,3]",
+    "'ij,jk,kl', x[5,2], x[2,6], x[6,2]", "'ab,b,ca,cd', x[2,3], x[3], x[4,2], x[4,5]",
+    "'...i,i->...', x[2,3,4], x[4]", "x[2,3], [0, 1], x[3,4], [1, 2], [0, 2]",
+    "x[2,3,3], [..., 1, 1]"))
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
-    """The subscripts, then operands, which are contracted from left to right; diagonals (``"ii"``)
-    are refused."""
-    subscripts, *operands_only = operands
-    if not isinstance(subscripts, str):
-        raise error("W113", "einsum with lists of axis numbers is not supported",
-                    hint="use a string such as 'ij,jk->ik'")
-    terms, out = _parse(subscripts, [len(shape_of(x)) for x in operands_only])
-    for term in terms:
-        if len(set(term)) != len(term):
-            raise error("W113", f"a repeated letter in '{term}' (a diagonal) is not supported",
-                        hint="index the diagonal with np.arange first")
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*operands_only)
-    arrays = [to_tracer(x, kind) for x in operands_only]
-    result, letters = arrays[0], terms[0]
-    for at in range(1, len(arrays)):
-        needed = out + "".join(terms[at + 1:])
-        kept = "".join(dict.fromkeys(c for c in letters + terms[at] if c in needed))
-        if at == len(arrays) - 1:
-            kept = out
-        result = contract(result, arrays[at], letters, terms[at], kept)
-        letters = kept
-    result, letters = _sum_alone(result, letters, out)
+    """The subscripts, then operands. Two at a time are contracted, those of least cost first; of
+    ``"ii"`` the diagonal is taken before."""
+    subscripts, *arrays = operands if isinstance(operands[0], str) else _as_text(operands)
+    terms, out = _parse(subscripts, [len(shape_of(x)) for x in arrays])
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    left = [_diagonals(to_tracer(x, kind), term) for x, term in zip(arrays, terms, strict=True)]
+    while len(left) > 1:
+        i, j = _cheapest(left, out) if len(left) > 2 else (0, 1)
+        (y, second), (x, first) = left.pop(j), left.pop(i)
+        needed = out + "".join(term for _, term in left)
+        kept = "".join(dict.fromkeys(c for c in first + second if c in needed))
+        kept = kept if left else out
+        left.insert(0, (contract(x, y, first, second, kept), kept))
+    result, letters = _sum_alone(*left[0], out)
     if letters != out:
         result = current().emit("transpose", result, perm=tuple(letters.index(c) for c in out))
     return result
+
+
+def _as_text(operands: Sequence[Any]) -> list[Any]:
+    """``einsum(x, [0, 1], y, [1, 2], [0, 2])`` with letters."""
+    def term(numbers: Sequence[Any]) -> str:
+        return "".join("..." if number is Ellipsis else _LETTERS[as_int(number, "letter")]
+                       for number in numbers)
+
+    count = len(operands) // 2
+    text = ",".join(term(operands[2 * at + 1]) for at in range(count))
+    if len(operands) % 2:
+        text += "->" + term(operands[-1])
+    return [text, *(operands[2 * at] for at in range(count))]
+
+
+def _diagonals(x: Any, letters: str) -> tuple[Tracer, str]:
+    """The operand with each of its letters once."""
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            i = letters.index(letter)
+            j = letters.index(letter, i + 1)
+            shape = x.type.shape
+            if differ(shape[i], shape[j]):
+                raise error("W104", f"dims {shape[i]} and {shape[j]} of '{letter}' differ",
+                            types=[x.type])
+            dim = shape[i] if isinstance(shape[i], int) else shape[j]
+            x = matched(x, tuple(dim if at in (i, j) else own for at, own in enumerate(shape)))
+            x = np.diagonal(x, 0, i, j)
+            letters = letters[:i] + letters[i + 1:j] + letters[j + 1:] + letter
+    return x, letters
+
+
+def _cheapest(left: Sequence[tuple[Tracer, str]], out: str) -> tuple[int, int]:
+    """The two operands to contract first: those whose product has the fewest terms, and of these
+    the ones with the smallest result. Sizes that are not known count as large."""
+    sizes: dict[str, int] = {}
+    for x, letters in left:
+        for letter, dim in zip(letters, x.type.shape, strict=True):
+            sizes[letter] = max(sizes.get(letter, 1), dim if isinstance(dim, int) else _UNKNOWN)
+
+    def cost(pair: tuple[int, int]) -> tuple[bool, int, int]:
+        both = set(left[pair[0]][1] + left[pair[1]][1])
+        needed = out + "".join(term for at, (_, term) in enumerate(left) if at not in pair)
+        shared = set(left[pair[0]][1]) & set(left[pair[1]][1])
+        return (not shared, math.prod(sizes[c] for c in both),
+                math.prod(sizes[c] for c in both if c in needed))
+
+    return min(itertools.combinations(range(len(left)), 2), key=cost)
 
 
 def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -15,17 +15,33 @@ from ...ir.diagnose import Error, UnsupportedError, error
 from ..tracing import views
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
+from ..tracing.selection import Selection
 from ..tracing.standins import original
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
 from . import (  # noqa: F401  they add their rows
+    apply,
+    bits,
+    calculus,
     contract,
     create,
+    diagonal,
+    histogram,
+    join,
+    lapack,
     linalg,
+    masks,
     missing,
+    nan,
+    pad,
     pointwise,
+    polynomial,
+    ranges,
     reduce,
+    search,
     shape,
+    statistics,
+    take,
 )
 from . import elementwise as ufuncs
 from .binding import bound, parameters
@@ -110,7 +126,15 @@ class NumpyApi:
             named.setdefault("dtype", out.dtype)
         return ufuncs.store(name, out, body(*positional, **named))
 
-    def getitem(self, x: Any, index: Any) -> Tracer:
+    def selected(
+        self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        return masks.reduced(function, x, args, options)
+
+    def getitem(self, x: Any, index: Any) -> Any:
+        if masks.is_mask(index) and index.ndim:
+            return masks.select(x, index)
         result = getitem(x, index)
         if not isinstance(x, Tracer):
             return result
@@ -133,6 +157,9 @@ class NumpyApi:
 
     def astype(self, x: Any, dtype: Any) -> Tracer:
         return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
+
+    def view(self, x: Any, dtype: Any) -> Tracer:
+        return bits.view(x, dtype)
 
     def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``

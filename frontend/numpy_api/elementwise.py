@@ -37,6 +37,7 @@ from ..tracing.operand import (
 )
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
+from . import bits
 from .contract import GUFUNCS
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
@@ -74,9 +75,9 @@ def _logical(op: str) -> Callable[..., Any]:
 
 
 def _reciprocal(x: Any) -> Any:
-    if x.dtype.kind != "f":
-        raise error("W113", "np.reciprocal of integers is not supported", hint="write 1 / x")
-    return 1 / x
+    if x.dtype.kind == "f":
+        return 1 / x
+    return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
 
 
 def _heaviside(x: Any, y: Any) -> Any:
@@ -96,10 +97,16 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.float_power: lambda x, y: np.power(x, y),
     np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
     np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
-    np.heaviside: _heaviside,
+    np.heaviside: _heaviside, np.fmod: bits.fmod, np.lcm: bits.lcm, np.ldexp: bits.ldexp,
+    np.nextafter: bits.nextafter, np.spacing: bits.spacing,
+    **({np.bitwise_count: bits.bitwise_count} if hasattr(np, "bitwise_count") else {}),
     np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
     np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
 })
+
+# Those that give two results.
+PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
+    np.modf: bits.modf, np.frexp: bits.frexp})
 
 # scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
 SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
@@ -175,12 +182,23 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         function = _REDUCTIONS.get(ufunc)
         if function is not None:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-            if dtype is not None and function is np.sum:
+            if dtype is not None and function in (np.sum, np.prod):
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
-    if method == "at" and ufunc is np.add and isinstance(inputs[0], (Tracer, Buffer)):
+        if ufunc in _PAIRWISE and options.keys() <= {"axis", "keepdims"}:
+            axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+            return _halved(ufunc, inputs[0], axis, **options)
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+        return _ACCUMULATIONS[ufunc](inputs[0], axis=axis, dtype=dtype)
+    if method == "reduceat" and ufunc in _REDUCTIONS and not isinstance(inputs[1], Tracer):
+        axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
+        return _reduced_at(ufunc, inputs[0], inputs[1], axis, dtype)
+    if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
+            inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
         array = array.traced() if isinstance(array, Buffer) else array
+        value = value if ufunc is np.add else np.negative(value)
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
@@ -220,14 +238,57 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
 
 
 _REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.add: np.sum, np.maximum: np.max, np.minimum: np.min,
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any})
+
+
+_ACCUMULATIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.add: np.cumsum, np.multiply: np.cumprod})
+# Reduced by halves: the order does not matter, or to the last bit only.
+_PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
+                       np.fmin, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot))
+
+
+def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """A reduction over one axis of known size by a tree of elementwise steps."""
+    rows: Any = strong(x)
+    rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
+    size = rows.type.shape[0]
+    if not isinstance(size, int) or size == 0:
+        raise error("W113", f"np.{ufunc.__name__}.reduce over an axis of size {size} is not "
+                            "supported", types=[rows.type], hint="give the axis a known size")
+    if ufunc is np.logical_xor:
+        rows = np.not_equal(rows, 0)
+    while size > 1:
+        half = size // 2
+        rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
+        size = rows.type.shape[0]
+    return rows[0] if not keepdims else np.moveaxis(rows, 0, axis)
+
+
+def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
+    """The reductions of slices that begin at known places; of one element where the next begins
+    before."""
+    rows: Any = strong(x)
+    rows = np.moveaxis(rows, axis, 0)
+    starts = [int(start) for start in np.asarray(indices)]
+    size = rows.type.shape[0]
+    if not isinstance(size, int) or not all(0 <= start < size for start in starts):
+        raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
+                            f"axis of size {size}", types=[rows.type])
+    more = {} if dtype is None else {"dtype": dtype}
+    parts = [_REDUCTIONS[ufunc](rows[start:max(stop, start + 1)], axis=0, **more)
+             for start, stop in zip(starts, [*starts[1:], size], strict=True)]
+    return np.moveaxis(np.stack(parts), 0, axis)
 
 
 def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
     """``ufunc(*inputs, dtype=dtype)``."""
     if ufunc is np.divmod:
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
+    if ufunc in PAIRS:
+        kind = resolve(ufunc, inputs, dtype)[0]
+        return PAIRS[ufunc](to_tracer(inputs[0], kind))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
         special = SPECIAL.get(ufunc.__name__)
@@ -270,9 +331,7 @@ def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tra
         if ufunc in _TESTS:
             return constant(_TESTS[ufunc], np.dtype(bool), operands[0].type.shape)
         if ufunc is np.power:
-            raise error("W113", "an integer power with a traced exponent is not supported",
-                        types=[x.type for x in operands],
-                        hint="convert the base: x.astype(np.float64) ** n")
+            return bits.power(*operands)  # type: ignore[no-any-return]
     if len({x.dtype for x in operands}) > 1:
         raise error("W111", f"np.{ufunc.__name__} does not take these dtypes together",
                     types=[x.type for x in operands], hint="convert one with .astype")
@@ -288,11 +347,12 @@ def resolve(
     """
     kinds: list[Kind] = [kind_of(x) for x in inputs]
     options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
+    results = (None,) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*kinds, None), **options)
+        found = ufunc.resolve_dtypes((*kinds, *results), **options)
         if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
             kinds = [np.dtype(np.int64) if kind is int else kind for kind in kinds]
-            found = ufunc.resolve_dtypes((*kinds, None), **options)
+            found = ufunc.resolve_dtypes((*kinds, *results), **options)
         return found
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.

@@ -12,7 +12,7 @@ A traced integer is an index array without dims.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,6 +150,15 @@ def _prepared(item: Any) -> Any:
             tracer, _INT)
     raise error("W123", f"{type(item).__name__} is no index",
                 hint="use ints, slices, None, ... and integer arrays")
+
+
+def order_of(function: Callable[..., Any], size: int, *args: Any) -> Any:
+    """The numbers of an axis as NumPy's own ``function`` rearranges them. Raises OutOfRangeError
+    (W122) where it refuses the arguments."""
+    try:
+        return function(np.arange(size), *args)
+    except (IndexError, ValueError, TypeError) as problem:
+        raise error("W122", f"np.{function.__name__}: {problem}") from None
 
 
 def _boolean() -> Error:

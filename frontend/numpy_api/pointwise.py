@@ -10,8 +10,6 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ..tracing.operand import (
-    as_int,
-    axis_of,
     cast,
     common_shape,
     fits_int64,
@@ -117,19 +115,6 @@ def round_(a: Any, decimals: int = 0) -> Any:
     return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 
-@numpy(np.diff, samples=("x[5]", "x[3,5], 2, axis=0"))
-def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
-    x: Any = strong(a)
-    before = (slice(None),) * axis_of(axis, x.ndim)
-    count = as_int(n, "order of differences")
-    if count < 0:
-        raise error("W112", f"np.diff with n={count}: the order must not be negative")
-    for _ in range(count):
-        later, earlier = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
-        x = later != earlier if x.dtype == _BOOL else later - earlier
-    return x
-
-
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = result_dtype(*choicelist, default)
@@ -156,6 +141,49 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 @numpy(np.real, samples=("x[4]",))
 def real(val: Any) -> Any:
     return strong(val)
+
+
+@numpy(np.imag, samples=("x[4]", "i[2]"))
+def imag(val: Any) -> Any:
+    return np.zeros_like(strong(val))
+
+
+@numpy(np.isreal, samples=("x[4]",))
+def isreal(x: Any) -> Any:
+    return np.full_like(strong(x), True, dtype=bool)
+
+
+@numpy(np.iscomplex, samples=("x[4]",))
+def iscomplex(x: Any) -> Any:
+    return np.full_like(strong(x), False, dtype=bool)
+
+
+@numpy(np.real_if_close, samples=("x[4]",))
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    return strong(a)
+
+
+@numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
+def angle(z: Any, deg: Any = False) -> Any:
+    turned: Any = np.arctan2(0, strong(z))
+    return turned * (180 / np.pi) if deg else turned
+
+
+@numpy(np.isposinf, samples=("x[4]", "1 / np.floor(p[4] - 1)"))
+def isposinf(x: Any) -> Any:
+    return np.equal(strong(x), np.inf)
+
+
+@numpy(np.isneginf, samples=("x[4]", "-1 / np.floor(p[4] - 1)"))
+def isneginf(x: Any) -> Any:
+    return np.equal(strong(x), -np.inf)
+
+
+@numpy(np.sinc, samples=("x[4]", "i[3]"))
+def sinc(x: Any) -> Any:
+    turned: Any = np.pi * strong(x)
+    turned = np.where(turned, turned, np.finfo(turned.dtype).eps)
+    return np.sin(turned) / turned
 
 
 @numpy(np.iscomplexobj, samples=("x[4]",))

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
-from ...ir.dims import larger
+from ...ir.diagnose import ShapeError, error
+from ...ir.dims import larger, nonnegative
 from ...ir.index import Dim, product
 from ..tracing.operand import (
     as_int,
     axes_of,
     axis_of,
     broadcast,
+    broadcast_shape,
     cast,
     common_shape,
     reshape,
@@ -59,7 +60,8 @@ def _reduced(
                     types=[x.type], hint="give initial=, which counts as one element more")
     if initial is not None:
         initial = cast(to_tracer(initial), x.dtype)
-        x = x if op in _NEUTRAL else _chosen(x, where, initial)
+        if op not in _NEUTRAL:
+            x = _with_one_more(_chosen(x, where, initial), axes, initial)
     nothing = any(x.type.shape[at] == 0 for at in axes)
     kept = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
     result: Any
@@ -75,9 +77,19 @@ def _reduced(
     return reshape(result, _kept(x, axes)) if keepdims else result
 
 
-_NEUTRAL: Mapping[str, Any] = MappingProxyType({"sum": 0, "any": False, "all": True})
+def _with_one_more(x: Tracer, axes: tuple[int, ...], initial: Tracer) -> Tracer:
+    """x with ``initial`` at the end of axes that may be empty."""
+    for axis in axes:
+        shape = x.type.shape
+        if not isinstance(shape[axis], int) and not nonnegative(shape[axis] - 1):
+            row = broadcast(initial, (*shape[:axis], 1, *shape[axis + 1:]))
+            x = current().emit("concatenate", x, row, axis=axis)
+    return x
+
+
+_NEUTRAL: Mapping[str, Any] = MappingProxyType({"sum": 0, "prod": 1, "any": False, "all": True})
 _MERGES: Mapping[str, np.ufunc] = MappingProxyType({
-    "sum": np.add, "max": np.maximum, "min": np.minimum})
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum})
 
 
 def _chosen(x: Tracer, where: Any, other: Any) -> Any:
@@ -94,12 +106,25 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
+    return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
+
+
+@numpy(np.prod, method=True, samples=(
+    "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
+    "x[3,4], where=m[3,4]", "i[3,4]", "m[5]", "x[2,3] * [[1, 0, 1], [0, 1, 0]], 1",
+    "i[2,3] * x[3], 0"))
+def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
+         where: Any = True) -> Any:
+    return _reduced("prod", _wide(a, dtype), axis, keepdims, initial, where)
+
+
+def _wide(a: Any, dtype: Any) -> Tracer:
+    """An array as it is summed: of the dtype asked for, or integers in 64 bits."""
     x = strong(a)
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(x.dtype.kind)
     if dtype is None and wide is not None:
         dtype = wide if x.dtype.itemsize < 8 else x.dtype
-    return _reduced("sum", x if dtype is None else cast(x, np.dtype(dtype)), axis, keepdims,
-                    initial, where)
+    return x if dtype is None else cast(x, np.dtype(dtype))
 
 
 @numpy(np.mean, method=True, samples=(
@@ -200,11 +225,11 @@ def var(
 @numpy(np.std, method=True, samples=("x[3,4]", "x[3,4], 1, keepdims=True"))
 def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
-    return _root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
+    return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
                      correction=correction))
 
 
-def _root(squares: Any) -> Any:
+def root(squares: Any) -> Any:
     """The root of a sum of squares, whose gradient is 0 where all of them are.
 
     The chain rule would have inf * 0 there; 0 is the subgradient of least norm.
@@ -249,31 +274,21 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return largest - _reduced("min", x, axis, keepdims)
 
 
-@numpy(np.linalg.norm, samples=(
-    "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0", "x[3,4], 2",
-    "x[2,3,4], 'nuc', (0, 2), True", "x[3,4], -2", "x[3,4], 1", "x[2,3,4], -np.inf, (2, 1)"))
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    a: Any = strong(x)
-    if a.dtype.kind != "f":
-        a = cast(a, _F64)
-    count = len(axes_of(axis, a.ndim))
-    if ord is None or (ord == "fro" and count == 2) or (ord == 2 and count == 1):
-        return _root(sum_(a * a, axis, keepdims=keepdims))
-    if count == 2 and ord in MATRIX_NORMS:
-        return matrix_norm(a, ord, axis, keepdims)
-    if count == 1 and ord in (1, np.inf, -np.inf):
-        if ord == 1:
-            return sum_(abs(a), axis, keepdims=keepdims)
-        return _reduced("max" if ord > 0 else "min", abs(a), axis, keepdims)
-    raise error("W113", f"np.linalg.norm with ord={ord!r} is not supported", types=[a.type],
-                hint="the norms of vectors with ord 1, 2 and inf are, and all of matrices")
-
-
 @numpy(np.trace, method=True, samples=("x[3,4]", "x[2,3,3], 1, 1, 2"))
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     x = moveaxis(a, (axis1, axis2), (-2, -1))
     mask = band(x.type.shape[-2:], as_int(offset, "offset"), "eq")
     return sum_(np.where(mask, x, 0), (-2, -1), dtype)
+
+
+@numpy(np.array_equiv, samples=("x[3], x[3]", "x[2,3], x[3]", "x[2], x[3]"))
+def array_equiv(a1: Any, a2: Any) -> Any:
+    try:
+        broadcast_shape(shape_of(a1), shape_of(a2))
+    except ShapeError:
+        return False
+    x: Any = strong(a1)
+    return np.all(x == a2)
 
 
 @numpy(np.array_equal, samples=("x[3], x[3]",))

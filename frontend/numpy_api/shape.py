@@ -1,40 +1,32 @@
-"""NumPy's functions that rearrange elements: reshape, transpose, join, split, repeat, pad.
+"""NumPy's functions that rearrange elements: reshape, transpose, flip, roll, tile, windows.
 
 A result that NumPy would copy, though it is made of views only, ends in ``fresh``.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.dims import differ, larger, nonnegative, smaller
+from ...ir.dims import differ, larger, nonnegative
 from ...ir.index import Dim, product
 from ..tracing.operand import (
-    array_dtype,
-    as_dim,
     as_int,
     as_shape,
     at_most_one,
     axes_of,
     axis_of,
     broadcast,
-    broadcast_shape,
-    cast,
     common_shape,
     fill_shape,
-    is_number,
     matched,
     required,
     reshape,
     shape_of,
-    stored,
     strong,
-    to_tracer,
 )
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
@@ -165,101 +157,6 @@ def atleast(rank: int) -> Callable[..., Any]:
     return run
 
 
-@numpy(np.concatenate, samples=(
-    "[x[2,3], x[4,3]]", "[x[2,3], x[2,1]], axis=1", "[x[2], x[2,2]], axis=None"))
-def concatenate(
-    arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
-) -> Tracer:
-    arrays = list(arrays)
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
-    parts = [to_tracer(x, kind) for x in arrays]
-    if axis is None:
-        parts, axis = [ravel(x) for x in parts], 0
-    if parts[0].ndim == 0:
-        raise error("W102", "scalars cannot be concatenated", hint="use np.stack")
-    axis = axis_of(axis, parts[0].ndim)
-    for part in parts:
-        if part.ndim != parts[0].ndim or any(
-                at != axis and differ(dim, first) for at, (dim, first)
-                in enumerate(zip(part.type.shape, parts[0].type.shape, strict=True))):
-            raise error("W102", f"concatenate needs equal shapes except along axis {axis}",
-                        types=[x.type for x in parts[:4]],
-                        hint="reshape the arrays, or choose another axis")
-    shape = _agreed([part.type.shape for part in parts])
-    parts = [matched(part, tuple(dim if at == axis else shape[at]
-                                 for at, dim in enumerate(part.type.shape))) for part in parts]
-    return current().emit("concatenate", *parts, axis=axis)
-
-
-def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
-    """Of shapes that are equal in each step the one to name: ints where there are some."""
-    return tuple(next((dim for dim in dims if isinstance(dim, int)), dims[0])
-                 for dims in zip(*shapes, strict=True))
-
-
-@numpy(np.stack, samples=("[x[2,3], x[2,3]]", "[x[3], x[3]], -1"))
-def stack(
-    arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None
-) -> Tracer:
-    arrays = list(arrays)
-    shapes = [shape_of(x) for x in arrays]
-    if any(len(shape) != len(shapes[0]) or any(map(differ, shape, shapes[0])) for shape in shapes):
-        raise error("W102", "stack needs arrays of one shape",
-                    types=[strong(x).type for x in arrays[:4]],
-                    hint="broadcast them first, or use np.concatenate")
-    place, common = axis_of(axis, len(shapes[0]) + 1), _agreed(shapes)
-    shape = (*common[:place], 1, *common[place:])
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
-    parts = [reshape(matched(to_tracer(x, kind), common), shape) for x in arrays]
-    return current().emit("concatenate", *parts, axis=place)
-
-
-@numpy(np.hstack, samples=("[x[2,3], x[2,1]]", "[x[3], x[2]]"))
-def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
-    arrays = [atleast(1)(x) for x in tup]
-    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype)
-
-
-@numpy(np.vstack, samples=("[x[3], x[2,3]]",))
-def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
-    return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype)
-
-
-@numpy(np.split, samples=("x[6,2], 3", "x[6], [2, 5]"))
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
-    return _parts(ary, indices_or_sections, axis, even=True)
-
-
-@numpy(np.array_split, samples=("x[7,2], 3", "x[2,7], 2, axis=1"))
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
-    return _parts(ary, indices_or_sections, axis, even=False)
-
-
-def _parts(ary: Any, indices_or_sections: Any, axis: int, even: bool) -> list[Tracer]:
-    x = strong(ary)
-    axis = axis_of(axis, x.ndim)
-    size = x.type.shape[axis]
-    if np.ndim(indices_or_sections) == 0:
-        count = as_int(indices_or_sections, "number of sections")
-        if count < 1:
-            raise error("W102", f"an array does not split into {count} parts", types=[x.type])
-        whole, extra = size // count, size % count
-        if even and extra != 0:
-            message = f"{size} elements do not split into {count} equal parts"
-            if isinstance(extra, int):
-                raise error("W102", message, types=[x.type],
-                            hint="use np.array_split, or give the places to split at")
-            x = required(x, x.type.shape, least=(extra * -1,), code="W102", message=message)
-            extra = 0
-        inner = [whole * at + smaller(at, extra) for at in range(1, count)]
-    else:
-        inner = [as_dim(at) for at in indices_or_sections]
-    edges = [None, *map(as_number, inner), None]
-    before = (slice(None),) * axis
-    return [getitem(x, (*before, slice(first, last)))
-            for first, last in itertools.pairwise(edges)]
-
-
 @numpy(np.flip, samples=("x[3,4]", "x[3,4], 1"))
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
@@ -312,8 +209,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         by = by % larger(size, 1)
         if by != 0:
             whole = [Span(0, 1, dim) for dim in x.type.shape]
-            x = concatenate([take_spans(x, [*whole[:at], span, *whole[at + 1:]]) for span in (
-                Span(size - by, 1, by), Span(0, 1, size - by))], at)
+            parts = [take_spans(x, [*whole[:at], span, *whole[at + 1:]]) for span in (
+                Span(size - by, 1, by), Span(0, 1, size - by))]
+            x = current().emit("concatenate", *parts, axis=at)
     return fresh(x)
 
 
@@ -329,72 +227,6 @@ def tile(A: Any, reps: Any) -> Tracer:
     wide = current().emit("broadcast", x, shape=pairs, axes=tuple(range(1, 2 * rank, 2)))
     return fresh(reshape(wide, tuple(n * dim for n, dim in zip(counts, own, strict=True))))
 
-
-@numpy(np.repeat, method=True, samples=("x[2,3], 2", "x[2,3], 3, 1"))
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    if isinstance(repeats, Tracer) or np.size(repeats) != 1:
-        raise error("W113", "np.repeat with several counts is not supported",
-                    hint="index with np.repeat(np.arange(n), counts) made outside")
-    count = as_int(np.reshape(repeats, ()), "number of repeats")
-    if count < 0:
-        raise error("W112", f"np.repeat with {count} repeats: a count must not be negative")
-    x = strong(a)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
-    shape = x.type.shape
-    wide = (*shape[:axis + 1], count, *shape[axis + 1:])
-    kept = tuple(at for at in range(len(wide)) if at != axis + 1)
-    x = current().emit("broadcast", x, shape=wide, axes=kept)
-    return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
-
-
-@numpy(np.pad, samples=("x[2,3], 1", "x[2,3], ((1, 0), (0, 2)), constant_values=3"))
-def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Tracer:
-    x = strong(array)
-    if mode != "constant" or not is_number(constant_values):
-        what = f"mode={mode!r}" if mode != "constant" else "constant_values that are no number"
-        raise error("W113", f"np.pad with {what} is not supported",
-                    hint="pad with a constant, or use np.concatenate")
-    if isinstance(pad_width, dict):
-        widths = np.zeros((x.ndim, 2), np.int64)
-        for axis, width in pad_width.items():
-            widths[axis_of(axis, x.ndim)] = width
-    else:
-        widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
-    low, high = (tuple(int(width) for width in side) for side in widths.T)
-    value = stored(constant_values, x.dtype).item()
-    return current().emit("pad", x, low=low, high=high, interior=(0,) * x.ndim, value=value)
-
-
-@numpy(np.take, method=True, samples=("x[5], i[3]", "x[3,4], i[2,2], axis=1"))
-def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
-    if mode != "raise":
-        raise error("W113", f"np.take with mode={mode!r} is not supported",
-                    hint="clip or wrap the indices first")
-    x = strong(a)
-    if axis is None:
-        return fresh(getitem(ravel(x), indices))
-    at = axis_of(axis, x.ndim)
-    uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
-    return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
-
-
-@numpy(np.take_along_axis, samples=("x[4,5], i[4,2], 1",))
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
-    x, places = strong(arr), cast(to_tracer(indices), _I64)
-    if axis is None:
-        x, axis = ravel(x), 0
-    axis = axis_of(axis, x.ndim)
-    if places.ndim != x.ndim:
-        raise error("W102", "take_along_axis needs indices of as many dims as the array",
-                    types=[x.type, places.type])
-    others = tuple(1 if at == axis else dim for at, dim in enumerate(x.type.shape))
-    shape = broadcast_shape(others, places.type.shape)
-    x = broadcast(x, tuple(x.type.shape[axis] if at == axis else dim
-                           for at, dim in enumerate(shape)))
-    places = broadcast(places, shape)
-    index = [places if at == axis else current().emit("iota", axis=at, dtype=places.type.dtype,
-                                                      shape=shape) for at in range(x.ndim)]
-    return current().emit("gather", x, *index, axes=tuple(range(x.ndim)))
 
 numpy(np.atleast_1d, samples=("x[()]", "x[3], x[2,2]"))(atleast(1))
 numpy(np.atleast_2d, samples=("x[3]",))(atleast(2))
@@ -429,3 +261,42 @@ def fliplr(m: Any) -> Tracer:
 @numpy(np.flipud, samples=("x[3,4]",))
 def flipud(m: Any) -> Tracer:
     return flip(m, 0)
+
+
+@numpy(np.rollaxis, samples=("x[2,3,4], 2", "x[2,3,4], 0, 3"))
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    x: Any = strong(a)
+    axis, first = axis_of(axis, x.ndim), as_int(start, "start")
+    if not -x.ndim <= first <= x.ndim:
+        raise error("W121", f"start {first} is out of range for an array of {x.ndim} dims")
+    first = first + x.ndim if first < 0 else first
+    return np.moveaxis(x, axis, first - 1 if axis < first else first)
+
+
+@numpy(np.rot90, samples=("x[2,3]", "x[2,3,4], -1, (1, 2)", "x[2,3], 2"))
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    x: Any = strong(m)
+    first, second = axes_of(tuple(axes), x.ndim)
+    turns = as_int(k, "number of turns") % 4
+    if turns in (0, 2):
+        return flip(x, (first, second)) if turns else x[...]
+    turned: Any = swapaxes(flip(x, second) if turns == 1 else x, first, second)
+    return turned if turns == 1 else flip(turned, second)
+
+
+@numpy(np.resize, samples=("x[2,3], (4, 4)", "x[3], 2"))
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements over and over, in a new shape; zeros if there are none."""
+    x, wanted = ravel(a), as_shape(new_shape)
+    size, count = x.type.size, product(wanted)
+    if any(isinstance(dim, int) and dim < 0 for dim in wanted):
+        raise error("W103", "all dims of np.resize must be at least 0")
+    if size == 0 or count == 0:
+        return np.zeros(wanted, x.dtype, like=x)
+    places = np.arange(as_number(count), like=x)
+    if isinstance(size, int) and isinstance(count, int):
+        return reshape(take_spans(tile(x, -(-count // size)), [Span(0, 1, count)]), wanted)
+    # A zero stands for what is not there.
+    x = current().emit("pad", x, low=(0,), high=(larger(1 - size, 0),), interior=(0,),
+                       value=x.dtype.type(0).item())
+    return reshape(getitem(x, places % as_number(larger(size, 1))), wanted)

@@ -35,10 +35,12 @@ from ..tracing.operand import (
     to_tracer,
 )
 from ..tracing.recorder import current
+from ..tracing.selection import Selection
 from ..tracing.tracer import Tracer
 from ..tracing.variable import Variable
 from .elementwise import fresh
 from .index import Index, Span, index_operands, parse
+from .masks import assigned
 
 Shape = tuple[Dim, ...]
 
@@ -48,6 +50,8 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     x = to_tracer(x)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    if isinstance(value, Selection):
+        return _masked(x, index, _fitting(x, assigned(index, value)), mode, each=True)
     value = _fitting(x, value)
     if isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b":
         return _masked(x, index, value, mode)
@@ -82,15 +86,20 @@ def _fitting(x: Tracer, value: Any) -> Any:
     return value if is_number(value) else cast(to_tracer(value), x.dtype)
 
 
-def _masked(x: Tracer, mask: Any, value: Any, mode: str) -> Tracer:
-    """``x[mask] = v`` for one v for all: no index is needed, the mask chooses."""
+def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) -> Tracer:
+    """``x[mask] = v`` for one v for all, or a value for ``each`` element of x: no index is needed,
+    the mask chooses."""
     mask = to_tracer(mask)
     rank = mask.ndim
     if rank > x.ndim or any(map(differ, mask.type.shape, x.type.shape)):
         raise error("W122", "the mask does not have the shape of the array",
                     types=[x.type, mask.type])
     mask = matched(mask, x.type.shape[:rank])
-    if len(shape_of(value)) > x.ndim - rank:
+    if each and (len(shape_of(value)) != x.ndim or any(map(differ, shape_of(value),
+                                                           x.type.shape))):
+        raise error("W101", "what a mask takes does not have the shape of what it is put into",
+                    types=[x.type, value.type])
+    if not each and len(shape_of(value)) > x.ndim - rank:
         raise error("W123", "values for the elements under a boolean mask must be the same for all",
                     types=[x.type, mask.type], hint="write x = np.where(mask, values, x)")
     value = spread(value, x.dtype, x.type.shape)

@@ -19,6 +19,7 @@ from ...ir.dims import differ, nonnegative, smaller
 from ...ir.index import Dim, Expr, divide, product
 from ...ir.types import I64, DType, TensorType, as_dtype
 from .recorder import current
+from .selection import Selection
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim
 from .variable import Variable
@@ -112,6 +113,8 @@ def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
         tracer = wrap_dim(ctx, x)
     elif isinstance(x, (list, tuple)):
         tracer = _sequence(x)
+    elif isinstance(x, Selection):
+        raise x.refused()
     else:
         raise error("W112", f"{type(x).__name__} is no operand of a traced computation",
                     hint="pass NumPy arrays or numbers")

@@ -36,6 +36,7 @@ from .lost import check_leaks, check_unchanged
 from .operand import fits_int64, is_number, to_tracer
 from .rebound import Binding, bindings
 from .recorder import Capture, TraceContext, current
+from .selection import Selection
 from .source import definition, user_loc
 from .spec import Spec
 from .standins import standing_in
@@ -448,6 +449,8 @@ def _results(
     values: list[Value] = []
     kinds: list[str] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):
+        if isinstance(leaf, Selection):
+            raise leaf.refused("returned", leaf.locs)
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",

@@ -125,6 +125,12 @@ class Tracer(ArrayMethods, TracedArray):
         result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
         return result
 
+    def view(self, dtype: Any = None) -> Tracer:
+        """The same memory as elements of another dtype of the same size."""
+        ctx = self.context()
+        result: Tracer = ctx.apply(ctx.api.view, (self, self.dtype if dtype is None else dtype))
+        return result
+
     def __getitem__(self, index: Any) -> Tracer:
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.getitem, (self, index))

@@ -139,6 +139,20 @@ def _unwrapped_ref(result: Any, a: Any, b: Any, *, of: str) -> Any:
     return np.asarray(result)
 
 
+def _ensure_holds(s: Any, x: Any, spare: Any, *, message: str) -> Any:
+    return s.ge(spare, s.const(0, spare.dtype))
+
+
+def _ensure_message(*, message: str) -> str:
+    return message
+
+
+def _ensure_ref(x: Any, spare: Any, *, message: str) -> Any:
+    if not np.all(np.asarray(spare) >= 0):
+        raise error("W124", message)
+    return np.asarray(x)
+
+
 def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
     return (TensorType(dtype, shape),)
 
@@ -336,6 +350,13 @@ ROWS: tuple[OpDef, ...] = (
            dtypes=(I64,), check=RunCheck(_unwrapped_holds, "W131", _unwrapped_message),
            samples=tuple(Sample((shape,) * 3, {"of": of}, low=0, high=9)
                          for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
+    map_op("ensure", "tn -> t", lambda s, x, spare, *, message: x, _ensure_ref,
+           doc="the first operand; a step in which an element of the second is below 0 fails "
+               "(W124) with a message", attrs={"message": str},
+           grad=lambda b, g, x, spare, out, *, message: (g, None),
+           check=RunCheck(_ensure_holds, "W124", _ensure_message),
+           samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)
+                         for shape in _SHAPES)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},

@@ -49,6 +49,17 @@ def _extreme_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> A
     return (b.mul(_spread(b, share, x, axes), hit),)
 
 
+def _product_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> Any:
+    """The product of the others: of what is not zero, divided by the element itself; where there is
+    one zero, for that alone; where there are several, for none."""
+    zero = b.eq(x, 0.0)
+    zeros = _spread(b, b.sum(b.cast(zero, dtype=I32), axes=axes), x, axes)
+    rest = _spread(b, b.prod(b.select(zero, 1.0, x), axes=axes), x, axes)
+    others = b.select(b.eq(zeros, 0), b.div(rest, x), b.select(
+        b.and_(zero, b.eq(zeros, 1)), rest, 0.0))
+    return (b.mul(_spread(b, g, x, axes), others),)
+
+
 def _extreme_requires(name: str) -> Any:
     def requires(x: TensorType, *, axes: tuple[int, ...]) -> Any:
         for axis in axes:
@@ -70,6 +81,10 @@ def _reduce(name: str, combine: str, ref: Any, grad: Any, doc: str, kinds: str,
 
 def _sum_ref(x: Any, axis: tuple[int, ...]) -> Any:
     return np.sum(x, axis=axis, dtype=x.dtype)
+
+
+def _product_ref(x: Any, axis: tuple[int, ...]) -> Any:
+    return np.prod(x, axis=axis, dtype=x.dtype)
 
 
 @cache
@@ -206,6 +221,7 @@ _CONTRACTIONS = (
 ROWS: tuple[OpDef, ...] = (
     _reduce("sum", "add", _sum_ref, lambda b, g, x, y, *, axes: (_spread(b, g, x, axes),),
             "sum over axes", "iuf", empty=True),
+    _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iuf", empty=True),
     _reduce("max", "max", np.max, _extreme_grad, "largest over axes, NaN if there is one", "iufb"),
     _reduce("min", "min", np.min, _extreme_grad, "smallest over axes, NaN if there is one", "iufb"),
     _reduce("any", "or_", np.any, None, "true if any is, over axes", "b", empty=True),

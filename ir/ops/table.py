@@ -28,10 +28,13 @@ from . import (
 from . import (
     view as ops_view,
 )
+from . import (
+    whole as ops_whole,
+)
 from .op import OpDef
 
 ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
                                *ops_index.ROWS, *ops_host.ROWS, *ops_effect.ROWS,
-                               *ops_region.ROWS)
+                               *ops_region.ROWS, *ops_whole.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

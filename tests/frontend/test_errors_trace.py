@@ -170,12 +170,12 @@ def a_function_that_is_not_there(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def a_ufunc_that_is_not_there(x: Any) -> Any:
-    return np.spacing(x)  # here
+    return np.isnat(x)  # here
 
 
 @wrong("W113", TypeError)
 def an_option_that_is_not_there(x: Any) -> Any:
-    return np.diff(x, prepend=0)  # here
+    return np.einsum("ij->i", x, casting="no")  # here
 
 
 @wrong("W113", TypeError)
@@ -221,11 +221,6 @@ def writing_fractions_into_integers(x: Any) -> Any:
 
 
 @wrong("W113", TypeError)
-def a_diagonal_in_einsum(x: Any) -> Any:
-    return np.einsum("ii->i", x[:, :3])  # here
-
-
-@wrong("W113", TypeError)
 def where_with_a_condition_alone(x: Any) -> Any:
     return np.where(x > 0)  # here
 
@@ -236,19 +231,13 @@ def another_update(x: Any) -> Any:
 
 
 @wrong("W113", TypeError)
-def integers_to_a_traced_power(x: Any) -> Any:
-    n = x.astype(int)
-    return n ** n  # here
-
-
-@wrong("W113", TypeError)
 def an_accumulation(x: Any) -> Any:
     return np.add.accumulate(x)  # here
 
 
 @wrong("W113", TypeError)
-def padding_with_the_edge(x: Any) -> Any:
-    return np.pad(x, 1, mode="edge")  # here
+def padding_in_no_mode_of_numpy(x: Any) -> Any:
+    return np.pad(x, 1, mode="mirror")  # here
 
 
 @wrong("W114", TypeError)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import weft
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.tracing.trace import Signature, trace_function
-from weft.ir.diagnose import DTypeError, Error, UnsupportedError
+from weft.ir.diagnose import DTypeError, Error
 from weft.ir.interp.graph import run_graph
 from weft.ir.verify.verifier import verify_graph
 
@@ -58,8 +58,6 @@ UNARY = [np.exp, np.exp2, np.expm1, np.tanh, np.sinh, np.cosh, np.sin, np.cos, n
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
 def test_unary_ufuncs(ufunc: Any, dtype: Any) -> None:
     x = array((3, 4), dtype)
-    if ufunc is np.reciprocal and np.dtype(dtype).kind == "i":
-        pytest.skip("integer reciprocals are refused")
     check(lambda x: ufunc(x), x)
 
 
@@ -119,10 +117,6 @@ def test_promotion_is_numpys(ufunc: Any) -> None:
             continue
         if expected.dtype.itemsize < 4 and expected.dtype != bool:
             continue  # float16 and int8, which NumPy makes of bools
-        if ufunc is np.power and expected.dtype.kind == "i":
-            with pytest.raises(UnsupportedError, match="traced exponent"):
-                run_eagerly(lambda x, y, ufunc=ufunc: ufunc(x, y), (x, y))
-            continue
         check(lambda x, y, ufunc=ufunc: ufunc(x, y), x, y)
         if python:  # a number in the code, and not an argument
             if isinstance(left, (bool, int, float)):
@@ -478,7 +472,7 @@ def test_symbolic_dims(size: int) -> None:
 
     expected = function(x)
     for wanted, found in zip(expected, run_symbolic(function, "f32[b,4]", x), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-5)
 
 
 def test_symbolic_dims_compare_when_it_is_certain() -> None:

@@ -1,0 +1,104 @@
+"""NumPy's functions that write into an array which the traced function made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.diagnose import Error
+
+X = np.arange(12.0).reshape(3, 4)
+
+
+def into(write: Callable[..., Any]) -> Callable[..., Any]:
+    """``write(y, ...)`` on a copy of x, which is the result."""
+    def function(x: Any, *args: Any) -> Any:
+        y = x.copy()
+        assert write(y, *args) is None
+        return y
+
+    return function
+
+
+WRITES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (lambda y: np.fill_diagonal(y, 9), ()),
+    (lambda y, v: np.fill_diagonal(y, v), (np.array([1.5, 2.5]),)),
+    (lambda y: np.fill_diagonal(y.T, [1, 2], wrap=True), ()),
+    (lambda y: np.fill_diagonal(y[:, :3], 7), ()),
+    (lambda y, i: np.put_along_axis(y, i, -1.0, 1), (np.array([[3], [0], [-1]]),)),
+    (lambda y, i, v: np.put_along_axis(y, i, v, 0), (
+        np.array([[0, 1, 2, 0], [0, 2, 2, 1]]), np.arange(8.0).reshape(2, 4))),
+    (lambda y, i, v: np.put_along_axis(y, i, v, None), (np.array([3, 11]), np.array([5.0, 6.0]))),
+    (lambda y, i, v: np.put(y, i, v), (np.array([0, 5, 5, -1]), np.array([1.0, 2.0]))),
+    (lambda y, i: np.put(y, i, 3, mode="clip"), (np.array([-9, 40]),)),
+    (lambda y, i: y.put(i, 3, mode="wrap"), (np.array([-9, 40]),)),
+    (lambda y, v: np.put(y, [1, 2, 1], v), (np.array([7.0, 8.0, 9.0]),)),
+    (lambda y, m: np.putmask(y, m, 4), (X % 3 == 0,)),
+    (lambda y, m, v: np.putmask(y, m, v), (X % 3 == 0, X * 2)),
+    (lambda y, m, v: np.putmask(y, m, v), (X % 3 == 0, np.array([1.0, 2.0]))),
+    (lambda y, m: np.place(y, m, 4), (X % 3 == 0,)),
+]
+
+
+@pytest.mark.parametrize("at", range(len(WRITES)))
+@pytest.mark.parametrize("dynamic", [None, {"x": {0: "b"}}], ids=("static", "dynamic"))
+def test_as_numpy_writes(at: int, dynamic: Any) -> None:
+    write, args = WRITES[at]
+    wanted = into(write)(X, *args)
+    found = weft.compile(into(write), verify=True, dynamic=dynamic)(X, *args)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("write", [
+    lambda y, i: np.put_along_axis(y, i[:, None], 1.0, 1), lambda y, i: np.put(y, i, 1.0)])
+def test_out_of_range(write: Callable[..., Any]) -> None:
+    """As in NumPy: an IndexError, and no write."""
+    function = weft.compile(into(write))
+    for bad in (12, -13):
+        with pytest.raises(IndexError):
+            into(write)(X, np.full(3, bad))
+        with pytest.raises(Error, match="W124"):
+            function(X, np.full(3, bad))
+
+
+@pytest.mark.parametrize("function", [
+    lambda i: np.unravel_index(i, (2, 3)), lambda i: np.ravel_multi_index((i, i), (2, 2)),
+    lambda i: np.choose(i, [i, i, i])])
+def test_indices_out_of_range(function: Callable[..., Any]) -> None:
+    for bad in (-1, 9):
+        with pytest.raises(ValueError):
+            function(np.array([0, bad]))
+        with pytest.raises(Error, match="W124"):
+            weft.compile(function)(np.array([0, bad]))
+
+
+def test_plain_arrays_cannot_hold_traced_values() -> None:
+    plain = np.zeros(3)
+    for write in (lambda x: np.put(plain, [0], x[0]), lambda x: np.putmask(plain, x > 0, 1.0),
+                  lambda x: np.put_along_axis(plain, np.array([0]), x[:1], 0)):
+        with pytest.raises(Error, match="W203"):
+            weft.compile(write)(X[0, :3])
+
+
+def test_a_diagonal_is_a_read_only_view() -> None:
+    def seen(x: Any) -> Any:
+        y = x * 1
+        d = np.diagonal(y)
+        y += 1
+        return d + 0
+
+    np.testing.assert_array_equal(weft.compile(seen)(X), seen(X))
+
+    def written(x: Any) -> Any:
+        y = x * 1
+        np.diagonal(y)[0] = 5
+        return y
+
+    with pytest.raises(ValueError):
+        written(X)
+    with pytest.raises(Error, match="W203"):
+        weft.compile(written)(X)

@@ -1,0 +1,101 @@
+"""docs/numpy.md, made from the rows: which of NumPy's functions trace, with which options, where
+there is a gradient, and what to write instead of the others.
+
+    pytest tests/frontend/test_numpy_docs.py --update-golden        writes it
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy_samples import Sample
+
+import weft
+from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.numpy_api import elementwise as ufuncs
+from weft.frontend.numpy_api.registry import ROWS, Row, full_name
+from weft.ir.diagnose import Error
+
+_HEAD = """# NumPy in traced code
+
+Made from the rows of `frontend/numpy_api` and their samples by
+`pytest tests/frontend/test_numpy_docs.py --update-golden`.
+
+Results, dtypes and shapes are NumPy's. Every function takes `out=` arrays that the traced function
+made. Where the size of a result depends on values, there is no native program: such functions are
+refused by name.
+"""
+
+
+def floats(result: Any) -> list[Any]:
+    """The arrays of floats among results."""
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    return [x for x in parts if hasattr(x, "dtype") and x.dtype.kind == "f"]
+
+
+def differentiable(sample: Sample) -> bool:
+    """True if a float result of the sample depends on a float, by a gradient that is not 0."""
+    arrays = sample.arrays(np.float64)
+    given = tuple(at for at, x in enumerate(arrays) if x.dtype.kind == "f")
+    if not given or not floats(sample.call(*arrays)):
+        return False
+
+    def loss(*arrays: Any) -> Any:
+        return sum(np.sum(x * np.cos(np.arange(x.size).reshape(x.shape) + 1.0))
+                   for x in floats(sample.call(*arrays)))
+
+    try:
+        found = run_eagerly(weft.grad(loss, argnums=given), tuple(arrays))
+    except Error:
+        return False
+    return any(np.any(np.nan_to_num(part)) for part in found)
+
+
+def options(row: Row) -> str:
+    """The parameters beyond the arrays: those with defaults."""
+    if row.body is None or isinstance(row.body, np.ufunc):
+        return ""
+    names = [p.name for p in inspect.signature(row.body).parameters.values()
+             if p.default is not p.empty and p.name not in ("like", "subok", "order", "device")]
+    return ", ".join(names)
+
+
+def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    rows = [list(head), ["---"] * len(list(head)), *map(list, lines)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def traced() -> str:
+    lines = []
+    for row in dict.fromkeys(ROWS.values()):
+        if row.body is not None:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                gradient = any(differentiable(Sample(row, text)) for text in row.samples)
+            names = ", ".join(f"`{full_name(f)}`" for f in row.functions)
+            lines.append((names, options(row), "yes" if gradient else ""))
+    return table(("function", "options", "gradient"), sorted(lines))
+
+
+def missing() -> str:
+    lines = [(f"`{row.name}`", row.instead) for row in dict.fromkeys(ROWS.values())
+             if row.body is None]
+    return table(("function", "what to use"), sorted(lines))
+
+
+def elementwise() -> str:
+    found = {*ufuncs.ROWS, *ufuncs.BODIES, *ufuncs.PAIRS, *ufuncs.GUFUNCS, np.divmod}
+    names = sorted({f"`np.{u.__name__}`" for u in found} | {
+        f"`scipy.special.{name}`" for name in ufuncs.SPECIAL})
+    return ", ".join(names)
+
+
+def text() -> str:
+    return "\n".join((
+        _HEAD, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise() + ".\n",
+        "Of their methods there are `outer`, `reduce`, `reduceat` at known places, and `at` of "
+        "`np.add` and `np.subtract`.\n", "## What to write instead\n", missing(), ""))
