@@ -18,7 +18,6 @@ from ...ir.index import Dim, product
 from ...ir.types import F64
 from ..tracing.operand import (
     as_int,
-    axes_of,
     axis_of,
     broadcast,
     broadcast_shape,

@@ -33,7 +33,6 @@ from ..tracing.tracer import Tracer
 from .create import band
 from .elementwise import fresh
 from .index import as_number
-from .linalg import MATRIX_NORMS, matrix_norm
 from .registry import numpy
 from .shape import moveaxis, ravel
 
