@@ -27,7 +27,6 @@ from ..tracing.operand import (
 )
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
-from .elementwise import fresh
 from .index import as_number, getitem, order_of
 from .registry import numpy
 from .shape import atleast, moveaxis, ravel
@@ -231,8 +230,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if isinstance(size, int):
         added = len(order_of(np.insert, size, places, 0)) - size
         count = count if added == 1 else added  # at one place, any number of rows
-    if count == 0 and new.type.size == 0:
-        return fresh(x)
     extra = max(new.ndim - x.ndim, 0)
     if all(dim == 1 for dim in new.type.shape[:extra]):
         new = reshape(new, new.type.shape[extra:])
