@@ -226,15 +226,14 @@ def _holds(nest: Any, array: Array) -> bool:
 
 
 def is_traced(x: Any) -> bool:
-    """True if a nest holds a tracer or a buffer that is traced."""
+    """True if a nest holds a tracer, a variable or a buffer that is traced."""
     if isinstance(x, (tuple, list)):
         return any(map(is_traced, x))
     if isinstance(x, dict):
         return any(map(is_traced, x.values()))
     if isinstance(x, slice):
         return is_traced((x.start, x.stop, x.step))
-    return isinstance(x, Tracer) or (isinstance(x, Buffer) and x.is_traced) or hasattr(
-        type(x), "__weft_variable__")
+    return isinstance(x, ArrayMethods)
 
 
 def unwrapped(x: Any) -> Any:

@@ -330,6 +330,24 @@ def test_what_was_used_before_a_plain_write_keeps_its_numbers() -> None:
     agree(weft.compile(run)(X), run(X))
 
 
+def test_variables_are_written_into_buffers() -> None:
+    v = weft.Variable(np.array([1.0, 2.0]), name="v")
+
+    @weft.compile
+    def run(x: Any) -> Any:
+        o, q = np.zeros((3, 2)), np.ones(2)
+        o[0], o[1] = v, x
+        q += v
+        return o, np.array([v, x]), q
+
+    for value in (np.array([1.0, 2.0]), np.array([5.0, 6.0])):
+        v.assign(value)
+        o, pair, q = run(X[:2])
+        np.testing.assert_array_equal(o, [value, X[:2], [0, 0]])
+        np.testing.assert_array_equal(pair, [value, X[:2]])
+        np.testing.assert_array_equal(q, value + 1)
+
+
 def test_control_flow_takes_buffers() -> None:
     def run(x: Any) -> Any:
         o = np.zeros(8)
