@@ -441,6 +441,15 @@ class KernelBuilder:
     ) -> Scalar:
         return self._define(Reduce, value.dtype, combine, value.name, axis, order)
 
+    def carry(self, init: Scalar, axis: str, step: Callable[[Scalar], Scalar]) -> Scalar:
+        """What ``step`` makes of a value carried along an axis, which it is at the next index."""
+        at = len(self.body)
+        held = Scalar(f"%{len(self._known)}", init.dtype)
+        self._known[Carry, held.name] = held
+        following = step(held)
+        self.body.insert(at, Carry(held.name, held.dtype, init.name, following.name, axis))
+        return following
+
     def contract(self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...]) -> Scalar:
         return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes)
 

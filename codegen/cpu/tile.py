@@ -56,8 +56,9 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     """
     if target.kind == "cpu":
         check_dtypes(kernel)
-    if any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes):
-        return replace(kernel, body=())  # no tasks: indices into no elements mean nothing
+    empty = {axis.name for axis in kernel.axes if axis.extent == 0}
+    if empty and not any(empty.isdisjoint(axes) for axes in kernel.effect_axes.values()):
+        return replace(kernel, body=())  # nothing is done: indices into no elements mean nothing
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
@@ -173,6 +174,9 @@ def vector_axis(kernel: Kernel) -> str | None:
 
 def _tile_loops(kernel: Kernel, target: Target) -> Kernel:
     vector = vector_axis(kernel)
+    if vector and target.kind == "cpu" and unit_strides(kernel, vector) < 0 and any(
+            isinstance(stmt, Carry) for stmt in kernel.body):
+        vector = None  # what is carried along a row goes no faster beside that of rows far away
     axes = []
     for axis in kernel.axes:
         if target.kind == "gpu":

@@ -20,6 +20,7 @@ from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
     AxisKind,
+    Carry,
     Kernel,
     KernelBuilder,
     Param,
@@ -31,6 +32,7 @@ from ...ir.kernel import (
 )
 from ...ir.ops.op import Kind
 from ...ir.ops.reduce import contract_letters
+from ...ir.ops.sort import steps_of
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
 from ...ir.space import (
@@ -262,7 +264,8 @@ class Lowering:
         stores = [axes for at, axes in kernel.effect_axes.items()
                   if isinstance(kernel.body[at], Store)]
         used = frozenset[str]().union(*kernel.value_axes.values(), *stores)
-        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)}
+        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)} | {
+            stmt.axis for stmt in kernel.body if isinstance(stmt, Carry)}
         par = frozenset.intersection(*stores) - summed if stores else frozenset[str]()
         wide = [name for _, index, _ in places for dim in index for name in sorted(symbols_of(dim))]
         order = sorted(dict.fromkeys((*wide, *self.axes)), key=lambda axis: axis not in par)
@@ -383,9 +386,41 @@ def _searched(low: Lowering, node: Node, own: Index, at: Mapping[int, Dim]) -> E
     return low.reduce("max", s.select(hit, value, none), low.run_of(own[-1]))
 
 
+def _scan(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
+    # No guard: what one index skipped would be missing at all that follow.
+    place, operands = low.place(node), []
+    for operand in node.inputs:
+        operands.append((yield operand, place, None))
+    assert node.op.body is not None and node.op.start is not None
+    dtype, along, body = node.results[0].dtype, place[node.attrs["axis"]], node.op.body
+
+    def step(held: Scalar) -> Scalar:
+        made: Scalar = body(low.builder, held, *operands, **node.attrs)
+        return made
+
+    start = low.builder.const(node.op.start(dtype), dtype)
+    return step(start) if along == 0 else low.builder.carry(start, low.run_of(along), step)
+
+
+def _search(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
+    """Forward by ever smaller steps, as long as what is there comes before the value."""
+    s, (x, values) = low.builder, node.inputs
+    value = yield values, index, guard
+    (extent,) = x.shape
+    place, comes_before = s.const(0, I64), node.op.body
+    assert comes_before is not None
+    for step in steps_of(extent):
+        there = s.add(place, s.const(step, I64))
+        inside = low.both(guard, s.le(there, s.index(extent)))
+        element = yield x, (symbol(there.name) - 1,), inside
+        before = comes_before(s, element, value, **node.attrs)
+        place = s.select(s.and_(inside, before) if inside else before, there, place)
+    return place
+
+
 _EVALUATORS: Mapping[Kind, Callable[..., Evaluator]] = {
     Kind.MAP: _map, Kind.VIEW: _view, Kind.REDUCE: _reduce, Kind.CONTRACT: _contract,
-    Kind.GATHER: _gather,
+    Kind.GATHER: _gather, Kind.SCAN: _scan, Kind.SEARCH: _search,
 }
 
 

@@ -23,11 +23,18 @@ from . import (
     region as ops_region,
 )
 from . import (
+    scan as ops_scan,
+)
+from . import (
+    sort as ops_sort,
+)
+from . import (
     view as ops_view,
 )
 from .op import OpDef
 
 ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
-                               *ops_index.ROWS, *ops_effect.ROWS, *ops_region.ROWS)
+                               *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
+                               *ops_effect.ROWS, *ops_region.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

@@ -74,7 +74,7 @@ def _grow(partition: Partition, node: Node) -> None:
 
 def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | None] | None:
     """The own index of a node in a region that it may join; None if it may not."""
-    if Kind.SCATTER in region.kinds or not partition.together(node, region):
+    if region.alone or not partition.together(node, region):
         return None
     bound = partition.unified(node, region)
     if bound is None:
@@ -185,7 +185,7 @@ def _absorbable(
 ) -> bool:
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
-    if Kind.SCATTER in target.kinds or any(node.op.kind is Kind.GATHER for node in target.nodes):
+    if Kind.SCATTER in target.kinds or not {Kind.GATHER, Kind.SEARCH}.isdisjoint(target.kinds):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
@@ -265,7 +265,7 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
     value, views = unmoved(node.results[0], partition.home)
     region = None if value.node is None else partition.home.get(id(value.node))
     if not views or region is None or id(value) not in region.index or (
-            id(node.results[0]) in partition.opaque or Kind.SCATTER in region.kinds
+            id(node.results[0]) in partition.opaque or region.alone
             or not partition.together(node, region)):
         return None
     index = natural(value.shape)

@@ -50,6 +50,8 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
             [str(dim) for dim in index if dim != 0], region):
         return False
     runs = runs_of(node, index)
+    if Kind.SCAN in region.kinds and runs != region.reduced:
+        return False  # a loop in another one would begin anew what that carries
     if runs == region.reduced:
         return bool(runs) or Kind.CONTRACT not in region.kinds
     if not runs:
@@ -62,6 +64,16 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     rest = product(region.axes[axis] for axis in region.par - axes)
     return not done or (isinstance(short, int) and short <= SHORT and done.isdisjoint(axes)
                         and _tasks_suffice(region, node, rest))
+
+
+def _scan_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Along the axis that the region reduces or carries along, or the first; where it has all of
+    its axes."""
+    index = _closed(own)
+    return (index is not None and axes_of(index) == region.axes.keys()
+            and axes_of(index) in region.spaces and Kind.CONTRACT not in region.kinds
+            and in_order([str(dim) for dim in index if dim != 0], region)
+            and region.reduced in ((), runs_of(node, index)))
 
 
 def _tasks_suffice(region: Region, node: Node, rows: Dim) -> bool:
@@ -155,14 +167,14 @@ def _gather_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
 
 _RULES: Mapping[Kind, Callable[[Region, Node, Sequence[Dim | None]], bool]] = {
     Kind.MAP: _map_fits, Kind.REDUCE: _reduce_fits, Kind.CONTRACT: _contract_fits,
-    Kind.GATHER: _gather_fits,
+    Kind.GATHER: _gather_fits, Kind.SCAN: _scan_fits, Kind.SEARCH: _map_fits,
 }
 
 
 def fits(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
     """Whether a region may be computed in the space of another: elementwise ones wherever the
     other has values, reductions over the same axes."""
-    if Kind.SCATTER in wide.kinds | narrow.kinds:
+    if wide.alone or narrow.alone:
         return False
     axes = frozenset(names.values())
     if Kind.CONTRACT in narrow.kinds:
