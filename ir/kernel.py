@@ -258,6 +258,35 @@ class Store(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Sort(Stmt):
+    """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
+    ``ordering`` has it; or, with ``places``, where in their rows they are.
+
+    ``room`` has memory for each row that the kernel may use as it likes.
+    """
+
+    param: str
+    indices: tuple[Dim, ...]
+    value: str
+    axis: str
+    places: bool
+    room: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value, *_values(*self.indices))
+
+
+def room_of(dtype: DType, shape: tuple[Dim, ...], *, places: bool) -> TensorType:
+    """The memory that rows of ``shape`` need to be sorted: as much as the rows; and the keys
+    themselves, twice, where they and the places do not fit into one word."""
+    *rows, length = shape
+    if not places:
+        return TensorType(dtype, shape)
+    return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
+
+
+@dataclass(frozen=True, eq=False)
 class Check(Stmt):
     """The step fails if ``value`` is false anywhere; a kernel numbers its checks from 1."""
 
@@ -379,7 +408,7 @@ def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
 
 def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
     """The index expressions a statement holds."""
-    if isinstance(stmt, (Load, Store)):
+    if isinstance(stmt, (Load, Store, Sort)):
         return stmt.indices
     return (stmt.expr,) if isinstance(stmt, Index) else ()
 
@@ -459,6 +488,10 @@ class KernelBuilder:
     ) -> None:
         self.body.append(Store("", value.dtype, param, indices, value.name, accumulate,
                                guard.name if guard else ""))
+
+    def sort(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, *, places: bool,
+             room: str) -> None:
+        self.body.append(Sort("", value.dtype, param, indices, value.name, axis, places, room))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

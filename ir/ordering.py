@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def keys_of(x: Array, *, places: bool) -> Array:
-    """Integers in the order of the elements; those of ``values_of`` unless ``places`` are sorted."""
+    """Integers in the order of the elements, of their values or ``places``."""
     if x.dtype.kind != "f":
         return x
     if places:

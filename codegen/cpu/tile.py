@@ -22,6 +22,7 @@ from ...ir.kernel import (
     Kernel,
     Load,
     Reduce,
+    Sort,
     Stmt,
     Store,
     index_exprs,
@@ -59,6 +60,8 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     empty = {axis.name for axis in kernel.axes if axis.extent == 0}
     if empty and not any(empty.isdisjoint(axes) for axes in kernel.effect_axes.values()):
         return replace(kernel, body=())  # nothing is done: indices into no elements mean nothing
+    if any(isinstance(stmt, Sort) for stmt in kernel.body):
+        return kernel if target.kind == "cpu" else schedule_programs(_whole_rows(kernel))
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
@@ -70,6 +73,13 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     else:
         kernel = _tile_loops(kernel, target)
     return schedule(kernel, target) if target.kind == "cpu" else schedule_programs(kernel)
+
+
+def _whole_rows(kernel: Kernel) -> Kernel:
+    """Rows that a Triton program sorts as one tile."""
+    return replace(kernel, axes=tuple(
+        replace(axis, kind="lane", block=0) if axis.kind == "seq" else axis
+        for axis in kernel.axes))
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

@@ -28,6 +28,7 @@ from ...ir.kernel import (
     Store,
     identity,
     is_ordered,
+    room_of,
     summed_axes,
 )
 from ...ir.ops.op import Kind
@@ -451,18 +452,40 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out])
 
 
+def lower_sort(low: Lowering, name: str) -> Kernel:
+    """One task for each row of the last axis."""
+    anchor = low.body.nodes[-1]
+    (operand,), (result,) = anchor.inputs, anchor.results
+    *outer, length = result.shape
+    row, place = low.axis("i", product(outer)), low.axis("j", length, "seq")
+    value = low.value(operand, (*unravel(row, tuple(outer)), place))
+    shape = (product(outer), length)
+    out = Param("y0", result.type.with_shape(shape), mutable=True)
+    room = Param("y1", room_of(operand.dtype, shape, places=anchor.op.places), mutable=True)
+    low.builder.sort(out.name, (row, place), value, str(place), places=anchor.op.places,
+                     room=room.name)
+    return low.kernel(name, [out, room])
+
+
 def lower(node: Node, name: str) -> KernelCall:
     """Lower a fused node to one kernel call."""
     body: Graph = node.attrs["body"]
-    scatters = body.nodes[-1].op.kind is Kind.SCATTER
-    low = Lowering(body, None if scatters else node.attrs["space"])
-    kernel = lower_scatter(low, name) if scatters else low.finish(name)
-    values = [*(v.name for v in node.inputs), *(v.name for v in node.results)]
+    special = _ALONE.get(body.nodes[-1].op.kind)
+    low = Lowering(body, None if special else node.attrs["space"])
+    kernel = special(low, name) if special else low.finish(name)
+    rooms = tuple((f"{node.name}.room{at}:0", param.type) for at, param in enumerate(
+        kernel.params[len(body.params) + len(node.results):]))
+    values = [*(value.name for value in (*node.inputs, *node.results)), *(n for n, _ in rooms)]
     used = {getattr(stmt, "param", "") for stmt in kernel.body}
     kept = [at for at, param in enumerate(kernel.params) if param.name in used or param.mutable]
     updates: tuple[tuple[str, str], ...] = ()
-    if scatters:
+    if body.nodes[-1].op.kind is Kind.SCATTER:
         base = body.params.index(body.nodes[-1].inputs[0])
         updates = ((node.results[0].name, node.inputs[base].name),)
     kernel = replace(kernel, params=tuple(kernel.params[at] for at in kept))
-    return KernelCall(kernel, tuple(values[at] for at in kept), updates, tuple(low.checks))
+    return KernelCall(kernel, tuple(values[at] for at in kept), updates, tuple(low.checks), rooms)
+
+
+_ALONE: Mapping[Kind, Callable[[Lowering, str], Kernel]] = {
+    Kind.SCATTER: lower_scatter, Kind.SORT: lower_sort,
+}
