@@ -18,6 +18,7 @@ from .frontend.compile.function import CacheInfo, Function, RecompileWarning, co
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
+from .frontend.numpy_api.sort import top_k
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -75,6 +76,7 @@ __all__ = [
     "set_num_threads",
     "special",
     "stop_gradient",
+    "top_k",
     "tree",
     "value_and_grad",
     "vjp",

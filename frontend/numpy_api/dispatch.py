@@ -17,7 +17,17 @@ from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from ..tracing.variable import broadcasts
-from . import contract, create, missing, pointwise, reduce, shape  # noqa: F401  they add their rows
+from . import (  # noqa: F401  they add their rows
+    contract,
+    create,
+    missing,
+    pointwise,
+    quantile,
+    reduce,
+    scan,
+    shape,
+    sort,
+)
 from . import elementwise as ufuncs
 from .binding import bound, parameters
 from .index import getitem
@@ -38,6 +48,10 @@ class NumpyApi:
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        if method == "accumulate":
+            (out,) = options.pop("out", None) or (None,)
+            found = scan.accumulate(ufunc, *inputs, **options)
+            return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
         return ufuncs.call(ufunc, method, inputs, options)
 
     def function(

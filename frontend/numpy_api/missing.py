@@ -20,7 +20,6 @@ missing(np.nonzero, np.argwhere, np.flatnonzero, np.extract, np.unique, np.uniqu
         np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.intersect1d,
         np.setdiff1d, np.setxor1d, np.trim_zeros, instead=_SIZE)
 missing(np.apply_along_axis, np.apply_over_axes, np.piecewise, instead=_LOOP)
-missing(np.cumsum, instead="np.tril(np.ones((n, n))) @ x for short arrays")
 missing(np.prod, instead="np.exp(np.sum(np.log(x))) for positive x, or multiply the parts")
 missing(np.column_stack, instead="np.stack(arrays, axis=1)")
 missing(np.dstack, instead="np.stack(arrays, axis=2)")
@@ -30,19 +29,19 @@ missing(np.diagonal, instead="x[np.arange(n), np.arange(n)]")
 missing(np.diag, instead="x[np.arange(n), np.arange(n)], or np.eye(n) * x")
 missing(np.linspace, instead="np.arange(n) * step + start")
 # Not written yet.
-missing(np.angle, np.append, np.argpartition, np.argsort, np.array_equiv, np.astype, np.bincount,
+missing(np.angle, np.append, np.array_equiv, np.astype, np.bincount,
         np.block, np.choose, np.compress, np.convolve, np.corrcoef, np.correlate, np.cov,
-        np.cross, np.cumprod, np.cumulative_prod, np.cumulative_sum, np.delete,
-        np.diag_indices_from, np.diagflat, np.digitize, np.dsplit, np.ediff1d, np.fill_diagonal,
+        np.cross, np.delete,
+        np.diag_indices_from, np.diagflat, np.dsplit, np.ediff1d, np.fill_diagonal,
         np.geomspace, np.gradient, np.histogram, np.histogram2d, np.histogram_bin_edges,
-        np.histogramdd, np.hsplit, np.i0, np.imag, np.insert, np.interp, np.iscomplex, np.isin,
-        np.isneginf, np.isposinf, np.isreal, np.ix_, np.kron, np.lexsort, np.logspace, np.median,
-        np.meshgrid, np.nanargmax, np.nanargmin, np.nancumprod, np.nancumsum, np.nanmax,
-        np.nanmedian, np.nanmin, np.nanpercentile, np.nanprod, np.nanquantile, np.nanstd,
-        np.nanvar, np.packbits, np.partition, np.percentile, np.place, np.poly, np.polyadd,
+        np.histogramdd, np.hsplit, np.i0, np.imag, np.insert, np.interp, np.iscomplex,
+        np.isneginf, np.isposinf, np.isreal, np.ix_, np.kron, np.logspace,
+        np.meshgrid, np.nanargmax, np.nanargmin, np.nanmax,
+        np.nanmin, np.nanprod, np.nanstd,
+        np.nanvar, np.packbits, np.place, np.poly, np.polyadd,
         np.polyder, np.polydiv, np.polyfit, np.polyint, np.polymul, np.polysub, np.polyval, np.put,
-        np.put_along_axis, np.putmask, np.quantile, np.ravel_multi_index, np.real_if_close,
-        np.resize, np.rollaxis, np.roots, np.rot90, np.searchsorted, np.sinc, np.sort,
+        np.put_along_axis, np.putmask, np.ravel_multi_index, np.real_if_close,
+        np.resize, np.rollaxis, np.roots, np.rot90, np.sinc,
         np.sort_complex, np.trapezoid, np.tril_indices_from, np.triu_indices_from, np.unpackbits,
         np.unravel_index, np.unstack, np.unwrap, np.vander, np.vsplit, instead=_OUTSIDE)
 missing(*(getattr(np.linalg, name) for name in (
