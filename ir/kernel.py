@@ -278,11 +278,11 @@ class Sort(Stmt):
 
 
 def room_of(dtype: DType, shape: tuple[Dim, ...], *, places: bool) -> TensorType:
-    """The memory that rows of ``shape`` need to be sorted: as much as the rows; and the keys
-    themselves, twice, where they and the places do not fit into one word."""
+    """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
+    a place; and for the keys twice where they and the places do not fit into one word."""
     *rows, length = shape
     if not places:
-        return TensorType(dtype, shape)
+        return TensorType(as_dtype(f"i{dtype.bits}"), shape)
     return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
 
 

@@ -61,7 +61,7 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     if empty and not any(empty.isdisjoint(axes) for axes in kernel.effect_axes.values()):
         return replace(kernel, body=())  # nothing is done: indices into no elements mean nothing
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
-        return kernel if target.kind == "cpu" else schedule_programs(_whole_rows(kernel))
+        return kernel if target.kind == "cpu" else schedule_programs(_in_tiles(kernel))
     kernel = with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel)))
     kernel = _collapse(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
@@ -75,11 +75,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     return schedule(kernel, target) if target.kind == "cpu" else schedule_programs(kernel)
 
 
-def _whole_rows(kernel: Kernel) -> Kernel:
-    """Rows that a Triton program sorts as one tile."""
+def _in_tiles(kernel: Kernel) -> Kernel:
+    """Rows that a Triton program sorts, read and stored by tiles."""
     return replace(kernel, axes=tuple(
-        replace(axis, kind="lane", block=0) if axis.kind == "seq" else axis
-        for axis in kernel.axes))
+        replace(axis, block=GPU_BLOCK) if axis.kind == "seq" else axis for axis in kernel.axes))
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

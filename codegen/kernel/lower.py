@@ -457,9 +457,11 @@ def lower_sort(low: Lowering, name: str) -> Kernel:
     anchor = low.body.nodes[-1]
     (operand,), (result,) = anchor.inputs, anchor.results
     *outer, length = result.shape
-    row, place = low.axis("i", product(outer)), low.axis("j", length, "seq")
+    count = product(outer)
+    row: Dim = 0 if count == 1 else low.axis("i", count)
+    place = low.axis("j", length, "seq")
     value = low.value(operand, (*unravel(row, tuple(outer)), place))
-    shape = (product(outer), length)
+    shape = (count, length)
     out = Param("y0", result.type.with_shape(shape), mutable=True)
     room = Param("y1", room_of(operand.dtype, shape, places=anchor.op.places), mutable=True)
     low.builder.sort(out.name, (row, place), value, str(place), places=anchor.op.places,

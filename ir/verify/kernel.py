@@ -249,11 +249,13 @@ def check_sorts(kernel: Kernel) -> Problems:
     axes = {axis.name: axis for axis in kernel.axes}
     for stmt in sorts:
         axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
-        rows = [other.name for other in kernel.axes if other.name != stmt.axis]
-        if axis is None or axis.kind != "seq" or any(axes[name].kind != "par" for name in rows):
-            yield stmt, f"'{stmt.axis}' is no seq axis, or another one is: its tasks are rows"
-        elif [str(dim) for dim in stmt.indices] != [*rows, stmt.axis] or own.shape != tuple(
-                other.extent for other in (*(axes[name] for name in rows), axis)):
+        rows = [other for other in kernel.axes if other.name != stmt.axis]
+        places = [str(dim) for dim in stmt.indices]
+        if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
+            yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
+        elif [place for place in places if place != "0"] != [
+                *(other.name for other in rows), stmt.axis] or own.shape != tuple(
+                1 if place == "0" else axes[place].extent for place in places):
             yield stmt, f"'{stmt.param}' is not one row of '{stmt.axis}' for each task"
         room = next((param for param in kernel.params if param.name == stmt.room), None)
         if axis is not None and (room is None or not room.mutable or room.type != room_of(

@@ -6,16 +6,17 @@ What is sorted stands in the row that is stored to, which has the size of it:
     argsort of 32 bits            key << 32 | place       these are all different
     argsort of 64 bits            places                  and the keys in the room, beside
 
-The keys are signed integers in the order that ``ir.ordering`` gives the elements.
+The keys are those of ``ir.scalar.order``.
 """
 
 from __future__ import annotations
 
 from ....ir.index import Dim, symbol
 from ....ir.kernel import Kernel, Sort
-from ....ir.types import DTYPES, I64, DType
+from ....ir.scalar.order import key_of, packed, place_of, value_of
+from ....ir.types import DTYPES, I64
 from ..dims import emit_dim
-from ..loops.scalars import LlvmScalars, LlvmValue
+from ..loops.scalars import LlvmValue
 from ..loops.statements import Scope, StmtEmitter
 from .radix import sorter, sorter_of_pairs
 
@@ -75,7 +76,7 @@ class _Row:
         for stmt in self.body:
             self.stmts.emit(scope, stmt)
         value = self.s.splat(scope.values[self.stmt.value], STEP)
-        key = _key(self.s, value, self.dtype, places=self.stmt.places)
+        key = key_of(self.s, value, self.dtype, places=self.stmt.places)
         if not self.stmt.places:
             self._store(scope, self.row, key)
             return
@@ -84,16 +85,12 @@ class _Row:
             self._store(scope, self.room, key)
             self._store(scope, self.row, place)
             return
-        high = self.s.apply("raw_shl", self.s.cast(key, I64), self.s.const(32, I64))
-        self._store(scope, self.row, self.s.apply("or_", high, place))
+        self._store(scope, self.row, packed(self.s, key, place))
 
     def _finish(self, scope: Scope) -> None:
         word = self._load(scope, self.row)
-        if self.stmt.places:
-            low = self.s.apply("and_", word, self.s.const((1 << 32) - 1, I64))
-            self._store(scope, self.row, low)
-        else:
-            self._store(scope, self.row, _value(self.s, word, self.dtype))
+        value = place_of(self.s, word) if self.stmt.places else value_of(self.s, word, self.dtype)
+        self._store(scope, self.row, value)
 
     def _store(self, scope: Scope, row: str, value: LlvmValue) -> None:
         address = self.f(f"getelementptr {value.element}, ptr {row}, "
@@ -114,31 +111,3 @@ class _Row:
             ref = self.stmts.load_masked(address, scope.mask, str(self.word), self.word.itemsize,
                                          STEP)
         return LlvmValue(ref, self.word.name, STEP)
-
-
-def _key(s: LlvmScalars, value: LlvmValue, dtype: DType, *, places: bool) -> LlvmValue:
-    """The key of a value; see ``ir.ordering``."""
-    whole = DTYPES[f"i{dtype.bits}"]
-    if dtype.kind == "i":
-        return value
-    if dtype.kind == "u":
-        return s.apply("xor", s.bitcast(value, whole), s.const(-1 << (dtype.bits - 1), whole))
-    if places:
-        value = s.apply("add", value, s.const(0.0, dtype))  # -0.0 is 0.0
-    is_nan = s.apply("ne", value, value)
-    bits = s.apply("select", is_nan, s.bitcast(s.splat(s.const(float("nan"), dtype), value.width),
-                                               whole), s.bitcast(value, whole))
-    return _mirrored(s, bits, whole)
-
-
-def _value(s: LlvmScalars, key: LlvmValue, dtype: DType) -> LlvmValue:
-    """The bits of the value of a key."""
-    whole = DTYPES[f"i{dtype.bits}"]
-    if dtype.kind == "u":
-        return s.apply("xor", key, s.const(-1 << (dtype.bits - 1), whole))
-    return _mirrored(s, key, whole)
-
-
-def _mirrored(s: LlvmScalars, bits: LlvmValue, whole: DType) -> LlvmValue:
-    sign = s.apply("raw_shr", bits, s.const(whole.bits - 1, whole))
-    return s.apply("xor", bits, s.apply("and_", sign, s.const((1 << (whole.bits - 1)) - 1, whole)))
