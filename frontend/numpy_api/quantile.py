@@ -196,7 +196,8 @@ def quantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
     return _quantile(_rows(a, axis), q, 1, method, keepdims)
 
 
-@numpy(np.percentile, samples=("x[7], 30", "x[3,4], [10, 50], 0", "x[7], [25., 75.], method='lower'"))
+@numpy(np.percentile, samples=(
+    "x[7], 30", "x[3,4], [10, 50], 0", "x[7], [25., 75.], method='lower'"))
 def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                method: Any = "linear", keepdims: Any = False) -> Any:
     return _quantile(_rows(a, axis), q, 100, method, keepdims)

@@ -54,7 +54,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
 
 @numpy(np.argsort, method=True, samples=(
     "x[7], kind='stable'", "x[3,4], 0, kind='stable'", "x[2,3,4], 1, kind='stable'",
-    "x[3,4], None, kind='stable'", "x[0]", "i[3,9], kind='stable'", "m[9], stable=True", "np.where(m[9], x[9], np.nan), kind='stable'"))
+    "x[3,4], None, kind='stable'", "x[0]", "i[3,9], kind='stable'",
+    "m[9], stable=True", "np.where(m[9], x[9], np.nan), kind='stable'"))
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
             stable: Any = None) -> Tracer:
     _unordered("a sort", order)
@@ -142,7 +143,8 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
 
 @numpy(np.isin, samples=(
-    "i[3,4], np.array([0, 2])", "i[7], i[2], invert=True", "x[3], x[0]", "m[4], [True]", "x[5], x[5]"))
+    "i[3,4], np.array([0, 2])", "i[7], i[2], invert=True", "x[3], x[0]", "m[4], [True]",
+    "x[5], x[5]"))
 def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *,
          kind: Any = None) -> Any:
     dtype = result_dtype(strong(element), strong(test_elements))

@@ -321,5 +321,6 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores, check_locals,
+    check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores,
+    check_locals,
 )

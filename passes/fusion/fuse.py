@@ -42,7 +42,7 @@ from .long import with_long_sums_split
 from .partition import Partition
 from .reads import Use, operand_uses, pieces, sources
 from .region import Region, rename
-from .rules import admits, room
+from .rules import admits, goes_one_by_one, is_wide, room
 from .segments import fuse_around
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
@@ -186,6 +186,8 @@ def _absorbable(
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
     if Kind.SCATTER in target.kinds or not {Kind.GATHER, Kind.SEARCH}.isdisjoint(target.kinds):
+        return False
+    if goes_one_by_one(target) and is_wide(region):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))

@@ -14,6 +14,7 @@ from ...ir.ops.reduce import contract_letters
 from ...ir.space import Index, contract_order, is_chain, own_dims
 from .region import Region, axes_of, in_order, runs_of
 
+HEAVY = 8    # additions that an element costs, from which on vectors pay for a pass of their own
 SHORT = 8    # elements of a reduction that is unrolled beside another one
 MANY = 128   # rows that make several tasks
 FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
@@ -33,9 +34,22 @@ def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     return rule is not None and rule(region, node, own)
 
 
+def goes_one_by_one(region: Region) -> bool:
+    """Whether a region carries something along its rows, one element after the other."""
+    reduced = {axis for run in region.reduced for axis in run}
+    return Kind.SCAN in region.kinds and list(region.axes)[-1] in reduced
+
+
+def is_wide(region: Region) -> bool:
+    """Whether something of a region is worth being computed in vectors, apart from such rows."""
+    return any(node.op.kind is Kind.MAP and node.op.cost >= HEAVY for node in region.nodes)
+
+
 def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Wherever a value of the region is: in full, or where axes have been reduced."""
     index = _closed(own)
+    if node.op.cost >= HEAVY and goes_one_by_one(region):
+        return False
     if index is None or not in_order([str(dim) for dim in index if dim != 0], region):
         return False
     axes = axes_of(index)
@@ -70,7 +84,9 @@ def _scan_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Along the axis that the region reduces or carries along, or the first; where it has all of
     its axes."""
     index = _closed(own)
-    return (index is not None and axes_of(index) == region.axes.keys()
+    if index is None or (str(index[-1]),) in runs_of(node, index) and is_wide(region):
+        return False
+    return (axes_of(index) == region.axes.keys()
             and axes_of(index) in region.spaces and Kind.CONTRACT not in region.kinds
             and in_order([str(dim) for dim in index if dim != 0], region)
             and region.reduced in ((), runs_of(node, index)))
@@ -174,7 +190,9 @@ _RULES: Mapping[Kind, Callable[[Region, Node, Sequence[Dim | None]], bool]] = {
 def fits(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
     """Whether a region may be computed in the space of another: elementwise ones wherever the
     other has values, reductions over the same axes."""
-    if wide.alone or narrow.alone:
+    if wide.alone or narrow.alone or any(
+            goes_one_by_one(one) and is_wide(other) for one, other in ((wide, narrow),
+                                                                       (narrow, wide))):
         return False
     axes = frozenset(names.values())
     if Kind.CONTRACT in narrow.kinds:

@@ -61,7 +61,8 @@ def test_every_number_of_32_bits_has_its_place() -> None:
 @pytest.mark.parametrize("function", [
     lambda x: np.sort(x), lambda x: np.argsort(x, kind="stable"), lambda x: np.cumsum(x),
     lambda x: np.cumprod(x), lambda x: np.median(x), lambda x: np.nanmedian(x),
-    lambda x: np.median(x, axis=0), lambda x: np.cumsum(x * 2) + 1, lambda x: np.cumsum(x[::-1])[::-1],
+    lambda x: np.median(x, axis=0), lambda x: np.cumsum(x * 2) + 1,
+    lambda x: np.cumsum(x[::-1])[::-1],
     lambda x: np.cumsum(x, axis=0), lambda x: np.maximum.accumulate(x, axis=-1),
     lambda x: np.sort(x, axis=0), lambda x: np.sort(x, axis=None),
     lambda x: np.searchsorted(np.sort(x, axis=None), x), lambda x: np.isin(x, x[:1]),
@@ -170,9 +171,17 @@ def test_cumulative_sums_have_numpys_bits(dtype: str, opt: int, threads: int) ->
 def test_what_is_around_a_cumulative_sum_is_one_kernel() -> None:
     x = numbers((50, 7), "f4")
     for function in (lambda x: np.cumsum(x * 2, axis=0) + 1,
-                     lambda x: np.exp(np.cumsum(np.sin(x), axis=1)) * x,
+                     lambda x: np.exp(np.cumsum(np.sin(x), axis=0)) * x,
+                     lambda x: np.cumsum(x * x + 2, axis=1) / x,
                      lambda x: np.max(np.cumsum(x, axis=0), axis=0)):
         assert weft.compile(function).lower(x).as_text("kernel").count("kernel @") == 1
+
+
+def test_what_wants_vectors_is_not_computed_one_by_one() -> None:
+    """Along rows a sum takes one element after the other; an exponential stays outside of that."""
+    x = numbers((50, 7), "f4")
+    for function in (lambda x: np.cumsum(np.exp(x), axis=1), lambda x: np.exp(np.cumsum(x))):
+        assert weft.compile(function).lower(x).as_text("kernel").count("kernel @") == 2
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
