@@ -9,7 +9,7 @@ way from the one below to the one above. Of rows with NaNs left out, n is anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from ...ir.diagnose import error
 from ...ir.index import Dim, product
 from ..tracing.operand import (
     axes_of,
+    broadcast,
     cast,
     constant,
     contains_tracer,
@@ -31,7 +32,7 @@ from ..tracing.tracer import Tracer
 from .index import as_number
 from .registry import numpy
 from .shape import concatenate, moveaxis, take_along_axis, transpose
-from .sort import sort
+from .sort import argsort, sort
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
 
@@ -119,16 +120,19 @@ def _whole(places: Any) -> Any:
 def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     """``each``: NaNs do not count."""
     x = strong(a)
-    axes = axes_of(axis, x.ndim)
-    others = tuple(at for at in range(x.ndim) if at not in axes)
-    shape = x.type.shape
-    length = product(shape[at] for at in axes)
-    rows = reshape(transpose(x, (*others, *axes)), (*(shape[at] for at in others), length))
+    rows, kept = _behind(x, axes_of(axis, x.ndim))
     ordered: Any = sort(rows)
     each = each and x.dtype.kind == "f"
-    count = np.sum(~np.isnan(ordered), axis=-1) if each else as_number(length)
-    kept = tuple(1 if at in axes else dim for at, dim in enumerate(shape))
+    count = np.sum(~np.isnan(ordered), axis=-1) if each else as_number(rows.type.shape[-1])
     return _Rows(ordered, count, each, kept)
+
+
+def _behind(x: Tracer, axes: Sequence[int]) -> tuple[Tracer, tuple[Dim, ...]]:
+    """The array with some axes as its last one, and its shape if these were kept as 1."""
+    others, shape = [at for at in range(x.ndim) if at not in axes], x.type.shape
+    rows = transpose(x, (*others, *sorted(axes)))
+    flat = (*(shape[at] for at in others), product(shape[at] for at in axes))
+    return reshape(rows, flat), tuple(1 if at in axes else dim for at, dim in enumerate(shape))
 
 
 def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
@@ -187,36 +191,46 @@ def _middle(rows: _Rows, keepdims: Any) -> Any:
 
 _SAMPLES = ("x[7], 0.3", "x[3,4], 0.5, 0", "x[2,3,4], [0.1, 0.9], (0, 2)", "i[9], 0.25",
             "x[3,4], [[0.2], [0.7]], 1, keepdims=True", "x[5], np.float64(0.4)", "x[6], 1",
+            "x[9], [0.2, 1.0], method='inverted_cdf', weights=p[9]",
+            "x[3,4], 0.5, 0, method='inverted_cdf', weights=p[3]",
             *(f"x[3,8], [0.0, 0.3, 0.5, 1.0], 1, method='{name}'" for name in _METHODS))
 
 
 @numpy(np.quantile, samples=_SAMPLES)
 def quantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
-             method: Any = "linear", keepdims: Any = False) -> Any:
+             method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted(a, q, axis, method, keepdims, weights)
     return _quantile(_rows(a, axis), q, 1, method, keepdims)
 
 
 @numpy(np.percentile, samples=(
     "x[7], 30", "x[3,4], [10, 50], 0", "x[7], [25., 75.], method='lower'"))
 def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
-               method: Any = "linear", keepdims: Any = False) -> Any:
+               method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted(a, _parts(q, 100), axis, method, keepdims, weights)
     return _quantile(_rows(a, axis), q, 100, method, keepdims)
 
 
 @numpy(np.nanquantile, samples=(
     "x[7], 0.3", *(text.replace("x[3,8]", "np.where(m[3,8], x[3,8], np.nan)")
-                   for text in _SAMPLES[1:])))
+                   for text in _SAMPLES[1:] if "weights=p[3]" not in text)))  # NumPy fails at it
 def nanquantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
-                method: Any = "linear", keepdims: Any = False) -> Any:
+                method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
     nothing = _nothing(a, axis, keepdims, np.shape(q))
+    if weights is not None and nothing is None:
+        return _weighted(a, q, axis, method, keepdims, weights, each=True)
     return nothing if nothing is not None else _quantile(
         _rows(a, axis, each=True), q, 1, method, keepdims)
 
 
 @numpy(np.nanpercentile, samples=("x[7], 30", "np.where(m[3,6], x[3,6], np.nan), [10, 50], 1"))
 def nanpercentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
-                  method: Any = "linear", keepdims: Any = False) -> Any:
+                  method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
     nothing = _nothing(a, axis, keepdims, np.shape(q))
+    if weights is not None and nothing is None:
+        return _weighted(a, _parts(q, 100), axis, method, keepdims, weights, each=True)
     return nothing if nothing is not None else _quantile(
         _rows(a, axis, each=True), q, 100, method, keepdims)
 
@@ -228,10 +242,7 @@ def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> An
         raise error("W102", f"{method!r} is no method of quantiles",
                     hint=f"choose one of {', '.join(_METHODS)}")
     weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak)
-    q = q if isinstance(q, Tracer) else np.asarray(q)
-    q = q / whole if whole != 1 else q
-    if not isinstance(q, Tracer) and not ((q >= 0) & (q <= 1)).all():
-        raise error("W102", f"quantiles lie between 0 and {whole}")
+    q = _parts(q, whole)
     if rows.ordered.type.shape[-1] == 0:
         raise error("W122", "no elements have no quantile", types=[rows.ordered.type],
                     hint="leave the empty axis out")
@@ -241,6 +252,46 @@ def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> An
         q = q[(..., *[None] * (rows.ordered.ndim - 1))]
         count = count.astype(q.dtype) if q.dtype.kind == "f" else count
     return rows.result(_found(rows, chosen, chosen.place(count, q), weak), keepdims, heads)
+
+
+def _parts(q: Any, whole: int) -> Any:
+    """Quantiles as parts of 1."""
+    q = q if isinstance(q, Tracer) else np.asarray(q)
+    q = q / whole if whole != 1 else q
+    if not isinstance(q, Tracer) and not ((q >= 0) & (q <= 1)).all():
+        raise error("W102", f"quantiles lie between 0 and {whole}")
+    return q
+
+
+def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any, *,
+              each: bool = False) -> Any:
+    """The first element with which the share of the weights reaches q: ``inverted_cdf``."""
+    if method != "inverted_cdf":
+        raise error("W102", f"the method {method!r} takes no weights",
+                    hint="give method='inverted_cdf'")
+    x, w, q = strong(a), strong(weights), _parts(q, 1)
+    axes = axes_of(axis, x.ndim)
+    if w.ndim != x.ndim:  # of the axes that are reduced, in the order in which they are named
+        ranked = sorted(range(len(axes)), key=lambda at: axes[at])
+        w = reshape(transpose(w, tuple(ranked)), tuple(
+            dim if at in axes else 1 for at, dim in enumerate(x.type.shape)))
+    w = broadcast(w, x.type.shape)
+    values: Any
+    shares: Any
+    (values, kept), (shares, _) = _behind(x, axes), _behind(w, axes)
+    if each and x.dtype.kind == "f":
+        shares = np.where(np.isnan(values), 0, shares)
+    places = argsort(values)
+    values, shares = (take_along_axis(part, places, -1) for part in (values, shares))
+    shares = np.cumsum(shares, axis=-1, dtype=_F64)
+    shares = shares / shares[..., -1:]
+    shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
+    shares = np.where(shares == 0, -1, shares)
+    heads = shape_of(q)
+    below = np.sum(shares < q[(..., *[None] * values.ndim)], axis=-1)
+    rows = _Rows(values, as_number(values.type.shape[-1]), True, kept)
+    found = rows.at(np.minimum(below, rows.count - 1))
+    return replace(rows, each=each).result(found, keepdims, heads)
 
 
 def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
