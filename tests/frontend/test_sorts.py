@@ -210,8 +210,8 @@ def test_gradients_where_elements_are_zero_or_equal() -> None:
     x, weight = np.array([2.0, 0, 3, 0, 5]), np.arange(1.0, 6)
     found = weft.grad(lambda x: np.sum(np.cumprod(x) * weight))(x)
     assert found.tolist() == [1.0, 2 * 2 + 3 * 2 * 3, 0, 0, 0]
-    found = weft.grad(lambda x: np.sum(np.maximum.accumulate(x) * weight))(np.array([1.0, 0, 3, 2]
-                                                                                   + [3.0]))
+    x = np.array([1.0, 0, 3, 2, 3])
+    found = weft.grad(lambda x: np.sum(np.maximum.accumulate(x) * weight))(x)
     assert found.tolist() == [3.0, 0, 7, 0, 5]
 
 
