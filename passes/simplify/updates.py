@@ -159,7 +159,8 @@ def _slice_map(op: OpDef) -> Any:
         """Of a few elements that are computed, one is computed by itself: a state of three numbers,
         whose numbers a simulation takes apart and puts together in each step."""
         size = product(match.inner[0].shape)
-        if not isinstance(size, int) or size > SMALL:
+        taken = product(match.type.shape)
+        if not isinstance(size, int) or size > SMALL or taken == size:
             return None
         attrs, node = match.attrs[0], match.inner[0].node
         assert node is not None
