@@ -19,6 +19,7 @@ from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
 from .frontend.numpy_api.host import HostWarning
+from .frontend.numpy_api.sort import top_k
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -79,6 +80,7 @@ __all__ = [
     "set_num_threads",
     "special",
     "stop_gradient",
+    "top_k",
     "tree",
     "value_and_grad",
     "vjp",

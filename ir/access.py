@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .index import symbols_of
-from .kernel import Contract, Kernel, Load, Reduce, Stmt, Store, stages_of, summed_axes
+from .kernel import Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
 from .plan import ALIGNMENT
 from .tiling import round_up
 
@@ -19,8 +19,10 @@ def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
     for stmt in kernel.body:
         if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
             needed |= {stmt.param} - stored
-        if isinstance(stmt, Store):
+        if isinstance(stmt, (Store, Sort)):
             stored.add(stmt.param)
+        if isinstance(stmt, Sort):
+            stored.add(stmt.room)
     return frozenset(needed), frozenset(stored)
 
 
@@ -37,7 +39,8 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]
     stores = [at for at, stmt in accesses if isinstance(stmt, Store) and stmt.param == target]
     reads_target = any(isinstance(stmt, Load) and stmt.param == target for _, stmt in accesses)
-    if kernel.param(source).mutable or reads_target or one != two:
+    sorts = any(isinstance(stmt, Sort) for stmt in kernel.body)
+    if kernel.param(source).mutable or reads_target or one != two or sorts:
         return False
     if not loads or not stores:
         return True

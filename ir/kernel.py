@@ -258,6 +258,35 @@ class Store(Stmt):
 
 
 @dataclass(frozen=True, eq=False)
+class Sort(Stmt):
+    """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
+    ``ordering`` has it; or, with ``places``, where in their rows they are.
+
+    ``room`` has memory for each row that the kernel may use as it likes.
+    """
+
+    param: str
+    indices: tuple[Dim, ...]
+    value: str
+    axis: str
+    places: bool
+    room: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value, *_values(*self.indices))
+
+
+def room_of(dtype: DType, shape: tuple[Dim, ...], *, places: bool) -> TensorType:
+    """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
+    a place; and for the keys twice where they and the places do not fit into one word."""
+    *rows, length = shape
+    if not places:
+        return TensorType(as_dtype(f"i{dtype.bits}"), shape)
+    return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
+
+
+@dataclass(frozen=True, eq=False)
 class Check(Stmt):
     """The step fails if ``value`` is false anywhere; a kernel numbers its checks from 1."""
 
@@ -392,7 +421,7 @@ def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
 
 def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
     """The index expressions a statement holds."""
-    if isinstance(stmt, (Load, Store)):
+    if isinstance(stmt, (Load, Store, Sort)):
         return stmt.indices
     return (stmt.expr,) if isinstance(stmt, Index) else ()
 
@@ -454,6 +483,15 @@ class KernelBuilder:
     ) -> Scalar:
         return self._define(Reduce, value.dtype, combine, value.name, axis, order)
 
+    def carry(self, init: Scalar, axis: str, step: Callable[[Scalar], Scalar]) -> Scalar:
+        """What ``step`` makes of a value carried along an axis, which it is at the next index."""
+        at = len(self.body)
+        held = Scalar(f"%{len(self._known)}", init.dtype)
+        self._known[Carry, held.name] = held
+        following = step(held)
+        self.body.insert(at, Carry(held.name, held.dtype, init.name, following.name, axis))
+        return following
+
     def contract(self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...]) -> Scalar:
         return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes)
 
@@ -463,6 +501,10 @@ class KernelBuilder:
     ) -> None:
         self.body.append(Store("", value.dtype, param, indices, value.name, accumulate,
                                guard.name if guard else ""))
+
+    def sort(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, *, places: bool,
+             room: str) -> None:
+        self.body.append(Sort("", value.dtype, param, indices, value.name, axis, places, room))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

@@ -277,13 +277,15 @@ class KernelCall:
 
     ``updates`` pairs a result value with the value whose contents it must hold when the kernel
     starts (the base of a scatter): the same memory if that value dies here, else a copy.
-    ``checks`` are what the run-time checks of the kernel stand for here.
+    ``checks`` are what the run-time checks of the kernel stand for here; ``rooms`` are the
+    values, by name, that are only memory for it, of which the graph knows nothing.
     """
 
     kernel: Kernel
     args: tuple[str, ...]
     updates: tuple[tuple[str, str], ...] = ()
     checks: tuple[CheckSite, ...] = ()
+    rooms: tuple[tuple[str, TensorType], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -235,7 +235,7 @@ def space_problem(body: Graph, space: str) -> str:
     for node, word in zip(nodes, words, strict=True):
         dims = own_dims(node)
         if word == UNPLACED:
-            if node.op.kind in (Kind.REDUCE, Kind.CONTRACT):
+            if node.op.kind in (Kind.REDUCE, Kind.CONTRACT, Kind.SCAN):
                 return f"{node.name} needs axes"
             continue
         placed.add(id(node))

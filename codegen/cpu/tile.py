@@ -12,12 +12,19 @@ from dataclasses import replace
 
 from ...ir.access import local_bytes
 from ...ir.index import product
-from ...ir.kernel import Axis, Contract, Kernel
+from ...ir.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.tiling import power_of_two
-from ..kernel.collapse import has_no_tasks, with_few_axes
+from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, with_stages
-from ..kernel.walks import crosses, in_task_order, vector_axis, walks_across, walks_along
+from ..kernel.walks import (
+    crosses,
+    in_task_order,
+    unit_strides,
+    vector_axis,
+    walks_across,
+    walks_along,
+)
 from .blocking import tile_contract, tiled
 from .schedule import schedule
 from .target import Target
@@ -42,8 +49,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     Raises DTypeError (W111) for a kernel with a dtype that the target does not compute with.
     """
     check_dtypes(kernel)
-    if has_no_tasks(kernel):
+    if does_nothing(kernel):
         return replace(kernel, body=())
+    if any(isinstance(stmt, Sort) for stmt in kernel.body):
+        return kernel
     kernel = with_few_axes(kernel)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
@@ -56,6 +65,9 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
 
 def _tile_loops(kernel: Kernel) -> Kernel:
     vector = vector_axis(kernel)
+    if vector and unit_strides(kernel, vector) < 0 and any(
+            isinstance(stmt, Carry) for stmt in kernel.body):
+        vector = None  # what is carried along a row goes no faster beside that of rows far away
     across = crosses(kernel, vector)
 
     def tiled(axis: Axis) -> Axis:

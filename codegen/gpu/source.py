@@ -33,6 +33,7 @@ from ...ir.kernel import (
     Last,
     Load,
     Reduce,
+    Sort,
     Stmt,
     Store,
     identity,
@@ -43,6 +44,7 @@ from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
+from .sorts import emit_sort
 from .sums import SLOTS, TileSums
 
 _HEADER = "\n".join(("import triton", "import triton.language as tl",
@@ -106,7 +108,10 @@ class _Emitter(TileSums):
         self.loops = [axis.name for axis in self.kernel.axes if axis.kind == "seq"]
 
     def body(self) -> None:
-        self.statements(nest(self.kernel, self.loops))
+        if self.kernel.body and isinstance(self.kernel.body[-1], Sort):
+            emit_sort(self, self.statements)
+        else:
+            self.statements(nest(self.kernel, self.loops))
 
     def statements(self, body: Sequence[Stmt | Loop]) -> None:
         for stmt in body:

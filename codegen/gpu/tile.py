@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.kernel import Axis, Carry, Contract, Kernel, Reduce
+from ...ir.kernel import Axis, Carry, Contract, Kernel, Reduce, Sort
 from ...ir.tiling import power_of_two
-from ..kernel.collapse import has_no_tasks, with_few_axes
+from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages
 from ..kernel.walks import crosses, in_task_order, vector_axis
@@ -20,8 +20,10 @@ LONGEST_ROW = 16384  # that a program holds as one tile
 
 def tile(kernel: Kernel) -> Kernel:
     """Choose axis kinds and blocks of a lowered kernel, then how its programs are run."""
-    if has_no_tasks(kernel):
+    if does_nothing(kernel):
         return replace(kernel, body=())
+    if any(isinstance(stmt, Sort) for stmt in kernel.body):
+        return schedule_programs(_in_tiles(kernel))
     kernel = with_few_axes(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
     sides = sides_of(kernel, first) if first is not None else None
@@ -32,6 +34,12 @@ def tile(kernel: Kernel) -> Kernel:
     else:
         kernel = _tile_loops(kernel)
     return schedule_programs(kernel)
+
+
+def _in_tiles(kernel: Kernel) -> Kernel:
+    """Rows that a program sorts, read and stored by tiles."""
+    return replace(kernel, axes=tuple(
+        replace(axis, block=BLOCK) if axis.kind == "seq" else axis for axis in kernel.axes))
 
 
 def _tile_loops(kernel: Kernel) -> Kernel:

@@ -21,9 +21,11 @@ def with_few_axes(kernel: Kernel) -> Kernel:
     return _collapse(with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel))))
 
 
-def has_no_tasks(kernel: Kernel) -> bool:
-    """True if some par axis is known to be empty: indices into no elements mean nothing."""
-    return any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes)
+def does_nothing(kernel: Kernel) -> bool:
+    """True if all that a kernel stores or checks runs over an axis without elements: indices into
+    no elements mean nothing."""
+    empty = {axis.name for axis in kernel.axes if axis.extent == 0}
+    return bool(empty) and not any(empty.isdisjoint(axes) for axes in kernel.effect_axes.values())
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ...ir.index import Dim, product
-from ...ir.kernel import Apply, Contract, Kernel, Reduce, Stmt
+from ...ir.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
+
+SORTING = 32  # for each element of a row
 
 
 def is_composite(stmt: Stmt) -> bool:
@@ -27,4 +29,6 @@ def kernel_work(kernel: Kernel) -> Dim:
             cost += PRIMITIVES[stmt.prim].cost
         elif isinstance(stmt, (Reduce, Contract)):
             cost += 1
+        elif isinstance(stmt, Sort):
+            cost += SORTING
     return product(axis.extent for axis in kernel.axes) * cost

@@ -21,6 +21,7 @@ from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
     AxisKind,
+    Carry,
     Kernel,
     KernelBuilder,
     Param,
@@ -28,10 +29,12 @@ from ...ir.kernel import (
     Store,
     identity,
     is_ordered,
+    room_of,
     summed_axes,
 )
 from ...ir.ops.op import Kind
 from ...ir.ops.reduce import contract_places
+from ...ir.ops.sort import steps_of
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
 from ...ir.space import (
@@ -48,7 +51,7 @@ from ...ir.space import (
     searched_axis,
     summed_runs,
 )
-from ...ir.types import I64
+from ...ir.types import I64, TensorType
 from .order import order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
@@ -264,7 +267,8 @@ class Lowering:
         stores = [axes for at, axes in kernel.effect_axes.items()
                   if isinstance(kernel.body[at], Store)]
         used = frozenset[str]().union(*kernel.value_axes.values(), *stores)
-        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)}
+        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)} | {
+            stmt.axis for stmt in kernel.body if isinstance(stmt, Carry)}
         par = frozenset.intersection(*stores) - summed if stores else frozenset[str]()
         wide = [name for parts in places for _, index, _ in parts for dim in index
                 for name in sorted(symbols_of(dim))]
@@ -386,9 +390,41 @@ def _searched(low: Lowering, node: Node, own: Index, at: Mapping[int, Dim]) -> E
     return low.reduce("max", s.select(hit, value, none), low.run_of(own[-1]))
 
 
+def _scan(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
+    # No guard: what one index skipped would be missing at all that follow.
+    place, operands = low.place(node), []
+    for operand in node.inputs:
+        operands.append((yield operand, place, None))
+    assert node.op.body is not None and node.op.start is not None
+    dtype, along, body = node.results[0].dtype, place[node.attrs["axis"]], node.op.body
+
+    def step(held: Scalar) -> Scalar:
+        made: Scalar = body(low.builder, held, *operands, **node.attrs)
+        return made
+
+    start = low.builder.const(node.op.start(dtype), dtype)
+    return step(start) if along == 0 else low.builder.carry(start, low.run_of(along), step)
+
+
+def _search(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
+    """Forward by ever smaller steps, as long as what is there comes before the value."""
+    s, (x, values) = low.builder, node.inputs
+    value = yield values, index, guard
+    (extent,) = x.shape
+    place, comes_before = s.const(0, I64), node.op.body
+    assert comes_before is not None
+    for step in steps_of(extent):
+        there = s.add(place, s.const(step, I64))
+        inside = low.both(guard, s.le(there, s.index(extent)))
+        element = yield x, (symbol(there.name) - 1,), inside
+        before = comes_before(s, element, value, **node.attrs)
+        place = s.select(s.and_(inside, before) if inside else before, there, place)
+    return place
+
+
 _EVALUATORS: Mapping[Kind, Callable[..., Evaluator]] = {
     Kind.MAP: _map, Kind.VIEW: _view, Kind.REDUCE: _reduce, Kind.CONTRACT: _contract,
-    Kind.GATHER: _gather,
+    Kind.GATHER: _gather, Kind.SCAN: _scan, Kind.SEARCH: _search,
 }
 
 
@@ -419,6 +455,23 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out])
 
 
+def lower_sort(low: Lowering, name: str) -> Kernel:
+    """One task for each row of the last axis."""
+    anchor = low.body.nodes[-1]
+    (operand,), (result,) = anchor.inputs, anchor.results
+    *outer, length = result.shape
+    count = product(outer)
+    row: Dim = 0 if count == 1 else low.axis("i", count)
+    place = low.axis("j", length, "seq")
+    value = low.value(operand, (*unravel(row, tuple(outer)), place))
+    shape = (count, length)
+    out = Param("y0", result.type.with_shape(shape), mutable=True)
+    room = Param("y1", room_of(operand.dtype, shape, places=anchor.op.places), mutable=True)
+    low.builder.sort(out.name, (row, place), value, str(place), places=anchor.op.places,
+                     room=room.name)
+    return low.kernel(name, [out, room])
+
+
 @dataclass(frozen=True)
 class Form:
     """The kernel of a body, and how a node that holds such a body calls it."""
@@ -427,15 +480,18 @@ class Form:
     kept: tuple[int, ...]                       # the operands and results that it has to do with
     updates: tuple[tuple[int, int], ...]        # results, and the operands that they start from
     checks: tuple[tuple[CheckSite, int], ...]   # and the nodes of the body that they are of
+    rooms: tuple[TensorType, ...] = ()          # memory beside the operands and results
 
     def call(self, node: Node) -> KernelCall:
         """The call for a node; errors name the lines that are its own."""
-        names = [value.name for value in (*node.inputs, *node.results)]
+        rooms = tuple((f"{node.name}.room{at}:0", type_) for at, type_ in enumerate(self.rooms))
+        names = [*(value.name for value in (*node.inputs, *node.results)),
+                 *(name for name, _ in rooms)]
         nodes = node.attrs["body"].nodes
         return KernelCall(
             self.kernel, tuple(names[at] for at in self.kept),
             tuple((names[result], names[base]) for result, base in self.updates),
-            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks))
+            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks), rooms)
 
 
 def form_key(node: Node) -> Hashable:
@@ -452,15 +508,21 @@ def form_key(node: Node) -> Hashable:
 def lower(node: Node, name: str) -> Form:
     """Lower the body of a fused node."""
     body: Graph = node.attrs["body"]
-    scatters = body.nodes[-1].op.kind is Kind.SCATTER
-    low = Lowering(body, None if scatters else node.attrs["space"])
-    kernel = lower_scatter(low, name) if scatters else low.finish(name)
+    special = _ALONE.get(body.nodes[-1].op.kind)
+    low = Lowering(body, None if special else node.attrs["space"])
+    kernel = special(low, name) if special else low.finish(name)
+    rooms = tuple(param.type for param in kernel.params[len(body.params) + len(node.results):])
     used = kernel.accesses.keys()
     kept = tuple(at for at, param in enumerate(kernel.params)
                  if param.name in used or param.mutable)
     updates: tuple[tuple[int, int], ...] = ()
-    if scatters:
+    if body.nodes[-1].op.kind is Kind.SCATTER:
         updates = ((len(body.params), body.params.index(body.nodes[-1].inputs[0])),)
     place = {id(inner): at for at, inner in enumerate(body.nodes)}
     return Form(replace(kernel, params=tuple(kernel.params[at] for at in kept)), kept, updates,
-                tuple((site, place[id(inner)]) for site, inner in low.checks))
+                tuple((site, place[id(inner)]) for site, inner in low.checks), rooms)
+
+
+_ALONE: Mapping[Kind, Callable[[Lowering, str], Kernel]] = {
+    Kind.SCATTER: lower_scatter, Kind.SORT: lower_sort,
+}

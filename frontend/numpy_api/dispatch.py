@@ -36,10 +36,13 @@ from . import (  # noqa: F401  they add their rows
     pad,
     pointwise,
     polynomial,
+    quantile,
     ranges,
     reduce,
+    scan,
     search,
     shape,
+    sort,
     statistics,
     take,
 )
@@ -72,6 +75,10 @@ class NumpyApi:
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         try:
+            if method == "accumulate":
+                (out,) = options.pop("out", None) or (None,)
+                found = scan.accumulate(ufunc, *inputs, **options)
+                return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
             return ufuncs.call(ufunc, method, inputs, options)
         except UnsupportedError as problem:
             name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")

@@ -188,9 +188,6 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         if ufunc in _PAIRWISE and options.keys() <= {"axis", "keepdims"}:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
             return _halved(ufunc, inputs[0], axis, **options)
-    if method == "accumulate" and ufunc in _ACCUMULATIONS:
-        axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-        return _ACCUMULATIONS[ufunc](inputs[0], axis=axis, dtype=dtype)
     if method == "reduceat" and ufunc in _REDUCTIONS and not isinstance(inputs[1], Tracer):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
         return _reduced_at(ufunc, inputs[0], inputs[1], axis, dtype)
@@ -242,8 +239,6 @@ _REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.logical_and: np.all, np.logical_or: np.any})
 
 
-_ACCUMULATIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.add: np.cumsum, np.multiply: np.cumprod})
 # Reduced by halves: the order does not matter, or to the last bit only.
 _PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
                        np.fmin, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot))

@@ -22,8 +22,8 @@ from ..tracing.tracer import Tracer
 from .index import getitem
 from .ranges import linspace
 from .registry import numpy
-from .search import searchsorted
 from .shape import ravel
+from .sort import searchsorted
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
 

@@ -1,8 +1,4 @@
-"""NumPy's functions that find numbers in a sorted array: searchsorted, digitize, isin, interp.
-
-A binary search of fixed depth: the place grows by falling powers of two as long as what stands
-before it is smaller. It is log2(n) gathers for each number, all in one kernel.
-"""
+"""NumPy's functions that find numbers among sorted ones: digitize, isin, interp."""
 
 from __future__ import annotations
 
@@ -11,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.dims import differ, larger
+from ...ir.dims import differ
 from ..tracing.operand import (
-    array_dtype,
     broadcast,
     cast,
     is_number,
     matched,
-    required,
     reshape,
+    result_dtype,
     strong,
     to_tracer,
 )
@@ -28,47 +23,10 @@ from ..tracing.tracer import Tracer
 from .index import as_number, getitem
 from .registry import numpy
 from .shape import flip, ravel
+from .sort import searchsorted
 
 _F64 = np.dtype(np.float64)
-_DEEPEST = 31  # the search in an array of unknown size, which has fewer elements than 2 ** 31
 _FEW = 16      # test elements that one compares with, rather than search
-
-
-@numpy(np.searchsorted, method=True, samples=(
-    "[0, 1, 1, 2.5], x[3,4]", "[0, 1, 1, 2], i[5], side='right'", "np.arange(5) * p[()], p[3]",
-    "[2, 0, 1], x[4], sorter=[1, 2, 0]", "[], x[2]", "np.arange(5) * p[()], 1.5, 'right'"))
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    if side not in ("left", "right"):
-        raise error("W113", "np.searchsorted: side is 'left' or 'right'")
-    kind = array_dtype(a, v)
-    row: Any = cast(strong(a), kind)
-    if row.ndim != 1:
-        raise error("W102", "np.searchsorted takes a sorted vector", types=[row.type])
-    if sorter is not None:
-        row = np.take(row, sorter)
-    sought: Any = cast(strong(v), kind)
-    size = row.type.size
-    if not isinstance(size, int):
-        row = required(row, (size,), least=((1 << _DEEPEST) - 1 - size,), code="W102",
-                       message="np.searchsorted in an array of 2 ** 31 elements or more")
-    depth = size.bit_length() if isinstance(size, int) else _DEEPEST
-    # What stands for an element that is not there is never smaller.
-    row = current().emit("pad", row, low=(0,), high=(larger(1 - size, 0),), interior=(0,),
-                         value=kind.type(0).item())
-    count = as_number(size)
-    place: Any = cast(np.zeros_like(sought), np.dtype(np.int64))
-    for level in reversed(range(depth)):
-        further = place + (1 << level)
-        before = getitem(row, np.minimum(further, np.maximum(count, 1)) - 1)
-        smaller = _less(before, sought) if side == "left" else ~_less(sought, before)
-        place = np.where((further <= count) & smaller, further, place)
-    return place
-
-
-def _less(x: Any, y: Any) -> Any:
-    """x < y in the order of sorted arrays: NaN comes last."""
-    less = x < y
-    return less | (np.isnan(y) & ~np.isnan(x)) if x.dtype.kind == "f" else less
 
 
 @numpy(np.digitize, samples=(
@@ -99,14 +57,17 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
                          "i[3,4], np.arange(1, 40, 2)", "x[4], 2.0"))
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          kind: Any = None) -> Any:
-    x: Any = strong(element)
-    if isinstance(test_elements, Tracer) or np.size(test_elements) <= _FEW:
-        tests: Any = ravel(test_elements)
-        found: Any = np.any(reshape(x, (*x.type.shape, 1)) == tests, -1)
+    dtype = result_dtype(strong(element), strong(test_elements))
+    x, tests = (cast(strong(part), dtype) for part in (element, test_elements))
+    found: Any
+    if isinstance(tests.type.size, int) and (tests.type.size <= _FEW or dtype.kind == "b"):
+        found = np.any(reshape(x, (*x.type.shape, 1)) == ravel(tests), -1)
     else:
-        row = np.unique(np.asarray(test_elements).astype(array_dtype(x, test_elements)))
-        place = np.minimum(searchsorted(row, x), row.size - 1)
-        found = getitem(to_tracer(row), place) == x
+        ordered: Any = np.sort(ravel(tests))
+        place: Any = searchsorted(ordered, x)
+        # One element more, so that every place has one.
+        longer: Any = np.concatenate([ordered, np.zeros(1, dtype)])
+        found = (longer[place] == x) & (place < as_number(tests.type.size))
     return ~found if invert else found
 
 

@@ -157,6 +157,16 @@ class Tracer(ArrayMethods, TracedArray):
         """Set every element to one value."""
         self[...] = value
 
+    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *,
+             stable: Any = None) -> None:
+        """Put the elements along an axis in order, in place."""
+        self[...] = np.sort(self, axis, kind, order, stable=stable)
+
+    def partition(self, kth: Any, axis: Any = -1, kind: Any = "introselect",
+                  order: Any = None) -> None:
+        """Put the elements along an axis in order, as which any partition is one, in place."""
+        self[...] = np.partition(self, kth, axis, kind, order)
+
     @property
     def at(self) -> At:
         """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..diagnose import OutOfRangeError, error
-from ..index import Dim, Symbol, evaluate, fold
+from ..index import Dim, Symbol, evaluate, fold, symbols_of
 from ..kernel import (
     Apply,
     Carry,
@@ -28,10 +28,12 @@ from ..kernel import (
     Load,
     Order,
     Reduce,
+    Sort,
     Stmt,
     Store,
     identity,
 )
+from ..ordering import sorted_places, sorted_values
 from ..scalar.primitives import PRIMITIVES
 from ..types import Loc, TensorType
 
@@ -174,6 +176,8 @@ class _KernelRun:
         """Evaluate one statement."""
         if isinstance(stmt, Store):
             self._store(stmt)
+        elif isinstance(stmt, Sort):
+            self._sort(stmt)
         elif isinstance(stmt, Check):
             if not self.values[stmt.value].all():
                 self.failed.add(stmt.site)
@@ -245,6 +249,15 @@ class _KernelRun:
             np.add.at(memory, inside, data)  # one by one, in index order
         else:
             memory[inside] = data
+
+    def _sort(self, stmt: Sort) -> None:
+        value, at = self.values[stmt.value], self.position(stmt.axis)
+        shape = np.broadcast_shapes(value.shape, *(self.axes[name].shape for dim in stmt.indices
+                                                   for name in symbols_of(dim)))
+        rows = np.moveaxis(np.broadcast_to(value, shape), at, -1)
+        ordered = sorted_places(rows) if stmt.places else sorted_values(rows)
+        index = tuple(np.broadcast_to(self._index(dim), shape) for dim in stmt.indices)
+        self.memory[stmt.param][index] = np.moveaxis(ordered, -1, at)
 
     def _apply(self, stmt: Apply) -> Array:
         primitive = PRIMITIVES[stmt.prim]

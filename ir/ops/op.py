@@ -39,6 +39,9 @@ class Kind(enum.Enum):
     GATHER = "gather"      # a load at computed indices
     SCATTER = "scatter"    # an accumulating store at computed indices
     HOST = "host"          # a function of NumPy that runs between native launches
+    SCAN = "scan"          # what is carried along an axis
+    SORT = "sort"          # rows in order, or where their elements in order are
+    SEARCH = "search"      # the place of each value in an axis that is in order
     EFFECT = "effect"      # reads or writes a variable
     REGION = "region"      # holds a graph
 
@@ -89,7 +92,10 @@ class OpDef:
     doc: str
     attrs: Mapping[str, type]                           # name -> type, all required
     ref: Callable[..., Any] | None = None
-    body: Callable[..., Any] | None = None              # MAP: (s, *xs, **attrs) -> scalar
+    # MAP: (s, *xs, **attrs) -> scalar; SCAN: (s, held, *xs, ...); SEARCH: (s, element, value, ...)
+    body: Callable[..., Any] | None = None
+    start: Callable[[DType], Any] | None = None         # SCAN: what is held before the first
+    places: bool = False                                # SORT: of the elements, not themselves
     indexed: bool = False                               # MAP: the body is told index=, its place
     constant: bool = False                              # MAP: every element is the attribute value
     check: RunCheck | None = None                       # MAP
@@ -133,7 +139,8 @@ class OpDef:
         need = {
             Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
-            Kind.HOST: ("ref",), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
+            Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
+            Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)

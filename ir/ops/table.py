@@ -26,6 +26,12 @@ from . import (
     region as ops_region,
 )
 from . import (
+    scan as ops_scan,
+)
+from . import (
+    sort as ops_sort,
+)
+from . import (
     view as ops_view,
 )
 from . import (
@@ -34,7 +40,8 @@ from . import (
 from .op import OpDef
 
 ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
-                               *ops_index.ROWS, *ops_host.ROWS, *ops_effect.ROWS,
-                               *ops_region.ROWS, *ops_whole.ROWS)
+                               *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
+                               *ops_host.ROWS, *ops_effect.ROWS, *ops_region.ROWS,
+                               *ops_whole.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

@@ -4,6 +4,7 @@
               ["warps" number "pipeline" number] "{" [{axis} "{"] {[vectors] stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
+            | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "last" %id "over" axis
@@ -39,6 +40,7 @@ from ..kernel import (
     Order,
     Param,
     Reduce,
+    Sort,
     Stmt,
     Store,
 )
@@ -50,6 +52,7 @@ from .scanner import STRING, WORD, Scanner
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
 _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
+_SORT = re.compile(r"(?:arg)?sort\b(?!\s*\[)")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -189,6 +192,9 @@ class _KernelReader:
             scanner.expect("=")
             self.dtypes[name] = DTYPES[word]
             return self._meaning(name, DTYPES[word])
+        found = scanner.match(_SORT)
+        if found is not None:
+            return self._sort(found[0] == "argsort")
         access = self._access()
         if access is not None:
             accumulate = scanner.accept("+=")
@@ -203,6 +209,19 @@ class _KernelReader:
             scanner.expect("site")
             return Check("", BOOL, value, scanner.number())
         raise scanner.problem("expected a statement")
+
+    def _sort(self, places: bool) -> Sort:
+        scanner, access = self.scanner, self._access()
+        if access is None:
+            raise scanner.problem("expected where it is sorted to")
+        scanner.expect("=")
+        value = self._value()
+        if value not in self.dtypes:
+            raise scanner.problem(f"{value} is not defined above", scanner.at - len(value))
+        axis = self._over()
+        scanner.expect("in")
+        room = scanner.name("a parameter")
+        return Sort("", self.dtypes[value], *access, value, axis, places, room)
 
     def _meaning(self, name: str, dtype: DType) -> Stmt:
         scanner = self.scanner

@@ -32,6 +32,7 @@ from ..kernel import (
     Last,
     Load,
     Reduce,
+    Sort,
     Stmt,
     Store,
     stages_of,
@@ -209,6 +210,10 @@ def print_stmt(stmt: Stmt) -> str:
     if isinstance(stmt, Store):
         sign = "+=" if stmt.accumulate else "="
         return f"{_access(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
+    if isinstance(stmt, Sort):
+        verb = "argsort" if stmt.places else "sort"
+        return (f"{verb} {_access(stmt.param, stmt.indices)} = {stmt.value} over {stmt.axis} "
+                f"in {word(stmt.room)}")
     if isinstance(stmt, Check):
         return f"check {stmt.value} site {stmt.site}"
     return f"{stmt.name}: {stmt.dtype} = {_meaning(stmt)}"

@@ -23,15 +23,17 @@ from ..kernel import (
     Last,
     Load,
     Reduce,
+    Sort,
     Stmt,
     Store,
     index_exprs,
     is_ordered,
+    room_of,
     stages_of,
     summed_axes,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
-from ..types import BOOL, DType
+from ..types import BOOL, I64, DType
 from .graph import RESERVED
 from .schedule import check_schedule
 
@@ -63,13 +65,13 @@ def check_params(kernel: Kernel) -> Problems:
     if len(params) != len(kernel.params) + len(kernel.locals):
         yield None, "two parameters have one name"
     for stmt in kernel.body:
-        if isinstance(stmt, (Load, Store)):
+        if isinstance(stmt, (Load, Store, Sort)):
             param = params.get(stmt.param)
             if param is None:
                 yield stmt, f"no parameter '{stmt.param}'"
             elif len(stmt.indices) != param.type.rank:
                 yield stmt, f"{len(stmt.indices)} indices for {param.type}"
-            elif isinstance(stmt, Store) and not param.mutable:
+            elif isinstance(stmt, (Store, Sort)) and not param.mutable:
                 yield stmt, f"a store to '{stmt.param}', which is not mutable"
 
 
@@ -80,8 +82,8 @@ def check_definitions(kernel: Kernel) -> Problems:
         for operand in stmt.operands:
             if operand not in known:
                 yield stmt, f"{operand} is not defined above"
-        if isinstance(stmt, (Store, Check)) != (stmt.name == ""):
-            yield stmt, "stores and checks define no value, all others do"
+        if isinstance(stmt, (Store, Sort, Check)) != (stmt.name == ""):
+            yield stmt, "stores, sorts and checks define no value, all others do"
         if stmt.name and (stmt.name in known or not re.fullmatch(r"%\w+", stmt.name)):
             yield stmt, f"'{stmt.name}' is not a free name for a value"
         known.add(stmt.name)
@@ -136,6 +138,11 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             expected = kernel.param(stmt.param).type.dtype
             if dtypes[stmt.value] != expected or (stmt.accumulate and expected == BOOL):
                 return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
+        case Sort():
+            expected = dtypes[stmt.value]
+            made = I64 if stmt.places else expected
+            if kernel.param(stmt.param).type.dtype != made or expected == BOOL:
+                return f"{expected} sorted to '{stmt.param}' of {kernel.param(stmt.param).type}"
         case Check():
             expected = BOOL
             if dtypes[stmt.value] != BOOL or stmt.site < 1:
@@ -233,6 +240,29 @@ def check_carries(kernel: Kernel) -> Problems:
             yield stmt, f"the first value depends on '{stmt.axis}'"
 
 
+def check_sorts(kernel: Kernel) -> Problems:
+    """Rows are sorted to rows, by a kernel that does nothing else; there is room for each."""
+    sorts = [stmt for stmt in kernel.body if isinstance(stmt, Sort)]
+    if sorts and any(isinstance(stmt, Store) or summed_axes(stmt) or isinstance(stmt, Carry)
+                     or (isinstance(stmt, Sort) and stmt is not sorts[0]) for stmt in kernel.body):
+        yield sorts[0], "a kernel that sorts does nothing else"
+    axes = {axis.name: axis for axis in kernel.axes}
+    for stmt in sorts:
+        axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
+        rows = [other for other in kernel.axes if other.name != stmt.axis]
+        places = [str(dim) for dim in stmt.indices]
+        if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
+            yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
+        elif [place for place in places if place != "0"] != [
+                *(other.name for other in rows), stmt.axis] or own.shape != tuple(
+                1 if place == "0" else axes[place].extent for place in places):
+            yield stmt, f"'{stmt.param}' is not one row of '{stmt.axis}' for each task"
+        room = next((param for param in kernel.params if param.name == stmt.room), None)
+        if axis is not None and (room is None or not room.mutable or room.type != room_of(
+                stmt.dtype, own.shape, places=stmt.places)):
+            yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
+
+
 def check_nesting(kernel: Kernel) -> Problems:
     """A loop ends inside those that its results depend on: loops are nested in header order."""
     loops = [axis.name for axis in kernel.loop_axes]
@@ -291,5 +321,6 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_carries, check_nesting, check_orders, check_schedule, check_stores, check_locals,
+    check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores,
+    check_locals,
 )

@@ -43,7 +43,7 @@ from .long import with_long_sums_split
 from .partition import Partition
 from .reads import Use, operand_uses, pieces, sources
 from .region import Region, axes_of, rename
-from .rules import admits, room
+from .rules import admits, goes_one_by_one, is_wide, room
 from .segments import fuse_around
 from .stacks import with_stacks
 
@@ -77,7 +77,7 @@ def _grow(partition: Partition, node: Node) -> None:
 
 def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | None] | None:
     """The own index of a node in a region that it may join; None if it may not."""
-    if Kind.SCATTER in region.kinds or not partition.together(node, region):
+    if region.alone or not partition.together(node, region):
         return None
     bound = partition.unified(node, region)
     if bound is None:
@@ -188,7 +188,9 @@ def _absorbable(
 ) -> bool:
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
-    if Kind.SCATTER in target.kinds or any(node.op.kind is Kind.GATHER for node in target.nodes):
+    if Kind.SCATTER in target.kinds or not {Kind.GATHER, Kind.SEARCH}.isdisjoint(target.kinds):
+        return False
+    if goes_one_by_one(target) and is_wide(region):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
@@ -279,7 +281,7 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
     if len(regions) != 1 or not all(part.views for part in parts):
         return None
     region, = regions.values()
-    if (any(id(part.source) not in region.index for part in parts) or Kind.SCATTER in region.kinds
+    if (any(id(part.source) not in region.index for part in parts) or region.alone
             or (id(value) in partition.opaque and id(value) not in partition.stacks)
             or not partition.together(node, region)):
         return None

@@ -131,7 +131,7 @@ class Partition:
         self.home[id(node)] = region
         for value in node.results:
             region.index[id(value)] = at
-        if node.op.kind is Kind.REDUCE:
+        if node.op.kind in (Kind.REDUCE, Kind.SCAN):
             runs = runs_of(node, own)
             region.reduced += tuple(run for run in runs if run not in region.reduced)
             region.par -= {axis for run in runs for axis in run}

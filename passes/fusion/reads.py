@@ -56,10 +56,15 @@ def pieces(view: Node, use: Use) -> list[Use]:
 
 def operand_uses(node: Node, opaque: set[int]) -> list[Use]:
     """What a node reads, at the natural index of its own space."""
-    if node.op.kind in (Kind.MAP, Kind.REDUCE, Kind.CONTRACT):
+    if node.op.kind in (Kind.MAP, Kind.REDUCE, Kind.CONTRACT, Kind.SCAN):
         own = natural(own_dims(node))
         return [use for at, operand in enumerate(node.inputs)
                 for use in sources(operand, operand_index(node, at, own), opaque)]
+    if node.op.kind is Kind.SEARCH:  # everywhere in what is in order, for values in place
+        x, values = node.inputs
+        return [*(Use(use.value, use.index, False)
+                  for use in sources(x, natural(x.shape), opaque)),
+                *sources(values, natural(values.shape), opaque)]
     uses = [Use(use.value, use.index, False) for operand in node.inputs
             for use in sources(operand, natural(operand.shape), opaque)]
     if node.op.kind is Kind.GATHER:

@@ -10,6 +10,10 @@ from ...ir.index import Dim, Expr, Symbol, plain_symbol, substitute, symbol
 from ...ir.ops.op import Kind
 from ...ir.space import Index, own_dims, result_index, summed_runs
 
+# What a kernel is built around, the first of them that it has; and what has one alone.
+ANCHORS = (Kind.SORT, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
+ALONE = frozenset((Kind.SCATTER, Kind.SORT))
+
 Runs = tuple[tuple[str, ...], ...]
 
 
@@ -22,7 +26,7 @@ class Region:
     own: dict[int, Index] = field(default_factory=dict)     # of each node, by identity
     index: dict[int, Index] = field(default_factory=dict)   # of each value, by identity
     par: frozenset[str] = frozenset()                       # axes that every value has
-    reduced: Runs = ()                                      # what REDUCE nodes run over, in order
+    reduced: Runs = ()                        # what REDUCE and SCAN nodes run over, in order
     product: frozenset[str] = frozenset()                   # axes of its first contraction
     columns: frozenset[str] = frozenset()                   # those of its right side alone
     batch: frozenset[str] = frozenset()                     # those of both sides
@@ -44,13 +48,18 @@ class Region:
 
     @property
     def plain(self) -> bool:
-        """True if nothing but elementwise nodes and gathers is in it."""
-        return self.kinds <= {Kind.MAP, Kind.VIEW, Kind.GATHER}
+        """True if nothing but elementwise nodes, gathers and searches is in it."""
+        return self.kinds <= {Kind.MAP, Kind.VIEW, Kind.GATHER, Kind.SEARCH}
+
+    @property
+    def alone(self) -> bool:
+        """True if nothing that reads what it makes may be in it."""
+        return not ALONE.isdisjoint(self.kinds)
 
     @property
     def anchor(self) -> str:
         """The kind that the kernel is built around."""
-        return next((kind.value for kind in (Kind.SCATTER, Kind.CONTRACT, Kind.REDUCE)
+        return next((kind.value for kind in ANCHORS
                      if kind in self.kinds), Kind.MAP.value)
 
     def settle(self, node: Node, own: Sequence[Dim | None]) -> Index:
@@ -80,7 +89,11 @@ def axes_of(index: Index) -> frozenset[str]:
 
 
 def runs_of(node: Node, own: Index) -> Runs:
-    """The axes that a node at ``own`` sums over, as ``summed_runs`` groups them."""
+    """The axes that a node at ``own`` sums over, as ``summed_runs`` groups them, or carries
+    along."""
+    if node.op.kind is Kind.SCAN:
+        along = own[node.attrs["axis"]]
+        return () if along == 0 else ((str(along),),)
     return tuple(tuple(str(own[at]) for at in run) for run in summed_runs(node))
 
 

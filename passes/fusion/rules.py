@@ -14,6 +14,7 @@ from ...ir.ops.reduce import contract_places
 from ...ir.space import Index, is_chain, own_dims
 from .region import Region, axes_of, in_order, runs_of
 
+HEAVY = 8    # additions that an element costs, from which on vectors pay for a pass of their own
 SHORT = 8    # elements of a reduction that is unrolled beside another one
 MANY = 128   # rows that make several tasks
 FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
@@ -33,9 +34,22 @@ def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     return rule is not None and rule(region, node, own)
 
 
+def goes_one_by_one(region: Region) -> bool:
+    """Whether a region carries something along its rows, one element after the other."""
+    reduced = {axis for run in region.reduced for axis in run}
+    return Kind.SCAN in region.kinds and list(region.axes)[-1] in reduced
+
+
+def is_wide(region: Region) -> bool:
+    """Whether something of a region is worth being computed in vectors, apart from such rows."""
+    return any(node.op.kind is Kind.MAP and node.op.cost >= HEAVY for node in region.nodes)
+
+
 def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Wherever a value of the region is: in full, or where axes have been reduced."""
     index = _closed(own)
+    if node.op.cost >= HEAVY and goes_one_by_one(region):
+        return False
     if index is None or not in_order([str(dim) for dim in index if dim != 0], region):
         return False
     axes = axes_of(index)
@@ -50,6 +64,8 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
             [str(dim) for dim in index if dim != 0], region):
         return False
     runs = runs_of(node, index)
+    if Kind.SCAN in region.kinds and runs != region.reduced:
+        return False  # a loop in another one would begin anew what that carries
     if runs == region.reduced:
         return bool(runs) or Kind.CONTRACT not in region.kinds
     if not runs:
@@ -62,6 +78,18 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     rest = product(region.axes[axis] for axis in region.par - axes)
     return not done or (isinstance(short, int) and short <= SHORT and done.isdisjoint(axes)
                         and _tasks_suffice(region, node, rest))
+
+
+def _scan_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
+    """Along the axis that the region reduces or carries along, or the first; where it has all of
+    its axes."""
+    index = _closed(own)
+    if index is None or ((str(index[-1]),) in runs_of(node, index) and is_wide(region)):
+        return False
+    return (axes_of(index) == region.axes.keys()
+            and axes_of(index) in region.spaces and Kind.CONTRACT not in region.kinds
+            and in_order([str(dim) for dim in index if dim != 0], region)
+            and region.reduced in ((), runs_of(node, index)))
 
 
 def _tasks_suffice(region: Region, node: Node, rows: Dim) -> bool:
@@ -153,14 +181,16 @@ def _gather_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
 
 _RULES: Mapping[Kind, Callable[[Region, Node, Sequence[Dim | None]], bool]] = {
     Kind.MAP: _map_fits, Kind.REDUCE: _reduce_fits, Kind.CONTRACT: _contract_fits,
-    Kind.GATHER: _gather_fits,
+    Kind.GATHER: _gather_fits, Kind.SCAN: _scan_fits, Kind.SEARCH: _map_fits,
 }
 
 
 def fits(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
     """Whether a region may be computed in the space of another: elementwise ones wherever the
     other has values, reductions over the same axes."""
-    if Kind.SCATTER in wide.kinds | narrow.kinds:
+    if wide.alone or narrow.alone or any(
+            goes_one_by_one(one) and is_wide(other) for one, other in ((wide, narrow),
+                                                                       (narrow, wide))):
         return False
     axes = frozenset(names.values())
     if Kind.CONTRACT in narrow.kinds:

@@ -48,12 +48,15 @@ class Lives:
 
     def of(self, graph: Graph, name: str) -> Value:
         """The value of a graph by its name."""
-        if graph not in self._named:
-            self._named[graph] = {value.name: value for value in graph.values()}
-        value = self._named[graph].get(name)
+        value = self._values(graph).get(name)
         if value is None:
             raise error("W601", f"graph @{graph.name} has no value {name}")
         return value
+
+    def _values(self, graph: Graph) -> dict[str, Value]:
+        if graph not in self._named:
+            self._named[graph] = {value.name: value for value in graph.values()}
+        return self._named[graph]
 
     def owner(self, value: Value) -> Value:
         """The value whose memory an alias names; the value itself if it is none."""
@@ -110,9 +113,11 @@ class Lives:
 
     def _kernel(self, graph: Graph, call: KernelCall) -> None:
         outputs = written(call)
+        rooms = {name: Value(type_, name) for name, type_ in call.rooms}
+        self._values(graph).update(rooms)
         for name in outputs:
             value = self.of(graph, name)
-            if value.node is None:
+            if value.node is None and name not in rooms:
                 raise error("W601", f"kernel {call.kernel.name} writes the parameter {name}")
         for name in (*call.args, *(base for _, base in call.updates)):
             if name not in outputs:

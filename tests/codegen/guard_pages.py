@@ -196,6 +196,10 @@ def hosted(x: Array, y: Array, shift: Array) -> Any:
     """Functions of the host between kernels, on the same memory."""
     a = x.T @ x + shift
     return np.linalg.solve(a, y) * 2, np.linalg.eigvalsh(a), np.linalg.qr(x, "r") + 1
+def ordered(x: Array) -> Any:
+    """Rows sorted, their places, what is found among them, and sums along both axes."""
+    return (np.sort(x), np.argsort(x, kind="stable"), np.sort(x.T), np.cumsum(x, 0),
+            np.cumsum(x, 1), np.searchsorted(np.sort(x[0]), x, "right"))
 
 
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
@@ -239,6 +243,10 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
             for m, k, n in SHAPES:
                 x, y = whole(rng, (m, k), dtype), whole(rng, (k, n), dtype)
                 yield f"product {x.dtype} {(m, k, n)}", product, (x, y)
+    for dtype in ("f4", "u4", "i8", "f8"):
+        for size in (*SIZES[::3], 130, 1030, 2100):
+            x = whole(rng, (2, size), dtype)
+            yield f"ordered {x.dtype} {x.shape}", ordered, (x,)
     for shape in TALL:
         x = whole(rng, shape, "f4")
         yield f"columns {x.dtype} {x.shape}", columns, (x,)

@@ -230,7 +230,7 @@ def unsupported_option() -> None:
 
 @wrong("W113", TypeError)
 def unsupported_method() -> None:
-    weft.compile(lambda x: x.partition(2))(X)  # here
+    weft.compile(lambda x: x.byteswap(2))(X)  # here
 
 
 @wrong("W114", TypeError)

@@ -165,7 +165,7 @@ def an_array_of_objects(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def a_function_that_is_not_there(x: Any) -> Any:
-    return np.cumsum(x)  # here
+    return np.packbits(x)  # here
 
 
 @wrong("W113", TypeError)
@@ -185,7 +185,7 @@ def an_option_of_a_ufunc(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def a_method_that_is_not_there(x: Any) -> Any:
-    return x.cumsum()  # here
+    return x.byteswap()  # here
 
 
 @wrong("W113", NotImplementedError)
@@ -232,7 +232,7 @@ def another_update(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def an_accumulation(x: Any) -> Any:
-    return np.add.accumulate(x)  # here
+    return np.subtract.accumulate(x)  # here
 
 
 @wrong("W113", TypeError)

@@ -312,6 +312,12 @@ kernel @k(x: f32[64,32], w: f32[32,80], y: mut f32[64,80])
   }
 }
 """
+SORTED = """kernel @k(x: f32[9,20], y: mut f32[9,20], room: mut i32[9,20]) {
+  par i in 9 by 1, seq j in 20 by 1 {
+    %0: f32 = x[i, j]
+    sort y[i, j] = %0 over j in room
+  }
+}"""
 CARRIED = """
 kernel @k(x: f32[9,8], y: mut f32[9,8]) {
   seq i in 9 by 1, par j in 8 by 8 {
@@ -344,6 +350,10 @@ BROKEN_STAGES = [
     (CARRIED, "check_carries", "seq i in 9 by 1", "seq i in 9 by 3", "no seq axis by 1"),
     (CARRIED, "check_carries", "next %3 over i", "next %3 over k", "there is no axis 'k'"),
     (CARRIED, "check_carries", "const 0.0", "x[i, j]", "the first value depends on 'i'"),
+    (SORTED, "check_sorts", "seq j", "par j", "tasks are rows"),
+    (SORTED, "check_sorts", "y[i, j]", "y[i, 0]", "'y' is not one row of 'j' for each task"),
+    (SORTED, "check_sorts", "mut i32[9,20]", "mut i32[9,2]", "'room' is no room for the rows"),
+    (SORTED, "check_sorts", "    sort", "    y[i, j] = %0\n    sort", "does nothing else"),
 ]
 
 

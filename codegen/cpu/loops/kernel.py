@@ -27,6 +27,7 @@ from ....ir.kernel import (
     Contract,
     Kernel,
     Reduce,
+    Sort,
     Stmt,
     identity,
     stages_of,
@@ -37,6 +38,7 @@ from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
+from ..sorts.rows import emit_sort
 from ..target import Target
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
@@ -58,16 +60,24 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     stmts.use_scratch("%scratch")
     with f.loop("%begin", "%end") as task:
         scope = stmts.task_scope(task)
-        for at, body in enumerate(stages_of(kernel)):
-            stage = stmts.of(replace(kernel, body=body))
-            if any(isinstance(stmt, Contract) and stmt.tiling for stmt in body):
-                place = f(f"getelementptr i8, ptr %scratch, i64 {local_bytes(kernel)}")
-                emit_contract(f, stage.kernel, stage, scope.child(), place)
-            else:
-                vectors = next((one for one in kernel.vectors if one.stage == at), None)
-                _rows(f, stage.kernel, vectors, stage, scope)
+        last = kernel.body[-1] if kernel.body else None
+        if isinstance(last, Sort):
+            emit_sort(stmts, scope, last)
+        else:
+            _stages(f, kernel, stmts, scope)
     f.ret()
     return f
+
+
+def _stages(f: FunctionText, kernel: Kernel, stmts: StmtEmitter, scope: Scope) -> None:
+    for at, body in enumerate(stages_of(kernel)):
+        stage = stmts.of(replace(kernel, body=body))
+        if any(isinstance(stmt, Contract) and stmt.tiling for stmt in body):
+            place = f(f"getelementptr i8, ptr %scratch, i64 {local_bytes(kernel)}")
+            emit_contract(f, stage.kernel, stage, scope.child(), place)
+        else:
+            vectors = next((one for one in kernel.vectors if one.stage == at), None)
+            _rows(f, stage.kernel, vectors, stage, scope)
 
 
 def _rows(

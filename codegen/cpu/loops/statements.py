@@ -150,7 +150,7 @@ class StmtEmitter:
         if isinstance(stmt, Const):
             scope.values[stmt.name] = self.s.const(stmt.value, stmt.dtype)
         elif isinstance(stmt, Index):
-            scope.values[stmt.name] = self._index(scope, stmt.expr)
+            scope.values[stmt.name] = self.index(scope, stmt.expr)
         elif isinstance(stmt, Load):
             scope.values[stmt.name] = self._load(scope, stmt)
         elif isinstance(stmt, Apply):
@@ -226,7 +226,7 @@ class StmtEmitter:
                       for name in symbols_of(dim) if name.startswith("%")})
         return emit_dim(self.f, dim, table)
 
-    def _index(self, scope: Scope, expr: Dim) -> LlvmValue:
+    def index(self, scope: Scope, expr: Dim) -> LlvmValue:
         """An index expression as an i64 value: a vector if it depends on the lanes."""
         if self._lane_independent(scope, expr):
             return LlvmValue(self._scalar_dim(scope, expr), "i64")
@@ -274,7 +274,7 @@ class StmtEmitter:
             if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and isinstance(stmt, Load)
                     and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
                 return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
-        return "any", self._index(scope, offset)
+        return "any", self.index(scope, offset)
 
     def _address(self, stmt: Load | Store, offset: LlvmValue) -> str:
         memory = memory_type(stmt.dtype)
@@ -322,7 +322,7 @@ class StmtEmitter:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
         elif how == "next":
             assert mask is not None
-            load = self._load_masked if guard is None else self._load_guarded
+            load = self.load_masked if guard is None else self._load_guarded
             ref = load(address, mask, memory, size, width)
         else:
             on = mask or "splat (i1 true)"
@@ -335,7 +335,8 @@ class StmtEmitter:
         """An address, or that of zeros where no lane is on."""
         return self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
 
-    def _load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+    def load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+        """The lanes that are on, zeros elsewhere; nothing else is read."""
         if not self.target.mask_registers:
             mask = self.hidden.get((mask, 8 * size)) or hidden_mask(self.f, mask, width, 8 * size)
         type_ = vector_type(memory, width)
@@ -354,7 +355,7 @@ class StmtEmitter:
         if mask is not None:
             ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
                           f"<{wide} x i32> <{spread}>")
-        all_ = self._load_masked(address, ones, memory, size, wide)
+        all_ = self.load_masked(address, ones, memory, size, wide)
         type_ = vector_type(memory, wide)
         chosen = ", ".join(f"i32 {at}" for at in range(0, wide, step))
         return self.f(f"shufflevector {type_} {all_}, {type_} poison, <{width} x i32> <{chosen}>")
@@ -372,7 +373,7 @@ class StmtEmitter:
             f.jump(done)
             f.place(part)
         some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", bits)
-        masked = self._load_masked(self._readable(some, address), mask, memory, size, width)
+        masked = self.load_masked(self._readable(some, address), mask, memory, size, width)
         if self.target.mask_registers:
             return masked
         f.jump(done)
