@@ -19,16 +19,16 @@ from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
 from .frontend.numpy_api.host import HostWarning
-from .frontend.numpy_api.sort import top_k
+from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
+from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.dependencies import control_dependencies, group
+from .frontend.tracing.guards.lost import TracingWarning
 from .frontend.tracing.host import host_call
-from .frontend.tracing.lost import TracingWarning
 from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
-from .frontend.tracing.variable import Variable
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.gradients import grad, value_and_grad
 from .frontend.transforms.reverse import stop_gradient, vjp

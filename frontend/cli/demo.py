@@ -22,7 +22,7 @@ from ...runtime.checkpoint import save
 from ..compile.function import compile as compile_function
 from ..compile.function import export
 from ..library import nn, optim
-from ..tracing.variable import Variable
+from ..tracing.arrays.variable import Variable
 
 Array = np.ndarray[Any, Any]
 

@@ -39,8 +39,8 @@ from ..compile.function import Function, compile, export
 from ..compile.link import make_program
 from ..compile.oracle import example_array
 from ..compile.pipeline import STAGES, Options, Stages
+from ..tracing.arrays.variable import Variable
 from ..tracing.source import is_internal
-from ..tracing.variable import Variable
 from . import demo
 
 

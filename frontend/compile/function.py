@@ -25,15 +25,15 @@ from ...ir.types import Device
 from .. import tree
 from ..interchange.export import ExportJob, write_artifact
 from ..numpy_api.host import Warned
+from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
-from ..tracing.rebound import rebound
+from ..tracing.guards.rebound import rebound
+from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.recorder import ACTIVE, TraceContext, context_for
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Signature, Traced, trace_function
-from ..tracing.variable import Variable
-from ..tracing.weakmethod import WeakMethod
 from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options

@@ -9,8 +9,8 @@ from ...codegen.cpu.jit import Jit
 from ...runtime.entry.native import CtypesCall, Support, native_call
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
+from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
-from ..tracing.variable import Variable
 from .pipeline import Stages, build
 
 

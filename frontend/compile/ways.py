@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..tracing.rebound import Binding, rebound
+from ..tracing.guards.rebound import Binding, rebound
 
 
 def miss(*args: Any) -> Any:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ..tracing.arrays.variable import Variable
 from ..tracing.dependencies import after
 from ..tracing.operand import axis_of
 from ..tracing.recorder import composite
 from ..tracing.source import user_loc
-from ..tracing.variable import Variable
 from ..transforms.reverse import stop_gradient
 from . import special
 from .special import logsumexp

@@ -20,9 +20,9 @@ import numpy as np
 
 from .. import tree
 from ..compile.eager import run_eagerly
+from ..tracing.arrays.variable import Variable
 from ..tracing.dependencies import after
 from ..tracing.recorder import active
-from ..tracing.variable import Variable
 from ..transforms.reverse import variable_gradients
 
 State = dict[str, Any]

@@ -19,12 +19,12 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.index import Dim, Expr, product
 from ..compile.eager import run_eagerly
-from ..numpy_api.index import as_number
+from ..numpy_api.select.index import as_number
+from ..tracing.arrays.variable import Variable
 from ..tracing.operand import as_shape, common_shape, reshape, spread, to_tracer
 from ..tracing.recorder import active, current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
-from ..tracing.variable import Variable
 
 _U64, _F32, _F64 = np.dtype(np.uint64), np.dtype(np.float32), np.dtype(np.float64)
 _HALF = np.uint64(32)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..compile.eager import run_eagerly
-from ..numpy_api import elementwise as ufuncs
+from ..numpy_api.elements import elementwise as ufuncs
 from ..tracing.operand import result_dtype, spread_all
 from ..tracing.recorder import composite, context_for, current
 from ..tracing.tracer import Tracer

@@ -12,46 +12,26 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, UnsupportedError, error
-from ..tracing import views
+from ..tracing.arrays import views
+from ..tracing.arrays.selection import Selection
+from ..tracing.arrays.standins import original
+from ..tracing.arrays.variable import broadcasts
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
-from ..tracing.selection import Selection
-from ..tracing.standins import original
 from ..tracing.tracer import Operation, Tracer
-from ..tracing.variable import broadcasts
-from . import (  # noqa: F401  they add their rows
-    apply,
-    bits,
-    calculus,
-    contract,
-    create,
-    diagonal,
-    histogram,
-    join,
-    lapack,
-    linalg,
-    masks,
-    missing,
-    nan,
-    pad,
-    pointwise,
-    polynomial,
-    quantile,
-    ranges,
-    reduce,
-    scan,
-    search,
-    shape,
-    sort,
-    statistics,
-    take,
-)
-from . import elementwise as ufuncs
+from . import missing  # noqa: F401  it and the rooms below add their rows
+from .algebra import calculus, contract, lapack, linalg, polynomial  # noqa: F401
+from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401
 from .binding import bound, parameters
+from .elements import apply, bits, pointwise  # noqa: F401
+from .elements import elementwise as ufuncs
 from .host import Warned, on_host
-from .index import getitem
+from .order import scan, search, sort  # noqa: F401
+from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import ROWS, full_name
-from .update import update
+from .select import masks, take  # noqa: F401
+from .select.index import getitem
+from .select.update import update
 
 
 class NumpyApi:

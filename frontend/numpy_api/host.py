@@ -20,10 +20,10 @@ from ...ir.index import Dim
 from ...ir.types import Loc, TensorType, as_dtype
 from .. import tree
 from ..tracing import host
+from ..tracing.arrays.variable import Variable
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
-from ..tracing.variable import Variable
 
 Warned = set[tuple[str, str, int]]  # functions, with file and line
 

@@ -18,11 +18,11 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Node, Value
 from ..numpy_api.dispatch import NumpyApi
+from ..tracing.arrays.variable import Variable
 from ..tracing.recorder import TraceContext, active
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.tracer import Operation, Tracer
-from ..tracing.variable import Variable
 
 Element = Value | tuple[Node, ...] | Variable
 """What can be fetched: a value, an operation's nodes, a variable as it is when the step ends."""

@@ -18,11 +18,11 @@ from ...ir.diagnose import Error, error
 from ...ir.dims import differ, nonnegative, smaller
 from ...ir.index import Dim, Expr, divide, product
 from ...ir.types import I64, DType, TensorType, as_dtype
+from .arrays.selection import Selection
+from .arrays.variable import Variable
 from .recorder import current
-from .selection import Selection
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim
-from .variable import Variable
 
 Kind = np.dtype[Any] | type  # a dtype, or int, float, complex for a weak number
 

@@ -27,11 +27,11 @@ from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
 from ...ir.types import DType, Loc, TensorType, as_dtype
-from .buffer import Buffer, unwrapped
+from .arrays.buffer import Buffer, unwrapped
+from .arrays.views import track
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 from .source import SourceMap, name_of, user_loc
 from .tracer import Operation, Tracer
-from .views import track
 
 Array = np.ndarray[Any, Any]
 

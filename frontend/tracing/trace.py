@@ -30,18 +30,18 @@ from .. import tree
 from ..compile.exact import UnhashableError, exact
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
+from .arrays.selection import Selection
+from .arrays.standins import standing_in
+from .arrays.variable import Variable
 from .collector import paused_collector
-from .draws import Draws
-from .lost import check_leaks, check_unchanged
+from .guards.draws import Draws
+from .guards.lost import check_leaks, check_unchanged
+from .guards.rebound import Binding, bindings
 from .operand import fits_int64, is_number, to_tracer
-from .rebound import Binding, bindings
 from .recorder import Capture, TraceContext, current
-from .selection import Selection
 from .source import definition, user_loc
 from .spec import Spec
-from .standins import standing_in
 from .tracer import Operation, Tracer
-from .variable import Variable
 
 
 @dataclass(frozen=True)

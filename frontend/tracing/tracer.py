@@ -21,9 +21,9 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Node, Value
 from ...ir.index import Dim, Expr
 from ...ir.types import TensorType
-from ..numpy_api.at import At
-from . import views
-from .array import TracedArray
+from ..numpy_api.select.at import At
+from .arrays import views
+from .arrays.array import TracedArray
 from .methods import ArrayMethods
 from .scope import Recording
 from .source import assigns_item, user_loc

@@ -24,12 +24,12 @@ from ...ir.ops.op import Effect
 from ...passes.transform import reverse
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.lost import check_unchanged
+from ..tracing.arrays.variable import Variable
+from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import as_int, cast, is_weak, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
-from ..tracing.variable import Variable
 
 
 def grad(

@@ -20,7 +20,7 @@ from scipy import special
 import weft
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.frontend.numpy_api import elementwise as ufuncs
+from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.interp.graph import run_plan
 from weft.ir.ops.op import Kind

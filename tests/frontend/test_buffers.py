@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 import weft
-from weft.frontend.tracing.buffer import Buffer
+from weft.frontend.tracing.arrays.buffer import Buffer
 from weft.ir.diagnose import Error, TracerError
 
 X = np.random.default_rng(0).normal(size=8)

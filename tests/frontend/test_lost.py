@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.tracing import lost
+from weft.frontend.tracing.guards import lost
 
 X = np.arange(3.0)
 RNG = np.random.default_rng(0)

@@ -13,8 +13,8 @@ from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.library import nn, optim, special
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.trace import trace_function
-from weft.frontend.tracing.variable import Variable
 from weft.frontend.transforms.reverse import grad, value_and_grad
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_graph

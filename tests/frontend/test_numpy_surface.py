@@ -15,7 +15,7 @@ import weft
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.numpy_api.registry import ROWS
-from weft.frontend.tracing.variable import Variable
+from weft.frontend.tracing.arrays.variable import Variable
 from weft.ir.diagnose import Error, UnsupportedError
 
 # -- parameters by name ------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.tracing.rebound import rebound
+from weft.frontend.tracing.guards.rebound import rebound
 
 weight: Any = None
 params: Any = None

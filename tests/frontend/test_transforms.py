@@ -12,8 +12,8 @@ import pytest
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.trace import trace_function
-from weft.frontend.tracing.variable import Variable
 from weft.frontend.transforms.reverse import (
     grad,
     gradients,

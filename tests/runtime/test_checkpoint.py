@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from weft.frontend.tracing.variable import Variable
+from weft.frontend.tracing.arrays.variable import Variable
 from weft.ir.diagnose import Error
 from weft.runtime.checkpoint import restore, save
 

@@ -16,7 +16,7 @@ from numpy_samples import Sample
 
 import weft
 from weft.frontend.compile.eager import run_eagerly
-from weft.frontend.numpy_api import elementwise as ufuncs
+from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.numpy_api.registry import ROWS, Row, full_name
 from weft.ir.diagnose import Error
 

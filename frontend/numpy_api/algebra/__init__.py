@@ -1,0 +1,1 @@
+"""NumPy's sums of products, decompositions, polynomials and differences."""

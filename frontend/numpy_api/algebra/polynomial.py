@@ -1,0 +1,163 @@
+"""NumPy's convolutions, and polynomials as vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.operand import array_dtype, as_int, cast, required, strong, to_tracer
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..arrange.join import concatenate
+from ..arrange.shape import atleast, flip, ravel, sliding_window_view
+from ..elements.elementwise import fresh
+from ..registry import numpy
+
+_F64 = np.dtype(np.float64)
+
+
+@numpy(np.convolve, samples=("x[5], x[3]", "x[2], x[4], 'same'", "x[5], x[2], mode='valid'",
+                             "i[4], [1, 2]", "x[3], 2.0"))
+def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+    x, y = (ravel(part) if strong(part).ndim == 0 else strong(part) for part in (a, v))
+    if _longer(y, x) or (isinstance(x.type.size, int) and not isinstance(y.type.size, int)):
+        x, y = y, x
+    return _windows(x, flip(y) if y.ndim == 1 else y, mode, "np.convolve")
+
+
+@numpy(np.correlate, samples=("x[5], x[3]", "x[2], x[4], 'same'", "x[3], x[5], mode='full'",
+                              "i[4], [1, 2]", "x[4], x[2], 'same'"))
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+    x, y = strong(a), strong(v)
+    if _longer(y, x):
+        return flip(_windows(y, x, mode, "np.correlate"))
+    return _windows(x, y, mode, "np.correlate")
+
+
+def _longer(x: Tracer, y: Tracer) -> bool:
+    sizes = (x.type.size, y.type.size)
+    return isinstance(sizes[0], int) and isinstance(sizes[1], int) and sizes[0] > sizes[1]
+
+
+def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
+    """The sums of products of y with each part of x, as long as y, and beyond its ends."""
+    kind = array_dtype(x, y)
+    x, y = cast(x, kind), cast(y, kind)
+    count = y.type.size
+    if x.ndim != 1 or y.ndim != 1 or 0 in (x.type.size, count):
+        raise error("W102", f"{name} takes vectors of one element or more", types=[x.type, y.type])
+    mode = mode if not isinstance(mode, int) else ("valid", "same", "full")[mode]
+    if mode not in ("full", "same", "valid"):
+        raise error("W113", f"{name} with mode={mode!r}: modes are full, same and valid")
+    if mode != "full" and not (isinstance(x.type.size, int) and isinstance(count, int)):
+        x = required(x, x.type.shape, least=(x.type.size - count,), code="W102",
+                     message=f"{name} with mode={mode!r} of a vector shorter than the other")
+    if not isinstance(x.type.size, int):
+        x = required(x, x.type.shape, least=(x.type.size - 1,), code="W102",
+                     message=f"{name} takes vectors of one element or more")
+    low = {"full": count - 1, "same": count // 2, "valid": 0}[mode]
+    high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
+    x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
+                       value=kind.type(0).item())
+    return np.matmul(sliding_window_view(x, _size(count, name)), y)
+
+
+def _size(count: Any, name: str) -> int:
+    if not isinstance(count, int):
+        raise error("W105", f"{name} with a second vector of size {count}",
+                    hint="give one of the vectors a known size, as the second one")
+    return count
+
+
+@numpy(np.polyval, samples=("x[4], x[3]", "[1, 2, 0.5], x[2,3]", "x[3], 2.0", "i[3], i[4]"))
+def polyval(p: Any, x: Any) -> Any:
+    at: Any = strong(x)
+    result: Any = np.zeros_like(at)
+    for coefficient in (strong(p) if isinstance(p, Tracer) else np.asarray(p)):
+        result = result * at + coefficient
+    return result
+
+
+@numpy(np.polyadd, samples=("x[4], x[2]", "x[2], [1, 2, 3]"))
+def polyadd(a1: Any, a2: Any) -> Any:
+    return np.add(*_aligned(a1, a2))
+
+
+@numpy(np.polysub, samples=("x[4], x[2]", "x[2], [1, 2, 3]"))
+def polysub(a1: Any, a2: Any) -> Any:
+    return np.subtract(*_aligned(a1, a2))
+
+
+def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+    """Two polynomials with equally many coefficients."""
+    x, y = atleast(1)(a1), atleast(1)(a2)
+    more = y.type.size - x.type.size
+    if not isinstance(more, int):
+        raise error("W105", "polynomials of unknown degrees", types=[x.type, y.type])
+    parts = []
+    for part, missing in ((x, more), (y, -more)):
+        parts.append(current().emit("pad", part, low=(max(missing, 0),), high=(0,), interior=(0,),
+                                    value=part.dtype.type(0).item()))
+    return parts[0], parts[1]
+
+
+@numpy(np.polymul, samples=("x[3], x[2]", "x[3], [1, 2]", "2.0, x[3]"))
+def polymul(a1: Any, a2: Any) -> Any:
+    return convolve(*(_leading(a, "np.polymul") for a in (a1, a2)))
+
+
+def _leading(a: Any, name: str) -> Any:
+    """Coefficients from the first that is not 0 on, of which NumPy's result has as many."""
+    if not isinstance(a, Tracer):
+        known = np.atleast_1d(a)
+        return np.trim_zeros(known, "f") if np.any(known) else known[:1] * 0
+    x: Any = atleast(1)(a)
+    first: Any = np.not_equal(x[:1], 0)
+    spare: Any = np.broadcast_to(cast(first, np.dtype(np.int64)) - 1, x.shape)
+    return current().emit("ensure", x, spare, message=(
+        f"the first coefficient of {name} is 0: how many its result has is not known"))
+
+
+@numpy(np.polyder, samples=("x[4]", "x[5], 2", "i[4], 0", "x[1]"))
+def polyder(p: Any, m: Any = 1) -> Any:
+    x: Any = strong(p)
+    order = as_int(m, "order of the derivative")
+    if order < 0:
+        raise error("W112", "the order of a derivative must not be negative")
+    for _ in range(order):
+        x = x[:-1]
+        x = x * (x.shape[0] - np.arange(x.shape[0], like=x))
+    return fresh(x)
+
+
+@numpy(np.polyint, samples=("x[4]", "x[3], 2, [1, 2]", "x[2], 2, 3.0", "i[3]", "x[3], k=x[1]"))
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+    x: Any = strong(p)
+    order = as_int(m, "order of the integral")
+    if order < 0:
+        raise error("W112", "the order of an integral must not be negative")
+    constants: Any = np.zeros(order)
+    if k is not None:
+        constants = k if isinstance(k, Tracer) else np.atleast_1d(k)
+    if np.size(constants) == 1 and order > 1:
+        constants = atleast(1)(constants)[0] * np.ones(order)
+    for at in range(order):
+        powers: Any = x.shape[0] - np.arange(x.shape[0], like=x)
+        x = concatenate([x / powers, to_tracer(constants[at:at + 1])])
+    return fresh(x)
+
+
+@numpy(np.poly, samples=("x[3]", "i[2]"))
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with these zeros."""
+    zeros: Any = atleast(1)(seq_of_zeros)
+    if zeros.ndim != 1:
+        raise error("W113", "np.poly of a matrix needs its eigenvalues",
+                    hint="np.poly(np.linalg.eigvals(a)), made outside of the traced function")
+    kind = zeros.dtype if zeros.dtype == np.float32 else _F64
+    result: Any = to_tracer(1.0, kind)[None]
+    for zero in cast(zeros, kind):
+        result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
+    return result

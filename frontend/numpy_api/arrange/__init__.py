@@ -1,0 +1,1 @@
+"""NumPy's functions that make arrays and rearrange their elements."""

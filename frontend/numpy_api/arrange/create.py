@@ -1,0 +1,182 @@
+"""NumPy's functions that make arrays: filled, counted, copied, and triangles of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.index import Dim
+from ...tracing.operand import (
+    Kind,
+    as_dim,
+    as_int,
+    as_shape,
+    broadcast,
+    cast,
+    reshape,
+    result_dtype,
+    shape_of,
+    spread,
+    strong,
+    to_tracer,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import SymbolicDim, Tracer
+from ..elements.elementwise import fresh
+from ..registry import numpy
+from ..select.index import as_number
+
+_I64 = np.dtype(np.int64)
+
+
+@numpy(np.zeros_like, samples=("x[2,3]", "i[4], dtype=float", "x[2,3], shape=(4,)"))
+def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None,
+               *, device: Any = None) -> Tracer:
+    return full_like(a, 0, dtype, shape=shape)
+
+
+@numpy(np.ones_like, samples=("x[2,3]", "i[4]"))
+def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None,
+              *, device: Any = None) -> Tracer:
+    return full_like(a, 1, dtype, shape=shape)
+
+
+@numpy(np.empty_like)
+def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
+               shape: Any = None, *, device: Any = None) -> Tracer:
+    return full_like(prototype, 0, dtype, shape=shape)
+
+
+@numpy(np.full_like, samples=("x[2,3], 2", "i[4], 2.5", "x[2,3], x[3]", "x[2], 1, shape=(3,)"))
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
+    shape: Any = None, *, device: Any = None,
+) -> Tracer:
+    wanted = shape_of(a) if shape is None else as_shape(shape)
+    kind = np.dtype(dtype) if dtype is not None else result_dtype(a)
+    if isinstance(fill_value, float) and kind.kind != "f":
+        fill_value = kind.type(fill_value)
+    return fresh(spread(fill_value, kind, wanted))
+
+
+@numpy(np.zeros, np.empty, samples=("(2, 3), like=x[2]",))
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
+    return current().full(0, np.dtype(dtype or np.float64), as_shape(shape))
+
+
+@numpy(np.ones, samples=("3, np.int32, like=x[2]",))
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
+    return current().full(1, np.dtype(dtype or np.float64), as_shape(shape))
+
+
+@numpy(np.full, samples=("(2, 3), x[3], like=x[3]", "(2,), 7, like=x[2]"))
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
+         *, device: Any = None) -> Tracer:
+    kind: Kind = np.dtype(dtype) if dtype is not None else result_dtype(fill_value)
+    return full_like(0, fill_value, kind, shape=shape)
+
+
+@numpy(np.eye, samples=("3, 4, 1, like=x[2]", "3, dtype=np.float32, like=x[2]"))
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C",
+        *, device: Any = None) -> Tracer:
+    shape = (as_dim(N), as_dim(N if M is None else M))
+    return cast(band(shape, as_int(k, "offset"), "eq"), np.dtype(dtype))
+
+
+@numpy(np.identity, samples=("3, like=x[2]",))
+def identity(n: Any, dtype: Any = None) -> Tracer:
+    return eye(n, dtype=dtype or float)
+
+
+def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
+    """A mask of matrix places by ``column - row op k``, for ``eq``, ``le`` or ``ge``."""
+    ctx = current()
+    row, column = (ctx.emit("iota", axis=axis, dtype=ctx.full(0, _I64).type.dtype, shape=shape)
+                   for axis in (0, 1))
+    offset = ctx.emit("sub", column, row)
+    return ctx.emit(op, offset, ctx.full(k, _I64, shape))
+
+
+@numpy(np.arange, samples=("5, like=x[2]", "1, 7, 2, like=x[2]", "0.5, 3, like=x[2]"))
+def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
+           device: Any = None) -> Tracer:
+    start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
+    if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
+        first, size = as_dim(start), as_dim(stop) - as_dim(start)
+        kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
+                                          if isinstance(x, np.generic)))
+        counted = current().emit("iota", axis=0, dtype=_dtype(np.dtype(dtype or kind)),
+                                 shape=(max(size, 0) if isinstance(size, int) else size,))
+        if first == 0:
+            return counted
+        return counted + as_number(first)  # type: ignore[no-any-return]
+    return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (int, np.integer, SymbolicDim)) and not isinstance(x, bool)
+
+
+def _dtype(kind: np.dtype[Any]) -> Any:
+    return current().full(0, kind).type.dtype
+
+
+@numpy(np.array, samples=("x[2,3], like=x[2]",))
+def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
+          subok: bool = False, ndmin: int = 0) -> Tracer:
+    made = asarray(object, dtype, order)
+    made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
+    return fresh(made) if copy else made
+
+
+@numpy(np.asarray, np.asanyarray, samples=("x[2,3], like=x[2]",))
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
+            copy: Any = None) -> Tracer:
+    """The array itself if it has the dtype."""
+    made = strong(a)
+    made = made if dtype is None else cast(made, np.dtype(dtype))
+    return fresh(made) if copy else made
+
+
+@numpy(np.ascontiguousarray, samples=("x[2,3], like=x[2]",))
+def ascontiguousarray(a: Any, dtype: Any = None) -> Tracer:
+    made = asarray(a, dtype)
+    return made if made.ndim else reshape(made, (1,))
+
+
+@numpy(np.asfortranarray, samples=("x[2,3], like=x[2]",))
+def asfortranarray(a: Any, dtype: Any = None) -> Tracer:
+    return asarray(a, dtype)
+
+
+@numpy(np.require, samples=("x[2,3], float, like=x[2]",))
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tracer:
+    return asarray(a, dtype)
+
+
+@numpy(np.copy, method=True, samples=("x[2,3]",))
+def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
+    return fresh(strong(a))
+
+
+@numpy(np.tril, samples=("x[3,4]", "x[2,3,3], 1", "x[3]"))
+def tril(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, "le")
+
+
+@numpy(np.triu, samples=("x[3,4]", "x[2,3,3], -1"))
+def triu(m: Any, k: int = 0) -> Any:
+    return _triangle(m, k, "ge")
+
+
+def _triangle(m: Any, k: int, op: str) -> Tracer:
+    x = strong(m)
+    if x.ndim == 1:  # NumPy repeats a vector to a square
+        x = broadcast(x, (x.type.shape[0], x.type.shape[0]))
+    if x.ndim < 2:
+        raise error("W102", "a triangle needs a matrix", types=[x.type])
+    mask = band(x.type.shape[-2:], as_int(k, "offset"), op)
+    return current().emit("select", broadcast(mask, x.type.shape), x,
+                          current().full(0, x.dtype, x.type.shape))

@@ -1,0 +1,283 @@
+"""NumPy's functions that put arrays together, take them apart, and add or drop rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.dims import differ, smaller
+from ....ir.index import Dim
+from ...tracing.operand import (
+    array_dtype,
+    as_dim,
+    as_int,
+    axis_of,
+    broadcast,
+    cast,
+    matched,
+    required,
+    reshape,
+    shape_of,
+    strong,
+    to_tracer,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..registry import numpy
+from ..select.index import as_number, getitem, order_of
+from .shape import atleast, moveaxis, ravel
+
+_FEW = 8  # rows that are taken by slices, which cost nothing, rather than by index
+
+
+@numpy(np.concatenate, samples=(
+    "[x[2,3], x[4,3]]", "[x[2,3], x[2,1]], axis=1", "[x[2], x[2,2]], axis=None"))
+def concatenate(
+    arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
+) -> Tracer:
+    arrays = list(arrays)
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    parts = [to_tracer(x, kind) for x in arrays]
+    if axis is None:
+        parts, axis = [ravel(x) for x in parts], 0
+    if parts[0].ndim == 0:
+        raise error("W102", "scalars cannot be concatenated", hint="use np.stack")
+    axis = axis_of(axis, parts[0].ndim)
+    for part in parts:
+        if part.ndim != parts[0].ndim or any(
+                at != axis and differ(dim, first) for at, (dim, first)
+                in enumerate(zip(part.type.shape, parts[0].type.shape, strict=True))):
+            raise error("W102", f"concatenate needs equal shapes except along axis {axis}",
+                        types=[x.type for x in parts[:4]],
+                        hint="reshape the arrays, or choose another axis")
+    shape = _agreed([part.type.shape for part in parts])
+    parts = [matched(part, tuple(dim if at == axis else shape[at]
+                                 for at, dim in enumerate(part.type.shape))) for part in parts]
+    return current().emit("concatenate", *parts, axis=axis)
+
+
+def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    """Of shapes that are equal in each step the one to name: ints where there are some."""
+    return tuple(next((dim for dim in dims if isinstance(dim, int)), dims[0])
+                 for dims in zip(*shapes, strict=True))
+
+
+@numpy(np.stack, samples=("[x[2,3], x[2,3]]", "[x[3], x[3]], -1"))
+def stack(
+    arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None
+) -> Tracer:
+    arrays = list(arrays)
+    shapes = [shape_of(x) for x in arrays]
+    if any(len(shape) != len(shapes[0]) or any(map(differ, shape, shapes[0])) for shape in shapes):
+        raise error("W102", "stack needs arrays of one shape",
+                    types=[strong(x).type for x in arrays[:4]],
+                    hint="broadcast them first, or use np.concatenate")
+    place, common = axis_of(axis, len(shapes[0]) + 1), _agreed(shapes)
+    shape = (*common[:place], 1, *common[place:])
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    parts = [reshape(matched(to_tracer(x, kind), common), shape) for x in arrays]
+    return current().emit("concatenate", *parts, axis=place)
+
+
+@numpy(np.hstack, samples=("[x[2,3], x[2,1]]", "[x[3], x[2]]"))
+def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
+    arrays = [atleast(1)(x) for x in tup]
+    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype)
+
+
+@numpy(np.vstack, samples=("[x[3], x[2,3]]",))
+def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
+    return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype)
+
+
+@numpy(np.split, samples=("x[6,2], 3", "x[6], [2, 5]"))
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
+    return _parts(ary, indices_or_sections, axis, even=True)
+
+
+@numpy(np.array_split, samples=("x[7,2], 3", "x[2,7], 2, axis=1"))
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
+    return _parts(ary, indices_or_sections, axis, even=False)
+
+
+def _parts(ary: Any, indices_or_sections: Any, axis: int, even: bool) -> list[Tracer]:
+    x = strong(ary)
+    axis = axis_of(axis, x.ndim)
+    size = x.type.shape[axis]
+    if np.ndim(indices_or_sections) == 0:
+        count = as_int(indices_or_sections, "number of sections")
+        if count < 1:
+            raise error("W102", f"an array does not split into {count} parts", types=[x.type])
+        whole, extra = size // count, size % count
+        if even and extra != 0:
+            message = f"{size} elements do not split into {count} equal parts"
+            if isinstance(extra, int):
+                raise error("W102", message, types=[x.type],
+                            hint="use np.array_split, or give the places to split at")
+            x = required(x, x.type.shape, least=(extra * -1,), code="W102", message=message)
+            extra = 0
+        inner = [whole * at + smaller(at, extra) for at in range(1, count)]
+    else:
+        inner = [as_dim(at) for at in indices_or_sections]
+    edges = [None, *map(as_number, inner), None]
+    before = (slice(None),) * axis
+    return [getitem(x, (*before, slice(first, last)))
+            for first, last in itertools.pairwise(edges)]
+
+
+@numpy(np.column_stack, samples=("[x[3], x[3,2]]", "[x[3], x[3]]"))
+def column_stack(tup: Sequence[Any]) -> Any:
+    parts: list[Any] = [strong(x) for x in tup]
+    return concatenate([x if x.ndim > 1 else atleast(2)(x).T for x in parts], 1)
+
+
+@numpy(np.dstack, samples=("[x[3], x[3]]", "[x[2,3], x[2,3,2]]"))
+def dstack(tup: Sequence[Any]) -> Any:
+    return concatenate([atleast(3)(x) for x in tup], 2)
+
+
+@numpy(np.hsplit, samples=("x[6], 3", "x[2,6], [2, 3]"))
+def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return split(_of_rank(ary, 1, "hsplit"), indices_or_sections, min(strong(ary).ndim - 1, 1))
+
+
+@numpy(np.vsplit, samples=("x[4,2], 2",))
+def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return split(_of_rank(ary, 2, "vsplit"), indices_or_sections, 0)
+
+
+@numpy(np.dsplit, samples=("x[2,2,4], 2",))
+def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return split(_of_rank(ary, 3, "dsplit"), indices_or_sections, 2)
+
+
+def _of_rank(ary: Any, rank: int, name: str) -> Tracer:
+    x = strong(ary)
+    if x.ndim < rank:
+        raise error("W102", f"np.{name} needs an array of {rank} or more dims", types=[x.type])
+    return x
+
+
+@numpy(np.unstack, samples=("x[3,2]", "x[2,3], axis=-1"))
+def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+    rows: Any = moveaxis(_of_rank(x, 1, "unstack"), axis, 0)
+    return tuple(rows)
+
+
+@numpy(np.append, samples=("x[2,3], x[4]", "x[2,3], x[1,3], axis=0", "i[3], x[2]"))
+def append(arr: Any, values: Any, axis: Any = None) -> Tracer:
+    if axis is None:
+        return concatenate([ravel(arr), ravel(values)])
+    return concatenate([arr, values], axis)
+
+
+@numpy(np.block, samples=("[[x[2,2], x[2,3]], [x[1,5]]]", "[x[3], 1.0]", "[[x[()], x[()]]]"))
+def block(arrays: Any) -> Any:
+    """Nested lists of blocks: the innermost are joined along the last axis."""
+    depth = _depth(arrays, ())
+    rank = max(depth, *(len(shape_of(leaf)) for leaf in _leaves(arrays)))
+
+    def joined(item: Any, level: int) -> Any:
+        if isinstance(item, list):
+            return concatenate([joined(x, level + 1) for x in item], rank - depth + level)
+        x = strong(item)
+        return reshape(x, (1,) * (rank - x.ndim) + x.type.shape)
+
+    return joined(arrays, 0)
+
+
+def _depth(arrays: Any, path: tuple[int, ...]) -> int:
+    if not isinstance(arrays, list):
+        return len(path)
+    depths = {_depth(item, (*path, at)) for at, item in enumerate(arrays)}
+    if len(depths) != 1:
+        raise error("W102", "the lists of np.block are empty or not all equally deep",
+                    hint="nest every block in as many lists")
+    return depths.pop()
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [leaf for item in arrays for leaf in _leaves(item)] if isinstance(
+        arrays, list) else [arrays]
+
+
+@numpy(np.delete, samples=("x[4], 1", "x[4,3], [0, -1], 0", "x[2,5], slice(1, 4), 1",
+                           "x[3], [True, False, True]", "x[2,3], 4"))
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    x, axis = _along(arr, axis)
+    size, places = x.type.shape[axis], _known(obj, "np.delete")
+    if isinstance(size, int):
+        return _taken(x, order_of(np.delete, size, places), axis)
+    before, after = _around(x, places, axis, 1)
+    return concatenate([before, after], axis)
+
+
+@numpy(np.insert, samples=("x[4], 1, 5.0", "x[3,2], 1, x[2], axis=0", "x[3,2], [0, 2], x[3,2], 1",
+                           "x[4], [1, 1, 3], x[3]", "x[4], slice(0, 2), x[2]", "i[3], 0, 2"))
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    x, axis = _along(arr, axis)
+    shape, places = x.type.shape, _known(obj, "np.insert")
+    size = shape[axis]
+    new: Any = cast(to_tracer(values), x.dtype)
+    new = reshape(new, (1,) * (x.ndim - new.ndim) + new.type.shape)
+    if not isinstance(places, slice) and np.ndim(places) == 0:
+        new = np.moveaxis(new, 0, axis)
+    count = new.type.shape[axis]
+    if isinstance(size, int):
+        added = len(order_of(np.insert, size, places, 0)) - size
+        count = count if added == 1 else added  # at one place, any number of rows
+    extra = max(new.ndim - x.ndim, 0)
+    if all(dim == 1 for dim in new.type.shape[:extra]):
+        new = reshape(new, new.type.shape[extra:])
+    new = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))
+    if not isinstance(size, int):
+        before, after = _around(x, places, axis, 0)
+        return concatenate([before, new, after], axis)
+    # NumPy says where the new rows go, by their numbers.
+    order = order_of(np.insert, size, places, np.arange(size, size + count))
+    return _taken(concatenate([x, new], axis), order, axis)
+
+
+def _around(x: Tracer, place: Any, axis: int, gone: int) -> tuple[Tracer, Tracer]:
+    """What stands before and after a place in an axis of unknown size, but for rows that go."""
+    size = x.type.shape[axis]
+    if isinstance(place, slice) or np.ndim(place):
+        raise error("W105", f"several places in an axis of size {size}", types=[x.type],
+                    hint="give one int, or give the dim no symbol")
+    at = as_int(place, "place")
+    least = size - gone - at if at >= 0 else size + at
+    x = required(x, x.type.shape, least=(least,), code="W124",
+                 message=f"index {at} is out of range for axis {axis} with size {size}")
+    cut = at if at >= 0 else as_number(size + at)
+    lead = (slice(None),) * axis
+    return (getitem(x, (*lead, slice(None, cut))), getitem(x, (*lead, slice(cut + gone, None))))
+
+
+def _along(arr: Any, axis: Any) -> tuple[Tracer, int]:
+    """The array and an axis; flat without one."""
+    x = strong(arr)
+    return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+
+
+def _known(obj: Any, name: str) -> Any:
+    if isinstance(obj, Tracer) or (isinstance(obj, (list, tuple)) and any(
+            isinstance(item, Tracer) for item in obj)):
+        raise error("W201", f"the places of {name} are traced: how the result is laid out is not "
+                            "known before the function runs",
+                    hint="give ints, or name the argument in static_argnames")
+    return obj
+
+
+def _taken(x: Tracer, order: Any, axis: int) -> Tracer:
+    """The rows of an axis in an order that is known while tracing: slices where they are few."""
+    before = (slice(None),) * axis
+    cuts = np.flatnonzero(np.diff(order) != 1) + 1
+    if order.size and len(cuts) < _FEW:
+        runs = np.split(order, cuts)
+        return concatenate([getitem(x, (*before, slice(int(run[0]), int(run[-1]) + 1)))
+                            for run in runs], axis)
+    return getitem(x, (*before, np.ascontiguousarray(order)))

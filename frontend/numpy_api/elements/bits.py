@@ -1,0 +1,147 @@
+"""Functions on the bits of numbers: exponents, neighbours, counts of bits, arrays seen as others.
+
+A float of b bits is a sign, an exponent that is counted from a bias, and a mantissa:
+
+    s | e e e e | m m m m m m        (-1)**s * 2**(e - bias) * 1.mmmmmm
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.types import as_dtype
+from ...tracing.arrays import views
+from ...tracing.operand import cast, constant, strong
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the floats of a dtype lie in integers of the same size."""
+
+    ints: np.dtype[Any]
+    mantissa: int
+    bias: int
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any]) -> Layout:
+        info = np.finfo(dtype)
+        return cls(np.dtype(f"i{dtype.itemsize}"), int(info.nmant), int(info.maxexp) - 1)
+
+    @property
+    def exponents(self) -> int:
+        """All bits of an exponent, as a number."""
+        return 2 * self.bias + 1
+
+
+def bitcast(x: Any, dtype: Any) -> Any:
+    return current().emit("bitcast", x, dtype=as_dtype(dtype))
+
+
+def ldexp(x: Any, n: Any) -> Any:
+    """x * 2**n, rounded once: no factor but the last one reaches the numbers below the normal."""
+    form = Layout.of(x.dtype)
+    least, most = 1 - form.bias, form.bias
+    deep = least + form.mantissa + 1
+    n = cast(np.clip(n, 4 * least, 4 * most), form.ints)
+    for _ in range(2):
+        above, below = n > most, n < least
+        x = np.where(above, x * 2.0**most, np.where(below, x * 2.0**deep, x))
+        n = np.where(above, n - most, np.where(below, n - deep, n))
+    n = np.clip(n, least, most) + form.bias
+    return x * bitcast(n << form.mantissa, x.dtype)
+
+
+def frexp(x: Any) -> tuple[Any, Any]:
+    """A mantissa from 0.5 to 1 and an exponent."""
+    form = Layout.of(x.dtype)
+    small = abs(x) < np.finfo(x.dtype).tiny
+    more = form.mantissa + 2
+    bits = bitcast(np.where(small, x * 2.0**more, x), form.ints)
+    half = form.bias - 1
+    exponent = ((bits >> form.mantissa) & form.exponents) - half - np.where(small, more, 0)
+    bits = (bits & ~(form.exponents << form.mantissa)) | (half << form.mantissa)
+    itself = np.equal(x, 0) | ~np.isfinite(x)
+    exponent = np.where(itself, 0, exponent)
+    return np.where(itself, x, bitcast(bits, x.dtype)), exponent.astype(np.int32)
+
+
+def modf(x: Any) -> tuple[Any, Any]:
+    """The fraction and the whole number, both with the sign of x."""
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.isinf(x), 0, x - whole), x), whole
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    form = Layout.of(x.dtype)
+    bits = bitcast(x, form.ints)
+    moved = bitcast(bits + np.where((x < y) == (x > 0), 1, -1).astype(form.ints), x.dtype)
+    least = constant(float(np.finfo(x.dtype).smallest_subnormal), x.dtype, x.type.shape)
+    moved = np.where(np.equal(x, 0), np.copysign(least, y), moved)
+    return np.where(np.isnan(x) | np.isnan(y), x + y, np.where(np.equal(x, y), y, moved))
+
+
+def spacing(x: Any) -> Any:
+    """The distance to the next number away from 0."""
+    inf = constant(np.inf, x.dtype, x.type.shape)
+    # -0.0 has the distance of 0.0.
+    away = np.where(np.equal(x, 0), inf, np.copysign(inf, x))
+    return np.where(np.isinf(x), np.nan, nextafter(x, away) - x)
+
+
+def bitwise_count(x: Any) -> Any:
+    """How many bits of |x| are set: sums of pairs of bits, of pairs of those, and so on."""
+    x = cast(x, np.dtype(np.uint8)) if x.dtype.kind == "b" else abs(x)
+    bits: Any = cast(cast(x, np.dtype(f"u{x.dtype.itemsize}")), np.dtype(np.uint64))
+    bits = bits - ((bits >> 1) & 0x5555555555555555)
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return cast((bits * 0x0101010101010101) >> 56, np.dtype(np.uint8))
+
+
+def fmod(x: Any, y: Any) -> Any:
+    if x.dtype.kind == "f":
+        return current().emit("fmod", x, y)
+    rest = np.remainder(x, y)
+    wrong = np.not_equal(rest, 0) & ((x < 0) != (y < 0))
+    return np.where(wrong, rest - y, rest) if x.dtype.kind == "i" else rest
+
+
+def lcm(x: Any, y: Any) -> Any:
+    whole = np.dtype(f"u{x.dtype.itemsize}")  # which holds the size of the least number, too
+    a, b = (cast(abs(z), whole) for z in (x, y))
+    return cast(a // np.maximum(np.gcd(a, b), 1) * b, x.dtype)
+
+
+def power(x: Any, n: Any) -> Any:
+    """Integers to integer powers; a step with a negative one fails."""
+    if n.dtype.kind == "i":
+        n = current().emit("ensure", n, n, message=(
+            "integers to negative integer powers are not allowed"))
+    return current().emit("ipow", x, n)
+
+
+def view(x: Any, dtype: Any) -> Tracer:
+    """The memory of an array as elements of another dtype of the same size."""
+    a, wanted = strong(x), np.dtype(dtype)
+    if a.dtype == wanted:
+        return a[...]
+    if a.dtype.itemsize != wanted.itemsize or (wanted.kind not in "iuf"):
+        raise error("W113", f"x.view({wanted}) of an array of {a.dtype} is not supported",
+                    types=[a.type], hint="view it as a number dtype of the same size, or convert "
+                                         "the numbers with .astype")
+
+    def seen(base: Any) -> Any:
+        if base.dtype.kind == "b":
+            base = cast(base, np.dtype(np.uint8))
+        return base if base.dtype == wanted else bitcast(base, wanted)
+
+    made: Tracer = seen(a)
+    if isinstance(x, Tracer) and a.dtype.kind != "b":
+        views.link(made, views.Indexed(x, seen, lambda base, new: bitcast(new, base.dtype)))
+    return made

@@ -1,0 +1,441 @@
+"""NumPy's ufuncs on traced values.
+
+Most ufuncs are op rows, found by ``OpDef.numpy``; the others are a line or two of NumPy below,
+which traces again. NumPy resolves the dtypes, so bodies get operands of resolved dtype and common
+shape. A Python operator on Python numbers (traced ones too) follows Python: its result stays weak.
+"""
+
+from __future__ import annotations
+
+import operator as operators
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.index import Dim
+from ....ir.ops.op import OpDef
+from ....ir.ops.table import OPS
+from ...tracing.arrays.buffer import Buffer
+from ...tracing.operand import (
+    Kind,
+    broadcast,
+    cast,
+    common_shape,
+    constant,
+    is_number,
+    is_weak,
+    kind_of,
+    reshape,
+    shape_of,
+    spread,
+    strong,
+    to_tracer,
+    type_of,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..algebra.contract import GUFUNCS
+from . import bits
+
+ROWS: Mapping[Any, OpDef] = MappingProxyType({
+    function: row for row in OPS.values() for function in row.numpy
+    if isinstance(function, np.ufunc)})
+
+_PYTHON: Mapping[Any, Callable[[int, int], bool]] = MappingProxyType({
+    np.equal: operators.eq, np.not_equal: operators.ne, np.less: operators.lt,
+    np.less_equal: operators.le, np.greater: operators.gt, np.greater_equal: operators.ge})
+COMPARISONS = frozenset(_PYTHON)
+_MIRRORED: Mapping[Any, np.ufunc] = MappingProxyType({
+    np.equal: np.equal, np.not_equal: np.not_equal, np.less: np.greater,
+    np.less_equal: np.greater_equal, np.greater: np.less, np.greater_equal: np.less_equal})
+Shape = tuple[Dim, ...]
+_INT64 = np.iinfo(np.int64)
+_LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+
+
+def fresh(x: Tracer) -> Tracer:
+    """Another tracer of the same value: NumPy would have made a new array here."""
+    made = Tracer(current(), current().value_of(x))
+    made.ordered = made.dense = x.ordered
+    return made
+
+
+def _positive(x: Any) -> Any:
+    return fresh(x)
+
+
+def _logical(op: str) -> Callable[..., Any]:
+    def body(*operands: Tracer) -> Tracer:
+        return current().emit(op, *(cast(x, np.dtype(bool)) for x in operands))
+
+    return body
+
+
+def _reciprocal(x: Any) -> Any:
+    if x.dtype.kind == "f":
+        return 1 / x
+    return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    return np.where(x == 0, y, np.where(x > 0, 1, np.where(x < 0, 0, x)))
+
+
+def _entropy(x: Any) -> Any:
+    inside: Any = np.where(x < 0, 1, x)
+    return np.where(x < 0, -np.inf, current().emit("xlogy", -inside, inside))
+
+
+BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.positive: _positive, np.conjugate: _positive,
+    np.logical_and: _logical("and_"), np.logical_or: _logical("or_"),
+    np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
+    np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
+    np.float_power: lambda x, y: np.power(x, y),
+    np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
+    np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
+    np.heaviside: _heaviside, np.fmod: bits.fmod, np.lcm: bits.lcm, np.ldexp: bits.ldexp,
+    np.nextafter: bits.nextafter, np.spacing: bits.spacing,
+    **({np.bitwise_count: bits.bitwise_count} if hasattr(np, "bitwise_count") else {}),
+    np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
+    np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
+})
+
+# Those that give two results.
+PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
+    np.modf: bits.modf, np.frexp: bits.frexp})
+
+# scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
+SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
+    "erf": "erf", "expit": "sigmoid", "logit": "logit", "xlogy": "xlogy", "xlog1py": "xlog1py",
+    "entr": _entropy,
+})
+
+# Operators whose results Python's integers hold and 64 bits may not: an op of two numbers each.
+_GROWING: Mapping[Any, tuple[str, Callable[..., tuple[Any, Any]]]] = MappingProxyType({
+    np.add: ("add", lambda x, y: (x, y)), np.subtract: ("sub", lambda x, y: (x, y)),
+    np.multiply: ("mul", lambda x, y: (x, y)), np.power: ("pow", lambda x, y: (x, y)),
+    np.left_shift: ("shl", lambda x, y: (x, y)), np.negative: ("sub", lambda x: (0, x)),
+    np.absolute: ("mul", lambda x: (x, np.sign(x))),
+})
+
+# What bool and integer operands mean to ops whose rows take floats or numbers only.
+_BOOL_ROWS: Mapping[Any, str] = MappingProxyType({np.add: "or_", np.multiply: "and_"})
+_WHOLE = frozenset((np.floor, np.ceil, np.trunc, np.rint))  # the identity on integers
+_TESTS: Mapping[Any, bool] = MappingProxyType({np.isnan: False, np.isinf: False, np.isfinite: True})
+
+
+def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    """A Python operator: as NumPy has it, but numbers with numbers stay Python numbers."""
+    if ufunc is np.power and type(operands[1]) is int and operands[1] == 2 and not is_weak(
+            operands[0]):
+        ufunc, operands = np.square, operands[:1]  # as NumPy does: of bools, it is int8
+    if not all(is_weak(x) for x in operands):
+        return apply(ufunc, operands)
+    if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
+        operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
+    if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
+        operands = (strong(operands[0]).astype(np.float64), operands[1])
+    result = apply(ufunc, operands)
+    if ufunc in _GROWING and result.dtype == _INT64.dtype:
+        op, numbers = _GROWING[ufunc]
+        result = current().emit("unwrapped", result, *(
+            to_tracer(x, _INT64.dtype) for x in numbers(*operands)), of=op)
+    result.weak = True
+    return result
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, bool) or (isinstance(x, Tracer) and x.dtype == np.dtype(bool))
+
+
+def _as_int(x: Any) -> Any:
+    if isinstance(x, bool):
+        return int(x)
+    result = cast(x, np.dtype(np.int64))
+    result.weak = True
+    return result
+
+
+def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """``ufunc(*inputs)`` or one of its methods. Raises UnsupportedError (W113) for what is not
+    supported, TracerError (W203) when the result should go into a plain array."""
+    name = f"np.{ufunc.__name__}"
+    options = {key: value for key, value in options.items() if key not in ("subok", "order")}
+    out = [array for array in options.pop("out", None) or () if array is not None]
+    if out:
+        return _into(name, out, lambda: call(ufunc, method, inputs, options),
+                     options.pop("where", True))
+    dtype = options.pop("dtype", None)
+    options = {key: value for key, value in options.items()
+               if value is not np._NoValue and not (key == "where" and value is True)}
+    if method == "__call__" and not options:
+        return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+    if method == "outer" and not options and len(inputs) == 2:
+        left = to_tracer(inputs[0])
+        ones = (1,) * len(shape_of(inputs[1]))
+        return apply(ufunc, (reshape(left, left.type.shape + ones), inputs[1]))
+    if method == "reduce":
+        function = _REDUCTIONS.get(ufunc)
+        if function is not None:
+            axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+            if dtype is not None and function in (np.sum, np.prod):
+                options["dtype"] = dtype
+            return function(inputs[0], axis=axis, **options)
+        if ufunc in _PAIRWISE and options.keys() <= {"axis", "keepdims"}:
+            axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
+            return _halved(ufunc, inputs[0], axis, **options)
+    if method == "reduceat" and ufunc in _REDUCTIONS and not isinstance(inputs[1], Tracer):
+        axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
+        return _reduced_at(ufunc, inputs[0], inputs[1], axis, dtype)
+    if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
+            inputs[0], (Tracer, Buffer)):
+        array, index, value = inputs
+        array = array.traced() if isinstance(array, Buffer) else array
+        value = value if ufunc is np.add else np.negative(value)
+        array.overwrite(current().api.update(array, index, value, "add"))
+        return None
+    what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
+    raise error("W113", f"{what} is not supported",
+                hint="choose with np.where, or give out=: without it, what is left out has no value"
+                     if "where" in options else "use other NumPy functions")
+
+
+def _into(
+    name: str, out: list[Any], compute: Callable[[], Any], where: Any = True
+) -> Any:
+    """Put what ``compute`` gives into the arrays of ``out=``, where the mask holds.
+
+    Raises TracerError (W203) for plain arrays, and ShapeError (W101) or DTypeError (W111) for what
+    does not fit."""
+    results = compute()
+    parts = results if isinstance(results, tuple) else (results,)
+    for array, part in zip(out, parts, strict=True):
+        store(name, array, part, where)
+    return tuple(out) if isinstance(results, tuple) else out[0]
+
+
+def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
+    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+    array = array.traced() if isinstance(array, Buffer) else array
+    if not isinstance(array, Tracer):
+        raise error("W203", f"{name} cannot write a traced value into a plain array",
+                    types=[type_of(part)],
+                    hint="write y = y + x instead of y += x or out=y, or make y from a traced "
+                         "array: y = np.zeros_like(x)")
+    if where is not True:
+        part = np.where(where, part, array)
+    if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:
+        raise error("W101", f"the result of {name} does not fit into out=",
+                    types=[type_of(part), array.type], hint="leave out= away")
+    return array.overwrite(current().api.update(array, ..., part, "set"))
+
+
+_REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
+    np.logical_and: np.all, np.logical_or: np.any})
+
+
+# Reduced by halves: the order does not matter, or to the last bit only.
+_PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
+                       np.fmin, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot))
+
+
+def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
+    """A reduction over one axis of known size by a tree of elementwise steps."""
+    rows: Any = strong(x)
+    rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
+    size = rows.type.shape[0]
+    if not isinstance(size, int) or size == 0:
+        raise error("W113", f"np.{ufunc.__name__}.reduce over an axis of size {size} is not "
+                            "supported", types=[rows.type], hint="give the axis a known size")
+    if ufunc is np.logical_xor:
+        rows = np.not_equal(rows, 0)
+    while size > 1:
+        half = size // 2
+        rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
+        size = rows.type.shape[0]
+    return rows[0] if not keepdims else np.moveaxis(rows, 0, axis)
+
+
+def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
+    """The reductions of slices that begin at known places; of one element where the next begins
+    before."""
+    rows: Any = strong(x)
+    rows = np.moveaxis(rows, axis, 0)
+    starts = [int(start) for start in np.asarray(indices)]
+    size = rows.type.shape[0]
+    if not isinstance(size, int) or not all(0 <= start < size for start in starts):
+        raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
+                            f"axis of size {size}", types=[rows.type])
+    more = {} if dtype is None else {"dtype": dtype}
+    parts = [_REDUCTIONS[ufunc](rows[start:max(stop, start + 1)], axis=0, **more)
+             for start, stop in zip(starts, [*starts[1:], size], strict=True)]
+    return np.moveaxis(np.stack(parts), 0, axis)
+
+
+def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
+    """``ufunc(*inputs, dtype=dtype)``."""
+    if ufunc is np.divmod:
+        return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
+    if ufunc in PAIRS:
+        kind = resolve(ufunc, inputs, dtype)[0]
+        return PAIRS[ufunc](to_tracer(inputs[0], kind))
+    row, body = ROWS.get(ufunc), BODIES.get(ufunc)
+    if row is None and body is None:
+        special = SPECIAL.get(ufunc.__name__)
+        if isinstance(special, str):
+            row = OPS[special]
+        else:
+            body = special
+    if row is None and body is None and ufunc not in GUFUNCS:
+        raise error("W113", f"np.{ufunc.__name__} is not supported yet in traced code",
+                    types=[type_of(x) for x in inputs],
+                    hint="write it with other NumPy functions, or call it outside the function")
+    *wanted, result = resolve(ufunc, inputs, dtype)
+    if ufunc in GUFUNCS:
+        return GUFUNCS[ufunc](inputs, wanted, result)
+    if ufunc is np.power and is_number(inputs[1]):
+        found = _power(inputs[0], inputs[1], result, common_shape(inputs))
+        if found is not None:
+            return found
+    shape = common_shape(inputs)
+    if ufunc in COMPARISONS and wanted[0].kind in "iu":
+        answer = _beyond(ufunc, inputs, wanted[0])
+        if answer is not None:
+            return constant(answer, np.dtype(bool), shape)
+        exact = _exact(ufunc, inputs, wanted, shape)
+        if exact is not None:
+            return exact
+    operands = [spread(x, kind, shape) for x, kind in zip(inputs, wanted, strict=True)]
+    made: Tracer = body(*operands) if body is not None else _emit_row(ufunc, row, operands)
+    return made if made.dtype == result else cast(made, result)
+
+
+def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tracer:
+    assert row is not None
+    kind = operands[0].dtype.kind
+    if kind == "b" and ufunc in _BOOL_ROWS:
+        return current().emit(_BOOL_ROWS[ufunc], *operands)
+    if kind in "iub":
+        if ufunc in _WHOLE or (kind == "b" and ufunc is np.absolute):
+            return fresh(operands[0])
+        if ufunc in _TESTS:
+            return constant(_TESTS[ufunc], np.dtype(bool), operands[0].type.shape)
+        if ufunc is np.power:
+            return bits.power(*operands)  # type: ignore[no-any-return]
+    if len({x.dtype for x in operands}) > 1:
+        raise error("W111", f"np.{ufunc.__name__} does not take these dtypes together",
+                    types=[x.type for x in operands], hint="convert one with .astype")
+    return current().emit(row.name, *operands)
+
+
+def resolve(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that NumPy computes a ufunc in: of the operands, then of the result.
+
+    Raises DTypeError (W111) where NumPy raises TypeError.
+    """
+    kinds: list[Kind] = [kind_of(x) for x in inputs]
+    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
+    results = (None,) * ufunc.nout
+    try:
+        found = ufunc.resolve_dtypes((*kinds, *results), **options)
+        if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
+            kinds = [np.dtype(np.int64) if kind is int else kind for kind in kinds]
+            found = ufunc.resolve_dtypes((*kinds, *results), **options)
+        return found
+    except TypeError as problem:
+        # NumPy's advice on booleans is worth passing on.
+        hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
+            problem) else "convert with .astype"
+        raise error("W111", f"np.{ufunc.__name__} does not take operands of these dtypes",
+                    types=[type_of(x) for x in inputs], hint=hint) from None
+
+
+def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | None:
+    """x ** constant without logarithms, where that is as exact and has the same range; else None.
+
+    Roots are those of NumPy's **: (-0.0) ** 0.5 is -0.0, unlike pow(-0.0, 0.5) of C.
+    """
+    if dtype.kind in "iu":
+        if exponent < 0:
+            raise error("W111", "integers to negative integer powers are not allowed",
+                        hint="convert the base: x.astype(np.float64) ** n")
+        constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
+        return _repeated(spread(x, dtype, shape), int(exponent))
+    if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
+        return None
+    base: Any = spread(x, dtype, shape)
+    if exponent == 0.5:
+        return np.sqrt(base)  # type: ignore[no-any-return]
+    # The power of a reciprocal: the reciprocal of a power would overflow before the result.
+    return _repeated(1 / base if exponent < 0 else base, abs(int(exponent)))
+
+
+def _repeated(base: Any, exponent: int) -> Tracer:
+    """base ** exponent by repeated squaring."""
+    if exponent == 0:
+        return constant(1, base.dtype, base.type.shape)
+    result: Any = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else result * base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return fresh(result)
+
+
+def _exact(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], wanted: Sequence[np.dtype[Any]], shape: Shape
+) -> Tracer | None:
+    """A comparison of integers that have no common dtype, as NumPy has it: of their values.
+
+    Such are i64 and u64, and a traced Python integer beside any dtype. None for others.
+    """
+    python = [isinstance(x, Tracer) and kind_of(x) is int for x in inputs]
+    if wanted[0] == wanted[1] and (python[0] == python[1] or wanted[0] == _INT64.dtype):
+        return None
+    if python[0] if any(python) else wanted[0].kind == "i":
+        return _compare(_MIRRORED[ufunc], inputs[1], inputs[0], wanted[1], shape)
+    return _compare(ufunc, inputs[0], inputs[1], wanted[0], shape)
+
+
+def _compare(ufunc: np.ufunc, x: Any, y: Any, kind: np.dtype[Any], shape: Shape) -> Tracer:
+    """``x`` of dtype ``kind`` compared with ``y``, an i64 that kind may not hold.
+
+    Where it does not, the nearest number of kind stands for y, and all x answer alike.
+    """
+    limits, nearest = np.iinfo(kind), cast(strong(y), _INT64.dtype)
+    outside = []  # where y is beyond the limits, and whether the comparison then holds
+    if limits.min > _INT64.min:
+        low = constant(limits.min, _INT64.dtype, nearest.type.shape)
+        outside.append((nearest < low, ufunc in (np.greater, np.greater_equal, np.not_equal)))
+        nearest = current().emit("maximum", nearest, low)
+    if limits.max < _INT64.max:
+        high = constant(limits.max, _INT64.dtype, nearest.type.shape)
+        outside.append((nearest > high, ufunc in (np.less, np.less_equal, np.not_equal)))
+        nearest = current().emit("minimum", nearest, high)
+    operands = spread(x, kind, shape), broadcast(cast(nearest, kind), shape)
+    result: Any = current().emit(ROWS[ufunc].name, *operands)
+    for beyond, holds in outside:
+        everywhere: Any = broadcast(beyond, shape)
+        result = result | everywhere if holds else result & ~everywhere
+    return result  # type: ignore[no-any-return]
+
+
+def _beyond(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> bool | None:
+    """The answer of a comparison with a Python int that the dtype cannot hold, else None."""
+    limits = np.iinfo(dtype)
+    for at, x in enumerate(inputs):
+        if isinstance(x, int) and not isinstance(x, bool) and not limits.min <= x <= limits.max:
+            other = int(limits.max if x > limits.max else limits.min)
+            pair = (x, other) if at == 0 else (other, x)
+            return bool(_PYTHON[ufunc](*pair))
+    return None
+

@@ -1,0 +1,200 @@
+"""NumPy's functions that work element by element and are no ufuncs: choose, compare, round."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.operand import (
+    cast,
+    common_shape,
+    fits_int64,
+    kind_of,
+    result_dtype,
+    shape_of,
+    spread,
+    spread_all,
+    strong,
+    to_tracer,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..registry import numpy
+from .elementwise import fresh, store
+
+_BOOL = np.dtype(bool)
+_MISSING: Any = object()
+
+
+@numpy(np.where, samples=("m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
+def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
+    if x is _MISSING or y is _MISSING:
+        raise error("W113", "np.where with a condition alone is not supported: the size of its "
+                            "result is not known before the function runs",
+                    hint="use np.where(condition, a, b)")
+    shape = common_shape((condition, x, y))
+    dtype = result_dtype(x, y)
+    mask = spread(to_tracer(condition, _BOOL), _BOOL, shape)
+    # Here NumPy converts Python integers as it does arrays, of int64 or uint64: they wrap round.
+    arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and (
+        not isinstance(x, int) or fits_int64(x) or 0 < x < 1 << 64) else x for x in (x, y)]
+    return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
+
+
+@numpy(np.clip, samples=("x[3,4], -1, 1", "x[3,4], None, x[4]", "i[4], 1, 2"))
+def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if isinstance(kind_of(a), np.dtype) and kind_of(a).kind in "iu":  # type: ignore[union-attr]
+        # A bound that no element can pass bounds nothing, even where the dtype does not hold it.
+        limits = np.iinfo(kind_of(a))
+        low = None if isinstance(low, int) and low <= limits.min else low
+        high = None if isinstance(high, int) and high >= limits.max else high
+    bounds = [bound for bound in (low, high) if bound is not None]
+    x, *spreaded = spread_all(a, *bounds)
+    if low is not None:
+        x = current().emit("maximum", x, spreaded.pop(0))
+    return fresh(x) if high is None else current().emit("minimum", x, spreaded[0])
+
+
+@numpy(np.isclose, samples=("x[4], x[4]", "x[4], 0.5, rtol=1"))
+def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    x: Any = strong(a)
+    y: Any = strong(b)
+    if y.dtype.kind in "iub":
+        y = cast(y, np.result_type(y.dtype, np.dtype(np.float64)))
+    close = ((abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y)) | (x == y)
+    return close | (np.isnan(x) & np.isnan(y)) if equal_nan else close
+
+
+@numpy(np.allclose, samples=("x[4], x[4]",))
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``copy=False`` asks for the result in the argument's own memory."""
+    @functools.wraps(function)
+    def call(x: Any, copy: Any = True, **options: Any) -> Any:
+        result = function(x, **options)
+        return result if copy else store(f"np.{function.__name__}", x, result)
+
+    return call
+
+
+@numpy(np.nan_to_num, samples=("x[4]",))
+@_in_place_unless_copied
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    a: Any = strong(x)
+    if a.dtype.kind != "f":
+        return fresh(a)
+    limits = np.finfo(a.dtype)
+    # What one replaces is not looked at again: nan= may be infinite.
+    finite = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
+    finite = np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, finite)
+    return np.where(np.isnan(a), nan, finite)
+
+
+@numpy(np.round, np.around, method=True, samples=("x[4]", "x[4], 2"))
+def round_(a: Any, decimals: int = 0) -> Any:
+    x: Any = strong(a)
+    if x.dtype == _BOOL:
+        return np.rint(x)
+    if x.dtype.kind != "f":
+        if decimals < 0:
+            raise error("W113", "rounding integers to tens is not supported", types=[x.type])
+        return fresh(x)
+    if decimals == 0:
+        return np.rint(x)
+    scale = 10.0 ** abs(decimals)
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
+@numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    dtype = result_dtype(*choicelist, default)
+    result = spread(default, dtype, common_shape((*condlist, *choicelist, default)))
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        result = where(condition, spread(choice, dtype, shape_of(choice)), result)
+    return result
+
+
+@numpy(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return result_dtype(*(current().full(0, np.dtype(x)) if isinstance(x, (type, np.dtype, str))
+                          else x for x in arrays_and_dtypes))
+
+
+@numpy(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if casting != "same_kind":
+        raise error("W113", f"np.copyto with casting={casting!r} is not supported",
+                    hint="convert the values with .astype first")
+    store("np.copyto", dst, src, where)
+
+
+@numpy(np.real, samples=("x[4]",))
+def real(val: Any) -> Any:
+    return strong(val)
+
+
+@numpy(np.imag, samples=("x[4]", "i[2]"))
+def imag(val: Any) -> Any:
+    return np.zeros_like(strong(val))
+
+
+@numpy(np.isreal, samples=("x[4]",))
+def isreal(x: Any) -> Any:
+    return np.full_like(strong(x), True, dtype=bool)
+
+
+@numpy(np.iscomplex, samples=("x[4]",))
+def iscomplex(x: Any) -> Any:
+    return np.full_like(strong(x), False, dtype=bool)
+
+
+@numpy(np.real_if_close, samples=("x[4]",))
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    return strong(a)
+
+
+@numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
+def angle(z: Any, deg: Any = False) -> Any:
+    turned: Any = np.arctan2(0, strong(z))
+    return turned * (180 / np.pi) if deg else turned
+
+
+@numpy(np.isposinf, samples=("x[4]", "1 / np.floor(p[4] - 1)"))
+def isposinf(x: Any) -> Any:
+    return np.equal(strong(x), np.inf)
+
+
+@numpy(np.isneginf, samples=("x[4]", "-1 / np.floor(p[4] - 1)"))
+def isneginf(x: Any) -> Any:
+    return np.equal(strong(x), -np.inf)
+
+
+@numpy(np.sinc, samples=("x[4]", "i[3]"))
+def sinc(x: Any) -> Any:
+    turned: Any = np.pi * strong(x)
+    turned = np.where(turned, turned, np.finfo(turned.dtype).eps)
+    return np.sin(turned) / turned
+
+
+@numpy(np.iscomplexobj, samples=("x[4]",))
+def iscomplexobj(x: Any) -> bool:
+    return False
+
+
+@numpy(np.isrealobj, samples=("x[4]",))
+def isrealobj(x: Any) -> bool:
+    return True
+
+
+if hasattr(np, "fix"):  # NumPy is about to drop it
+    numpy(np.fix, samples=("x[4]",))(np.trunc)

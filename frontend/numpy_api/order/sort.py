@@ -1,0 +1,137 @@
+"""Sorting, places and searches: NumPy's functions over the rows ``sort``, ``argsort``, ``search``.
+
+Rows lie along the last axis, to which the axis of a function is moved. A whole sort is a partition,
+too. Equal elements keep their order where places are sorted, and NaNs come last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.operand import as_int, axis_of, cast, contains_tracer, strong
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..arrange.shape import moveaxis, ravel
+from ..registry import numpy
+from ..select.take import take_along_axis
+
+_BOOL, _I32 = np.dtype(bool), np.dtype(np.int32)
+_STABLE = ("stable", "mergesort", "s", "m")
+
+
+def _rows(a: Any, axis: Any) -> tuple[Tracer, int]:
+    """The array and which axis is sorted: all of it for None."""
+    x = strong(a)
+    return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+
+
+def _ordered(op: str, x: Tracer, axis: int) -> Tracer:
+    """A row of the op table along an axis."""
+    moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
+    result = moveaxis(current().emit(op, moved), -1, axis)
+    return cast(result, x.dtype) if op == "sort" else result
+
+
+def _unordered(name: str, order: Any) -> None:
+    if order is not None:
+        raise error("W113", f"{name} by fields is not supported", hint="leave order= away")
+
+
+@numpy(np.sort, samples=(
+    "x[7]", "x[3,4]", "x[3,4], 0", "x[2,3,4], 1", "x[3,4], None", "i[9]", "m[3,4]", "x[0]",
+    "x[3,4], kind='stable'", "x[40]", "x[2,130]"))
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
+         stable: Any = None) -> Tracer:
+    _unordered("a sort", order)
+    x, axis = _rows(a, axis)
+    if x.dtype.kind == "f" and (stable or kind in _STABLE):  # signs of zeros stay where they are
+        return take_along_axis(x, _ordered("argsort", x, axis), axis)
+    return _ordered("sort", x, axis)
+
+
+@numpy(np.argsort, method=True, samples=(
+    "x[7], kind='stable'", "x[3,4], 0, kind='stable'", "x[2,3,4], 1, kind='stable'",
+    "x[3,4], None, kind='stable'", "x[0]", "i[3,9], kind='stable'",
+    "m[9], stable=True", "np.where(m[9], x[9], np.nan), kind='stable'"))
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
+            stable: Any = None) -> Tracer:
+    _unordered("a sort", order)
+    return _ordered("argsort", *_rows(a, axis))
+
+
+def _check_places(kth: Any, x: Tracer, axis: int) -> None:
+    size = x.type.shape[axis]
+    for place in np.ravel(kth) if not contains_tracer([kth]) else ():
+        number = as_int(place, "index")
+        if isinstance(size, int) and not -size <= number < size:
+            raise error("W122", f"kth={number} is out of range for {size} elements",
+                        types=[x.type], hint="count from 0, or from -1 backwards")
+
+
+@numpy(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+              ) -> Tracer:
+    _unordered("a partition", order)
+    x, axis = _rows(a, axis)
+    _check_places(kth, x, axis)
+    return _ordered("sort", x, axis)
+
+
+@numpy(np.argpartition, method=True)
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+                 ) -> Tracer:
+    _unordered("a partition", order)
+    x, axis = _rows(a, axis)
+    _check_places(kth, x, axis)
+    return _ordered("argsort", x, axis)
+
+
+@numpy(np.lexsort, samples=("(x[7],)", "(i[9], i[9])", "(x[2,9], i[2,9]), 0", "i[3,8]"))
+def lexsort(keys: Any, axis: Any = -1) -> Tracer:
+    parts = [strong(key) for key in keys] if isinstance(keys, (list, tuple)) else list(strong(keys))
+    if not parts:
+        raise error("W102", "lexsort needs at least one key")
+    axis = axis_of(axis, parts[0].ndim)
+    order = _ordered("argsort", parts[0], axis)
+    for key in parts[1:]:
+        order = take_along_axis(order, _ordered("argsort", take_along_axis(key, order, axis), axis),
+                                axis)
+    return order
+
+
+@numpy(np.searchsorted, method=True, samples=(
+    "np.arange(5.), x[7]", "np.sort(x[6]), x[2,3], 'right'", "np.arange(4), i[5]",
+    "i[5], 1, sorter=np.argsort(i[5])", "np.arange(3.), 1.5"))
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tracer:
+    x: Any = strong(a)
+    values = strong(v)
+    if x.ndim != 1:
+        raise error("W102", "places are found in an array of one dim", types=[x.type],
+                    hint="search in the rows one by one, or in np.ravel of it")
+    words = {"l": "left", "left": "left", "r": "right", "right": "right"}
+    if side not in words:
+        raise error("W102", f"side is 'left' or 'right', not {side!r}")
+    if sorter is not None:
+        x = x[sorter]
+    dtype = np.promote_types(x.dtype, values.dtype)
+    dtype = _I32 if dtype == _BOOL else dtype
+    return current().emit("search", cast(x, dtype), cast(values, dtype), side=words[side])
+
+
+def top_k(x: Any, k: int) -> tuple[Any, Any]:
+    """The ``k`` largest elements along the last axis, the largest first, and where they are.
+
+    Of equal elements the first ones are taken; a NaN is larger than any number, as it is where
+    NumPy sorts.
+
+    >>> top_k(np.array([3., 9., 5.]), 2)
+    (array([9., 5.]), array([1, 2]))
+    """
+    many = x.shape[-1]
+    turned = np.argsort(x[..., ::-1], axis=-1, kind="stable")
+    places = (many - 1 - turned[..., ::-1])[..., :as_int(k, "count")]
+    return np.take_along_axis(x, places, axis=-1), places
+

@@ -1,0 +1,1 @@
+"""NumPy's functions that make less of an axis: sums, statistics, quantiles, counts."""

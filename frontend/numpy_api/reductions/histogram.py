@@ -1,0 +1,146 @@
+"""NumPy's functions that count: bincount and histograms. How many bins there are is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.operand import (
+    as_int,
+    broadcast,
+    cast,
+    is_number,
+    matched,
+    result_dtype,
+    strong,
+    to_tracer,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..arrange.ranges import linspace
+from ..arrange.shape import ravel
+from ..order.sort import searchsorted
+from ..registry import numpy
+from ..select.index import getitem
+
+_I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
+
+
+def counted(places: Any, weights: Any, bins: int) -> Tracer:
+    """The sums of the weights of each place, from 0 on; without weights, how often it is there."""
+    flat = ravel(places)
+    add: Any = to_tracer(1, _I64) if weights is None else ravel(weights)
+    zeros = current().full(0, add.dtype, (bins,))
+    return current().emit("scatter_add", zeros, broadcast(add, flat.type.shape), flat, axes=(0,))
+
+
+@numpy(np.bincount, samples=("i[7], minlength=5", "i[4], x[4], 3", "[0, 2, 2], x[3]"))
+def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
+    bins = as_int(minlength, "minlength")
+    if not isinstance(x, Tracer):
+        bins = max(bins, int(np.max(x, initial=-1)) + 1)
+    elif bins == 0:
+        raise error("W201", "np.bincount: how many bins there are depends on the largest number",
+                    types=[x.type], hint="give minlength=, which is more than any number")
+    numbers = strong(x)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
+        raise error("W111", "np.bincount takes a vector of integers", types=[numbers.type])
+    places: Any = cast(numbers, _I64)
+    places = current().emit("ensure", places, np.minimum(places, bins - 1 - places), message=(
+        f"a number of np.bincount is negative, or not below minlength={bins}"))
+    return counted(places, None if weights is None else cast(strong(weights), _F64), bins)
+
+
+@numpy(np.histogram_bin_edges, samples=("x[7], 4", "x[7], 3, (0, 2)", "x[5], [0, 1, 3]", "i[5]"))
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    return _edges(ravel(a), bins, range)[0]
+
+
+def _edges(a: Any, bins: Any, limits: Any) -> tuple[Any, tuple[Any, Any] | None]:
+    """The edges of the bins; the first and the last one if they are equally far apart."""
+    if isinstance(bins, str):
+        raise error("W201", f"np.histogram with bins={bins!r}: how many bins there are depends on "
+                            "the numbers", hint="give the number of bins, or their edges")
+    if np.ndim(bins):
+        edges = strong(bins)
+        if not isinstance(bins, Tracer) and np.any(np.diff(np.asarray(bins)) < 0):
+            raise error("W102", "the bins of np.histogram must rise")
+        return edges, None
+    count = as_int(bins, "number of bins")
+    if count < 1:
+        raise error("W112", f"np.histogram with {count} bins")
+    first, last = _limits(a, limits)
+    kind = result_dtype(first, last, a)
+    kind = kind if kind.kind == "f" else _F64
+    if not (is_number(first) and is_number(last)):
+        first, last = (cast(strong(end), kind) for end in (first, last))
+        apart: Any = np.where(first == last, kind.type(0.5), kind.type(0))
+        first, last = first - apart, last + apart
+    return linspace(first, last, count + 1, dtype=kind), (first, last)
+
+
+def _limits(a: Any, limits: Any) -> tuple[Any, Any]:
+    """Between what the bins are: the extremes, if nothing is given."""
+    if limits is None and a.type.size == 0:
+        limits = (0, 1)
+    if limits is not None:
+        first, last = limits
+        if is_number(first) and is_number(last):
+            if not first <= last or not np.isfinite([first, last]).all():
+                raise error("W112", f"np.histogram with range=({first}, {last})")
+            return (first - 0.5, last + 0.5) if first == last else (first, last)
+    else:
+        first, last = _extremes(a)
+        if a.dtype.kind == "f":
+            known: Any = np.isfinite(first) & np.isfinite(last)
+            first = current().emit("ensure", first, cast(known, _I64) - 1, message=(
+                "the range of np.histogram's numbers is not finite"))
+    return first, last
+
+
+def _extremes(a: Any) -> tuple[Any, Any]:
+    """The smallest and the largest number; 0 and 1 of none."""
+    if isinstance(a.type.size, int):
+        return np.min(a), np.max(a)
+    least, most = (-np.inf, np.inf) if a.dtype.kind == "f" else (
+        np.iinfo(a.dtype).min, np.iinfo(a.dtype).max)
+    some = a.shape[0] > 0
+    return (np.where(some, np.min(a, initial=most), a.dtype.type(0)),
+            np.where(some, np.max(a, initial=least), a.dtype.type(1)))
+
+
+@numpy(np.histogram, samples=(
+    "x[9], 4", "x[9], 3, (-1, 2)", "x[9], [-2, 0, 0.5, 3]", "i[7], 3", "x[9], 4, density=True",
+    "x[9], 5, weights=x[9]", "x[9], [-2, 0, 1], weights=x[9], density=True", "p[4], 3, (0, p[()])"))
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None,
+              weights: Any = None) -> tuple[Any, Any]:
+    x: Any = ravel(a)
+    x = cast(x, np.dtype(np.uint8)) if x.dtype == np.dtype(bool) else x
+    edges, limits = _edges(x, bins, range)
+    count = as_int(edges.shape[0], "number of edges") - 1
+    if limits is None:
+        place: Any = searchsorted(edges, x, "right") - 1
+        kept: Any = (x >= edges[0]) & (x <= edges[-1])
+    else:
+        first, last = limits
+        kept = (x >= first) & (x <= last)
+        share: Any = cast(x, edges.dtype) - cast(strong(first), edges.dtype)
+        share = share / (cast(strong(last), edges.dtype) - cast(strong(first), edges.dtype))
+        share = np.where(kept, share * count, 0)
+        place = cast(share, _I64)
+    place = np.where(kept, np.minimum(place, count - 1), 0)
+    if limits is not None:  # the division may have rounded over an edge
+        place = place - np.where(kept & (x < getitem(edges, place)), 1, 0)
+        place = place + np.where(
+            kept & (x >= getitem(edges, place + 1)) & (place != count - 1), 1, 0)
+    held: Any = cast(kept, _I64)
+    if weights is not None:
+        given = ravel(weights)
+        held = np.where(kept, matched(given, x.type.shape), 0)
+    found: Any = counted(place, held, count)
+    if density:
+        width: Any = np.diff(edges)
+        return found / cast(width, _F64) / np.sum(found), edges
+    return found, edges

@@ -1,0 +1,321 @@
+"""Medians and quantiles, from rows in order; the methods are NumPy's (Hyndman and Fan, *Sample
+Quantiles in Statistical Packages*, 1996).
+
+    ordered    1 2 4 8, q = 0.4        virtual place 1.2, between 2 and 4: 2 + 0.2 * (4 - 2)
+
+A method gives the virtual place of a quantile q among n elements, and how far an element is on the
+way from the one below to the one above. Of rows with NaNs left out, n is another one for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.index import Dim, product
+from ...tracing.operand import (
+    axes_of,
+    broadcast,
+    cast,
+    constant,
+    contains_tracer,
+    reshape,
+    shape_of,
+    strong,
+)
+from ...tracing.tracer import Tracer
+from ..arrange.join import concatenate
+from ..arrange.shape import moveaxis, transpose
+from ..order.sort import argsort, sort
+from ..registry import numpy
+from ..select.index import as_number
+from ..select.take import take_along_axis
+
+_I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
+
+
+def _share(place: Any, low: Any) -> Any:
+    return place - low
+
+
+def _closest(place: Any, near: Any) -> Any:
+    """The place above, or the one below where ``near`` says so of the share and the place."""
+    low = np.floor(place)
+    return np.maximum(np.where(near(place - low, place), low, low + 1), 0)
+
+
+def _between(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
+    return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+@dataclass(frozen=True)
+class _Method:
+    """``place(n, q)``; ``share(place, low)`` is None where the place is that of an element."""
+
+    place: Callable[[Any, Any], Any]
+    share: Callable[[Any, Any], Any] | None = _share
+
+
+_METHODS: Mapping[str, _Method] = MappingProxyType({
+    "linear": _Method(lambda n, q: (n - 1) * q),
+    "lower": _Method(lambda n, q: np.floor((n - 1) * q), None),
+    "higher": _Method(lambda n, q: np.ceil((n - 1) * q), None),
+    "nearest": _Method(lambda n, q: np.round((n - 1) * q), None),
+    "midpoint": _Method(lambda n, q: 0.5 * (np.floor((n - 1) * q) + np.ceil((n - 1) * q)),
+                        lambda place, low: np.where(place == low, 0.0, 0.5)),
+    "inverted_cdf": _Method(lambda n, q: _closest(
+        n * q - 1, lambda share, place: share == 0), None),
+    "closest_observation": _Method(lambda n, q: _closest(
+        n * q - 1.5, lambda share, place: (share == 0) & (np.floor(place) % 2 == 1)), None),
+    "averaged_inverted_cdf": _Method(
+        lambda n, q: n * q - 1, lambda place, low: np.where(place == low, 0.5, 1.0)),
+    "interpolated_inverted_cdf": _Method(_between(0, 1)),
+    "hazen": _Method(_between(0.5, 0.5)),
+    "weibull": _Method(_between(0, 0)),
+    "median_unbiased": _Method(_between(1 / 3, 1 / 3)),
+    "normal_unbiased": _Method(_between(3 / 8, 3 / 8)),
+})
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """An array with the axes that are reduced as its last one, in order.
+
+    ``count`` elements of a row count: all of them, or (``each``) a number for each row.
+    """
+
+    ordered: Any
+    count: Any
+    each: bool
+    kept: tuple[Dim, ...]  # the shape of a result that keeps dims
+
+    def at(self, places: Any) -> Any:
+        """The elements at places; the dims of places that rows have not go first."""
+        if not self.each:
+            if not contains_tracer([places]) and np.ndim(places) == 0:
+                return self.ordered[..., int(places)]
+            heads, rank = np.ndim(places), self.ordered.ndim - 1
+            found = np.take(self.ordered, _whole(places), axis=-1)
+            return np.moveaxis(found, tuple(range(rank, rank + heads)), tuple(range(heads)))
+        rank, shape = self.ordered.ndim - 1, shape_of(places)
+        flat = reshape(places, (product(shape[:len(shape) - rank]), *shape[len(shape) - rank:]))
+        found = take_along_axis(self.ordered, moveaxis(_whole(flat), 0, -1), -1)
+        return reshape(moveaxis(found, -1, 0), shape)
+
+    def result(self, found: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
+        """What was found for each row, NaN where a row has one (it is the last)."""
+        if self.ordered.dtype.kind == "f" and not self.each:
+            last: Any = self.ordered[..., -1]
+            found = np.where(np.isnan(last), cast(strong(last), found.dtype), found)
+        return reshape(strong(found), (*heads, *self.kept)) if keepdims else found
+
+
+def _whole(places: Any) -> Any:
+    return places.astype(_I64)
+
+
+def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
+    """``each``: NaNs do not count."""
+    x = strong(a)
+    rows, kept = _behind(x, axes_of(axis, x.ndim))
+    ordered: Any = sort(rows)
+    each = each and x.dtype.kind == "f"
+    count = np.sum(~np.isnan(ordered), axis=-1) if each else as_number(rows.type.shape[-1])
+    return _Rows(ordered, count, each, kept)
+
+
+def _behind(x: Tracer, axes: Sequence[int]) -> tuple[Tracer, tuple[Dim, ...]]:
+    """The array with some axes as its last one, and its shape if these were kept as 1."""
+    others, shape = [at for at in range(x.ndim) if at not in axes], x.type.shape
+    rows = transpose(x, (*others, *sorted(axes)))
+    flat = (*(shape[at] for at in others), product(shape[at] for at in axes))
+    return reshape(rows, flat), tuple(1 if at in axes else dim for at, dim in enumerate(shape))
+
+
+def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
+    """NaNs for rows that have no element; None where they have, or may have."""
+    x = strong(a)
+    axes, shape = axes_of(axis, x.ndim), x.type.shape
+    if product(shape[at] for at in axes) != 0:
+        return None
+    rest = tuple(1 if at in axes else dim for at, dim in enumerate(shape)
+                 if keepdims or at not in axes)
+    return constant(np.nan, x.dtype if x.dtype.kind == "f" else _F64, (*heads, *rest))
+
+
+# -- medians
+
+
+@numpy(np.median, samples=(
+    "x[7]", "x[8]", "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2)", "x[3,5], 1, keepdims=True", "i[6]",
+    "x[0]", "x[()]"))
+def median(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    nothing = _nothing(a, axis, keepdims)
+    return _middle(_rows(a, axis), keepdims) if nothing is None else nothing
+
+
+@numpy(np.nanmedian, samples=(
+    "x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "np.where(m[5,6], x[5,6], np.nan), 0",
+    "i[6]", "x[3,4], None, keepdims=True", "x[3,4] * np.nan, 0"))
+def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    nothing = _nothing(a, axis, keepdims)
+    return _middle(_rows(a, axis, each=True), keepdims) if nothing is None else nothing
+
+
+def _middle(rows: _Rows, keepdims: Any) -> Any:
+    """The element in the middle, or the mean of two."""
+    floats = rows.ordered if rows.ordered.dtype.kind == "f" else cast(rows.ordered, _F64)
+    if isinstance(rows.count, int):
+        low, high = (rows.count - 1) // 2, rows.count // 2
+        parts = [floats[..., at] for at in dict.fromkeys((low, high))]
+        return rows.result(parts[0] if low == high else (parts[0] + parts[1]) / 2, keepdims)
+    # One element more, which is the middle of none.
+    one = (*floats.type.shape[:-1], 1)
+    longer = concatenate([floats, constant(np.nan, floats.dtype, one)], -1)
+    rows = replace(rows, ordered=longer)
+    count: Any = strong(rows.count)
+    low, high = (rows.at(np.maximum(at, 0)) for at in ((count - 1) // 2, count // 2))
+    found = np.where(count % 2 == 1, low, (low + high) / 2)
+    found = np.where(count == 0, np.nan, found)
+    if rows.each:
+        return rows.result(found, keepdims)
+    last = rows.at(np.maximum(count - 1, 0))
+    return replace(rows, each=True).result(np.where(np.isnan(last), last, found), keepdims)
+
+
+# -- quantiles
+
+
+_SAMPLES = ("x[7], 0.3", "x[3,4], 0.5, 0", "x[2,3,4], [0.1, 0.9], (0, 2)", "i[9], 0.25",
+            "x[3,4], [[0.2], [0.7]], 1, keepdims=True", "x[5], np.float64(0.4)", "x[6], 1",
+            "x[9], [0.2, 1.0], method='inverted_cdf', weights=p[9]",
+            "x[3,4], 0.5, 0, method='inverted_cdf', weights=p[3]",
+            *(f"x[3,8], [0.0, 0.3, 0.5, 1.0], 1, method='{name}'" for name in _METHODS))
+
+
+@numpy(np.quantile, samples=_SAMPLES)
+def quantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
+             method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted(a, q, axis, method, keepdims, weights)
+    return _quantile(_rows(a, axis), q, 1, method, keepdims)
+
+
+@numpy(np.percentile, samples=(
+    "x[7], 30", "x[3,4], [10, 50], 0", "x[7], [25., 75.], method='lower'"))
+def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
+               method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    if weights is not None:
+        return _weighted(a, _parts(q, 100), axis, method, keepdims, weights)
+    return _quantile(_rows(a, axis), q, 100, method, keepdims)
+
+
+@numpy(np.nanquantile, samples=(
+    "x[7], 0.3", *(text.replace("x[3,8]", "np.where(m[3,8], x[3,8], np.nan)")
+                   for text in _SAMPLES[1:] if "weights=p[3]" not in text)))  # NumPy fails at it
+def nanquantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
+                method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    nothing = _nothing(a, axis, keepdims, np.shape(q))
+    if weights is not None and nothing is None:
+        return _weighted(a, q, axis, method, keepdims, weights, each=True)
+    return nothing if nothing is not None else _quantile(
+        _rows(a, axis, each=True), q, 1, method, keepdims)
+
+
+@numpy(np.nanpercentile, samples=("x[7], 30", "np.where(m[3,6], x[3,6], np.nan), [10, 50], 1"))
+def nanpercentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
+                  method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    nothing = _nothing(a, axis, keepdims, np.shape(q))
+    if weights is not None and nothing is None:
+        return _weighted(a, _parts(q, 100), axis, method, keepdims, weights, each=True)
+    return nothing if nothing is not None else _quantile(
+        _rows(a, axis, each=True), q, 100, method, keepdims)
+
+
+def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> Any:
+    """``q`` in parts of ``whole``; a Python number does not widen the result."""
+    chosen = _METHODS.get(method)
+    if chosen is None:
+        raise error("W102", f"{method!r} is no method of quantiles",
+                    hint=f"choose one of {', '.join(_METHODS)}")
+    weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak)
+    q = _parts(q, whole)
+    if rows.ordered.type.shape[-1] == 0:
+        raise error("W122", "no elements have no quantile", types=[rows.ordered.type],
+                    hint="leave the empty axis out")
+    heads = shape_of(q)
+    count = rows.count
+    if rows.each:
+        q = q[(..., *[None] * (rows.ordered.ndim - 1))]
+        count = count.astype(q.dtype) if q.dtype.kind == "f" else count
+    return rows.result(_found(rows, chosen, chosen.place(count, q), weak), keepdims, heads)
+
+
+def _parts(q: Any, whole: int) -> Any:
+    """Quantiles as parts of 1."""
+    q = q if isinstance(q, Tracer) else np.asarray(q)
+    q = q / whole if whole != 1 else q
+    if not isinstance(q, Tracer) and not ((q >= 0) & (q <= 1)).all():
+        raise error("W102", f"quantiles lie between 0 and {whole}")
+    return q
+
+
+def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: Any, *,
+              each: bool = False) -> Any:
+    """The first element with which the share of the weights reaches q: ``inverted_cdf``."""
+    if method != "inverted_cdf":
+        raise error("W102", f"the method {method!r} takes no weights",
+                    hint="give method='inverted_cdf'")
+    x, w, q = strong(a), strong(weights), _parts(q, 1)
+    axes = axes_of(axis, x.ndim)
+    if w.ndim != x.ndim:  # of the axes that are reduced, in the order in which they are named
+        ranked = sorted(range(len(axes)), key=lambda at: axes[at])
+        w = reshape(transpose(w, tuple(ranked)), tuple(
+            dim if at in axes else 1 for at, dim in enumerate(x.type.shape)))
+    w = broadcast(w, x.type.shape)
+    values: Any
+    shares: Any
+    (values, kept), (shares, _) = _behind(x, axes), _behind(w, axes)
+    if each and x.dtype.kind == "f":
+        shares = np.where(np.isnan(values), 0, shares)
+    places = argsort(values)
+    values, shares = (take_along_axis(part, places, -1) for part in (values, shares))
+    shares = np.cumsum(shares, axis=-1, dtype=_F64)
+    shares = shares / shares[..., -1:]
+    shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
+    shares = np.where(shares == 0, -1, shares)
+    heads = shape_of(q)
+    below = np.sum(shares < q[(..., *[None] * values.ndim)], axis=-1)
+    rows = _Rows(values, as_number(values.type.shape[-1]), True, kept)
+    found = rows.at(np.minimum(below, rows.count - 1))
+    return replace(rows, each=each).result(found, keepdims, heads)
+
+
+def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
+    """The elements at virtual places, or between two."""
+    last = rows.count - 1
+    if rows.each:
+        last = np.maximum(last, 0).astype(place.dtype)
+    if method.share is None or place.dtype.kind in "iu":
+        return rows.at(np.clip(place, 0, last) if rows.each else place)
+    low = np.floor(place)
+    above, below = place >= last, place < 0
+    low, high = (np.where(above, last, np.where(below, 0, at)) for at in (low, low + 1))
+    share: Any = method.share(place, low)
+    left, right = rows.at(low), rows.at(high)
+    rest = 1 - share
+    if weak and not contains_tracer([share]):
+        share, rest = float(share), float(rest)
+    elif weak:
+        share, rest = (part.astype(left.dtype) if left.dtype.kind == "f" else part
+                       for part in (share, rest))
+    elif not rows.each:
+        share, rest = (np.reshape(part, (*np.shape(part), *[1] * (rows.ordered.ndim - 1)))
+                       for part in (share, rest))
+    between = right - left
+    return np.where(share >= 0.5, right - between * rest, left + between * share)

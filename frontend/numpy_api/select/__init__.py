@@ -1,0 +1,1 @@
+"""Elements by index, by number and under masks: read and written."""

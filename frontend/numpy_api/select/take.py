@@ -1,0 +1,268 @@
+"""NumPy's functions that take elements by number: take, repeat, choose, compress, put.
+
+Where elements come from an index that is known while tracing, NumPy itself works it out on the
+numbers 0, 1, 2, ... of the elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.dims import differ
+from ....ir.index import Dim, product
+from ....ir.types import I64
+from ...tracing.operand import (
+    as_int,
+    as_shape,
+    axis_of,
+    broadcast,
+    broadcast_shape,
+    cast,
+    common_shape,
+    matched,
+    reshape,
+    result_dtype,
+    spread,
+    strong,
+    to_tracer,
+)
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..arrange.shape import ravel
+from ..elements.elementwise import fresh, store
+from ..registry import numpy
+from .index import as_number, getitem, order_of
+
+_I64 = np.dtype(np.int64)
+
+
+@numpy(np.repeat, method=True, samples=("x[2,3], 2", "x[2,3], 3, 1", "x[3,2], [2, 0, 1], 0",
+                                        "x[2], [1, 3]"))
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
+    if isinstance(repeats, Tracer):
+        raise error("W201", "np.repeat with traced counts: the size of its result is not known "
+                            "before the function runs",
+                    hint="give a static count, or np.take with indices of a known size")
+    x = strong(a)
+    x, axis = _flat(x, axis)
+    shape = x.type.shape
+    if np.size(repeats) != 1:
+        if not isinstance(shape[axis], int) and np.ndim(repeats) == 1:
+            x = matched(x, (*shape[:axis], len(repeats), *shape[axis + 1:]))
+        order = order_of(np.repeat, x.type.shape[axis], repeats)
+        return fresh(getitem(x, (*(slice(None),) * axis, order)))
+    count = as_int(np.reshape(repeats, ()), "number of repeats")
+    if count < 0:
+        raise error("W112", f"np.repeat with {count} repeats: a count must not be negative")
+    wide = (*shape[:axis + 1], count, *shape[axis + 1:])
+    kept = tuple(at for at in range(len(wide)) if at != axis + 1)
+    x = current().emit("broadcast", x, shape=wide, axes=kept)
+    return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
+
+
+@numpy(np.take, method=True, samples=(
+    "x[5], i[3]", "x[3,4], i[2,2], axis=1", "x[3], 9 * i[4] - 9, mode='clip'",
+    "x[3,2], 9 * i[4] - 5, 0, mode='wrap'"))
+def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
+    x = strong(a)
+    x, at = _flat(x, axis)
+    if mode != "raise":
+        indices = _inside(indices, x.type.shape[at], mode, "np.take")
+    uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
+    return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
+
+
+def _flat(x: Tracer, axis: Any) -> tuple[Tracer, int]:
+    """The array and the axis; flat without one, as is a number, to which NumPy gives an axis 0."""
+    if axis is None or (x.ndim == 0 and as_int(axis, "axis") in (0, -1)):
+        return ravel(x), 0
+    return x, axis_of(axis, x.ndim)
+
+
+def _inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
+    """Indices as a mode has them: brought into the axis, or none below 0, and a step that has one
+    beyond fails."""
+    places: Any = cast(strong(indices), _I64)
+    count = as_number(size)
+    if mode == "clip":
+        return np.clip(places, 0, count - 1)
+    if mode == "wrap":
+        return places % count
+    if mode != "raise":
+        raise error("W113", f"{name} with mode={mode!r}: modes are raise, clip and wrap")
+    spare: Any = np.minimum(places, count - 1 - places)
+    return current().emit("ensure", places, spare, message=(
+        f"an index of {name} is out of range for a size of {size}"))
+
+
+@numpy(np.choose, method=True, samples=(
+    "i[2,3], [x[2,3], x[3], x[()]]", "5 * i[4] - 4, [x[4], x[4]], mode='clip'",
+    "i[4] - 1, x[2,4], mode='wrap'"))
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Of arrays, the one that an index names, element by element."""
+    parts = [strong(x) for x in choices]
+    shape, dtype = common_shape((a, *parts)), result_dtype(*parts)
+    stacked: Any = np.stack([spread(x, dtype, shape) for x in parts])
+    places = _inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
+    made = take_along_axis(stacked, reshape(places, (1, *shape)), 0)
+    return fresh(reshape(made, shape))
+
+
+@numpy(np.compress, samples=("[True, False, True], x[4]", "[0, 1], x[2,3], axis=0"))
+def compress(condition: Any, a: Any, axis: Any = None) -> Any:
+    if isinstance(condition, Tracer):
+        raise error("W201", "np.compress with a traced condition: how many elements there are is "
+                            "not known before the function runs",
+                    hint="use np.where(condition, a, 0), or a condition that is no argument")
+    return take(a, np.flatnonzero(condition), axis)
+
+
+@numpy(np.extract, samples=("np.array([True, False, True]), x[3]",))
+def extract(condition: Any, arr: Any) -> Any:
+    return compress(condition.ravel() if isinstance(condition, np.ndarray) else condition,
+                    ravel(arr))
+
+
+@numpy(np.take_along_axis, samples=("x[4,5], i[4,2], 1",))
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
+    x, places = strong(arr), cast(to_tracer(indices), _I64)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim)
+    if places.ndim != x.ndim:
+        raise error("W102", "take_along_axis needs indices of as many dims as the array",
+                    types=[x.type, places.type])
+    others = tuple(1 if at == axis else dim for at, dim in enumerate(x.type.shape))
+    shape = broadcast_shape(others, places.type.shape)
+    x = broadcast(x, tuple(x.type.shape[axis] if at == axis else dim
+                           for at, dim in enumerate(shape)))
+    places = broadcast(places, shape)
+    index = [places if at == axis else current().emit("iota", axis=at, dtype=places.type.dtype,
+                                                      shape=shape) for at in range(x.ndim)]
+    return current().emit("gather", x, *index, axes=tuple(range(x.ndim)))
+
+
+@numpy(np.unravel_index, samples=("7 * i[4], (3, 5)", "3 * i[2], (2, 2, 2), order='F'",
+                                  "5 * i[()], 11"))
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    dims = as_shape(shape)
+    left: Any = _inside(indices, product(dims), "raise", "np.unravel_index")
+    places: list[Any] = []
+    for dim in reversed(dims) if order == "C" else dims:
+        size = as_number(dim)
+        places.append(left % size)
+        left = left // size
+    return tuple(reversed(places) if order == "C" else places)
+
+
+@numpy(np.ravel_multi_index, samples=(
+    "(i[4], i[4]), (3, 4)", "(i[2,1], i[3]), (3, 3), order='F'",
+    "(5 * i[4], i[4]), (3, 4), mode='clip'", "(5 * i[4], 4 * i[4]), (3, 4), ('wrap', 'clip')"))
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C"
+) -> Any:
+    sizes = as_shape(dims)
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else mode
+    places = [_inside(place, size, way, "np.ravel_multi_index")
+              for place, size, way in zip(multi_index, sizes, modes, strict=True)]
+    if order == "F":
+        places, sizes = places[::-1], sizes[::-1]
+    total: Any = 0
+    for place, size in zip(places, sizes, strict=True):
+        total = total * as_number(size) + place
+    return total
+
+
+@numpy(np.ix_, samples=("i[2], i[3]", "i[2], [0, 2]"))
+def ix_(*args: Any) -> tuple[Any, ...]:
+    made = []
+    for at, given in enumerate(args):
+        x = strong(given if isinstance(given, Tracer) else np.ix_(given)[0])
+        if x.ndim != 1 or x.dtype == np.dtype(bool):
+            raise error("W123", "np.ix_ takes vectors of indices", types=[x.type])
+        made.append(reshape(x, (1,) * at + (x.type.size,) + (1,) * (len(args) - at - 1)))
+    return tuple(made)
+
+
+# -- in place ------------------------------------------------------------------------------------
+
+@numpy(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    x, name = arr, "np.put_along_axis"
+    if not isinstance(arr, Tracer):
+        store(name, arr, values)
+    if axis is None:
+        put(arr, ravel(indices), values)
+        return
+    at = axis_of(axis, x.ndim)
+    places: Any = cast(to_tracer(indices), _I64)
+    if places.ndim != x.ndim:
+        raise error("W102", f"{name} needs indices of as many dims as the array",
+                    types=[x.type, places.type])
+    size = x.type.shape[at]
+    count = places.type.shape[at]
+    shape = (*x.type.shape[:at], count, *x.type.shape[at + 1:])
+    places, new = broadcast(places, shape), spread(values, x.dtype, shape)
+    store(name, x, _latest(x, places, new, at, size))
+
+
+def _latest(x: Tracer, places: Any, new: Any, axis: int, size: Dim) -> Any:
+    """x with new elements in places of an axis, of which the last counts where some are equal: for
+    each place the last number of one that names it."""
+    ctx = current()
+    count = as_number(size)
+    places = places + np.where(places < 0, count, 0)
+    places = _inside(places, size, "raise", "np.put")
+    shape = (*x.type.shape[:axis + 1], new.type.shape[axis], *x.type.shape[axis + 1:])
+    here, number = (ctx.emit("iota", axis=at, dtype=I64, shape=shape) for at in (axis, axis + 1))
+    named: Any = broadcast(reshape(places, (*shape[:axis], 1, *shape[axis + 1:])), shape)
+    last: Any = np.max(np.where(named == here, number, -1), axis + 1, initial=-1)
+    found = take_along_axis(new, np.maximum(last, 0), axis)
+    return np.where(last >= 0, found, x)
+
+
+@numpy(np.put, method=True)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    if not isinstance(a, Tracer):
+        store("np.put", a, v)
+    x, places = ravel(a), ravel(ind)
+    new: Any = ravel(cast(to_tracer(v), a.dtype))
+    if mode != "raise":
+        places = _inside(places, x.type.size, mode, "np.put")
+    if 0 in (new.type.size, places.type.size):
+        return
+    new = np.resize(new, as_number(places.type.size))
+    store("np.put", a, reshape(_latest(x, cast(places, _I64), new, 0, x.type.size), a.type.shape))
+
+
+@numpy(np.putmask)
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    chosen, new = _mask_and_values("np.putmask", a, mask, values)
+    if new.type.shape != a.type.shape:
+        new = np.resize(new, a.shape)
+    store("np.putmask", a, np.where(chosen, new, a))
+
+
+@numpy(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Of the values, one after the other goes to the elements under the mask."""
+    chosen, new = _mask_and_values("np.place", arr, mask, vals)
+    new = ravel(new)
+    if new.type.size != 1:
+        order: Any = np.cumsum(ravel(chosen)) - 1
+        new = reshape(take(new, order, mode="wrap"), arr.type.shape)
+    store("np.place", arr, np.where(chosen, new, arr))
+
+
+def _mask_and_values(name: str, array: Any, mask: Any, values: Any) -> tuple[Any, Any]:
+    """A mask of an array's shape, and values of its dtype."""
+    if not isinstance(array, Tracer):
+        store(name, array, values)
+    chosen = to_tracer(mask, np.dtype(bool))
+    if chosen.ndim != array.ndim or any(map(differ, chosen.type.shape, array.type.shape)):
+        raise error("W102", f"{name} needs a mask of the array's shape",
+                    types=[array.type, chosen.type])
+    return matched(chosen, array.type.shape), cast(to_tracer(values), array.dtype)

@@ -1,0 +1,262 @@
+"""Buffer: an array made while tracing, plain NumPy until a traced value is written into it.
+
+    o = np.zeros((n, 2))        a Buffer: sizes, conditions and loops may depend on its numbers
+    v = o[:, 0]                 a view of its memory, as in NumPy
+    v[0] = x[0]                 from here on the memory is traced; so are o and v, whose numbers
+    np.sum(o)                   are not known before the function runs
+
+What shares memory is found by NumPy itself: a view is where its strides say. Traced memory is one
+tracer; each array is a view of it (see ``views``), so writes reach all of them, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ..methods import ArrayMethods
+from ..scope import RECORDING, Recording
+from ..source import user_loc
+from ..tracer import Tracer
+from .place import place_of
+
+Array = np.ndarray[Any, Any]
+
+
+class Memory:
+    """What an array made while tracing and its views share: plain memory, or a tracer."""
+
+    def __init__(self, ctx: Recording | None, owner: Buffer) -> None:
+        self.ctx = ctx
+        self.owner = ref(owner)  # it lives while any view of it does: NumPy holds it as their base
+        self.tracer: Tracer | None = None
+        self.arrays: list[ref[Buffer]] = [self.owner]
+
+    @property
+    def whole(self) -> Array:
+        """All of the memory as a plain array."""
+        owner = self.owner()
+        assert owner is not None
+        whole: Array = _plain(owner)
+        return whole
+
+    def trace(self) -> None:
+        """From here on the numbers are traced. Raises TracerError (W203) if the trace in which the
+        array was made is not the one that is active."""
+        ctx = RECORDING.get()
+        if self.tracer is not None:
+            return
+        if ctx is None or self.ctx is not ctx:
+            raise error("W203", "this array was not made in the function that is traced now, and "
+                                "cannot hold its values", locs=user_loc(),
+                        hint="copy it first: y = np.array(y)")
+        whole = self.whole
+        made: Tracer = ctx.apply(ctx.constant, (whole,))
+        self.tracer = Tracer(ctx, made.value)  # which is nobody's argument
+        self.tracer.ordered = self.tracer.dense = True
+        # Code in C that does not ask reads what nobody takes for a result, and writes nothing.
+        kind = whole.dtype.kind
+        whole.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(whole.dtype).min)
+        ctx.traced_memory = True
+        for array in self.living():
+            array.flags.writeable = False
+            array.__class__ = TracedBuffer
+
+    def living(self) -> Iterator[Buffer]:
+        """The arrays that still share this memory."""
+        for each in self.arrays:
+            array = each()
+            if array is not None:
+                yield array
+
+
+class Buffer(np.ndarray[Any, Any]):
+    """See the module docstring; made by ``own`` and by NumPy, of another one."""
+
+    _memory: Memory | None = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        if isinstance(obj, Buffer) and _shares(self, obj):
+            self._memory = obj.memory()
+            self._memory.arrays.append(ref(self))
+
+    def memory(self) -> Memory:
+        """What this array shares with others."""
+        if self._memory is None:
+            self._memory = Memory(RECORDING.get(), self)
+        return self._memory
+
+    @property
+    def is_traced(self) -> bool:
+        return self._memory is not None and self._memory.tracer is not None
+
+    def traced(self) -> Tracer:
+        """The tracer of this array, whose memory is traced from here on."""
+        memory = self.memory()
+        memory.trace()
+        if memory.ctx is not None and not memory.ctx.alive:
+            raise memory.tracer._leaked()  # type: ignore[union-attr]
+        found: Tracer | None = self.__dict__.get("_tracer")
+        if found is None:
+            assert memory.tracer is not None
+            place = place_of(_plain(self), memory.whole)
+            found = self.__dict__["_tracer"] = place.taken(memory.tracer)
+        return found
+
+    # -- what NumPy is asked to do --------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        ctx, out = RECORDING.get(), options.get("out") or ()
+        if ctx is not None and is_traced((inputs, out)):
+            return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
+                             stem=ctx.api.stem(ufunc))
+        if any(_has_its_own(x) for x in (*inputs, *out)):
+            return NotImplemented
+        if out:
+            options["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **options)
+        return (out[0] if len(out) == 1 else out) if out else own(result, inputs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, options: Any
+    ) -> Any:
+        ctx = RECORDING.get()
+        if ctx is not None and is_traced((args, options)):
+            return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
+        result = super().__array_function__(function, types, args, options)
+        return result if result is NotImplemented else own(result, (args, options))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.traced()[index] if is_traced(index) else super().__getitem__(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if is_traced((index, value)):
+            self.traced()[index] = value
+        else:
+            super().__setitem__(index, value)
+
+    def fill(self, value: Any) -> None:
+        """Set every element to one value."""
+        self[...] = value
+
+
+class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arrays
+    """A buffer whose memory is traced: all that is asked of it, its tracer answers."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OWN or (name.startswith("__") and name != "__array_interface__"):
+            return object.__getattribute__(self, name)
+        return getattr(object.__getattribute__(self, "traced")(), name)
+
+    def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
+        return self.traced()._operate(ufunc, *(
+            x.traced() if isinstance(x, TracedBuffer) else x for x in operands))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.traced()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.traced()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.traced())
+
+    def __len__(self) -> int:
+        return len(self.traced())
+
+    def __bool__(self) -> bool:
+        return bool(self.traced())
+
+    def __int__(self) -> int:
+        return int(self.traced())
+
+    def __float__(self) -> float:
+        return float(self.traced())
+
+    def __complex__(self) -> complex:
+        return complex(self.traced())
+
+    def __index__(self) -> int:
+        return self.traced().__index__()
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self.traced()
+
+    def __repr__(self) -> str:
+        return repr(self.traced())
+
+    __str__ = __repr__
+
+    def __copy__(self) -> Any:
+        return self.traced().copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.traced().copy()
+
+    def __reduce__(self) -> Any:
+        raise self.traced()._no_number("a copy in a file")
+
+
+_OWN = frozenset(("traced", "memory", "is_traced", "flags", "_memory", "_operate"))
+
+
+def own(result: Any, inputs: Any) -> Any:
+    """What NumPy has just made of ``inputs`` while tracing, to write traced values into; what it
+    did not make stays as it is."""
+    if type(result) in (tuple, list):
+        return type(result)(own(part, inputs) for part in result)
+    if RECORDING.get() is None or type(result) is not np.ndarray or result.base is not None or (
+            result.dtype.kind not in "biuf") or _holds(inputs, result):
+        return result
+    made = result.view(Buffer)
+    made.memory()
+    return made
+
+
+def _holds(nest: Any, array: Array) -> bool:
+    if isinstance(nest, (tuple, list)):
+        return any(_holds(item, array) for item in nest)
+    if isinstance(nest, dict):
+        return _holds([*nest.values()], array)
+    return nest is array
+
+
+def is_traced(x: Any) -> bool:
+    """True if a nest holds a tracer, a variable or a buffer that is traced."""
+    if isinstance(x, (tuple, list)):
+        return any(map(is_traced, x))
+    if isinstance(x, dict):
+        return any(map(is_traced, x.values()))
+    if isinstance(x, slice):
+        return is_traced((x.start, x.stop, x.step))
+    return isinstance(x, ArrayMethods)
+
+
+def unwrapped(x: Any) -> Any:
+    """A nest with the tracers of traced buffers in their places."""
+    if isinstance(x, TracedBuffer):
+        return x.traced()
+    if type(x) in (tuple, list):
+        return type(x)(map(unwrapped, x))
+    if type(x) is dict:
+        return {key: unwrapped(value) for key, value in x.items()}
+    return x
+
+
+def _plain(x: Any) -> Any:
+    return np.ndarray.view(x, np.ndarray) if isinstance(x, Buffer) else x
+
+
+def _shares(view: Array, base: Array) -> bool:
+    """True if NumPy made ``view`` of the memory of ``base`` rather than of its own."""
+    return view.base is not None and view.size > 0 and np.may_share_memory(
+        _plain(view), _plain(base))
+
+
+def _has_its_own(x: Any) -> bool:
+    """True for what has a meaning of its own for ufuncs."""
+    return hasattr(type(x), "__array_ufunc__") and not isinstance(x, (np.ndarray, np.generic))

@@ -1,0 +1,122 @@
+"""Selection: ``x[mask]``, the elements of an array under a mask of truth values.
+
+How many there are is not known while tracing, so it is no array. It is kept as the array and the
+mask; what is done with each element is done with all of the array's, a reduction leaves out the
+others, and ``y[mask] = x[mask]`` chooses by the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import Error, error
+from ....ir.graph import Value
+from ....ir.types import Loc
+from ..methods import ArrayMethods
+from ..source import user_loc
+
+_DEPTH = 16  # how far down two masks are compared
+
+
+class Selection(ArrayMethods):
+    """The elements of ``array`` where ``mask``, which has its first dims, is true."""
+
+    __slots__ = ("array", "locs", "mask")
+
+    def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...]) -> None:
+        self.array, self.mask, self.locs = array, mask, locs
+
+    def _with(self, array: Any) -> Selection:
+        """The same elements of another array."""
+        return Selection(array, self.mask, self.locs)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        return int(self.array.ndim - self.mask.ndim + 1)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The number of elements, a traced one, and the dims that the mask does not have."""
+        return (np.sum(self.mask), *self.array.shape[self.mask.ndim:])
+
+    @property
+    def size(self) -> Any:
+        size = self.shape[0]
+        for dim in self.shape[1:]:
+            size = size * dim
+        return size
+
+    def where(self) -> Any:
+        """The mask with as many dims as the array."""
+        return np.expand_dims(self.mask, tuple(range(self.mask.ndim, self.array.ndim)))
+
+    def same(self, mask: Any) -> bool:
+        """True if another mask surely takes the same elements."""
+        return bool(self.mask.type == mask.type and _alike(
+            self.mask.operand(), mask.operand(), _DEPTH))
+
+    def refused(self, what: str = "used as an array", locs: tuple[Loc, ...] = ()) -> Error:
+        return error("W123", f"x[mask] is {what}: how many elements there are is not known before "
+                             "the function runs", locs=locs or user_loc(), types=[self.array.type],
+                     hint="reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
+                          "np.where(mask, x, 0)")
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Selection:
+        """The elements converted to another dtype."""
+        return self._with(self.array.astype(dtype))
+
+    def copy(self, order: str = "C") -> Selection:
+        """The same elements: they are a copy."""
+        return self
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or "out" in options or not all(
+                self.same(x.mask) if isinstance(x, Selection) else np.ndim(x) == 0 for x in inputs):
+            raise self.refused("combined with an array")
+        made = ufunc(*(x.array if isinstance(x, Selection) else x for x in inputs), **options)
+        if isinstance(made, tuple):
+            return tuple(map(self._with, made))
+        return self._with(made)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        ctx = self.array.context()
+        return ctx.apply(ctx.api.selected, (function, self, args, options))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self.refused()
+
+    def __getitem__(self, index: Any) -> Any:
+        raise self.refused("indexed")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise self.refused("written to, which changes a copy")
+
+    def __len__(self) -> int:
+        raise self.refused("asked for its length")
+
+    def __iter__(self) -> Any:
+        raise self.refused("looped over")
+
+    def __bool__(self) -> bool:
+        raise self.refused("asked for its truth value")
+
+
+def _alike(a: Value, b: Value, depth: int) -> bool:
+    """True if two values are computed alike from the same ones."""
+    if a is b:
+        return True
+    x, y = a.node, b.node
+    return (depth > 0 and x is not None and y is not None and x.op is y.op and a.index == b.index
+            and x.op.effect is None and x.attrs == y.attrs and len(x.inputs) == len(y.inputs)
+            and all(_alike(p, q, depth - 1) for p, q in zip(x.inputs, y.inputs, strict=True)))

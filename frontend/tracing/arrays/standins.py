@@ -1,0 +1,113 @@
+"""Stand-ins for the functions of NumPy that make arrays: NumPy does not dispatch these.
+
+While a function is traced, ``np.zeros``, ``np.array`` and so on are replaced in the module numpy.
+Called by the traced code they give a ``Buffer``, which becomes traced when a traced value is
+written into it; of traced values (``np.array([[c, -s], [s, c]])``, ``np.asarray(x)``) they give
+what the rows of these functions say. All others, in other threads too, get what NumPy gives. After
+the last trace NumPy is as it was.
+
+WEFT_STANDINS=0 turns this off; ``np.zeros(n, like=x)`` and ``weft.numpy`` do without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType, MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..scope import RECORDING
+from ..source import is_internal_name
+from .buffer import is_traced, own
+
+NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
+    "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "copy",
+    "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
+    "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
+    "concatenate", "stack", "hstack", "vstack")
+
+
+# What memory held before would be a part of the program.
+_DETERMINED: Mapping[Any, Any] = MappingProxyType({
+    np.empty: np.zeros, np.empty_like: np.zeros_like})
+
+
+def _stand_in(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = RECORDING.get()
+        if ctx is None or _is_library(sys._getframe(1)):
+            return original(*args, **options)
+        if is_traced((args, options)):
+            options.pop("like", None)
+            return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
+        made = _DETERMINED.get(original, original)
+        return own(_of_its_own(made(*args, **options), args), (args, options))
+
+    return call
+
+
+def _is_library(frame: FrameType) -> bool:
+    """True for code that is not traced for its own sake."""
+    name = frame.f_globals.get("__name__") or ""
+    return is_internal_name(name) or name.startswith("scipy.")
+
+
+def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
+    """A new array that NumPy gives as a view of another new one, as one that owns its memory."""
+    hidden = type(made) is np.ndarray and made.base is not None and not any(
+        isinstance(arg, np.ndarray) and np.may_share_memory(made, arg) for arg in args)
+    return made.copy() if hidden else made
+
+
+_ORIGINALS = MappingProxyType({name: getattr(np, name) for name in NAMES})
+_STAND_INS = MappingProxyType({name: _stand_in(function) for name, function in _ORIGINALS.items()})
+
+
+def original(function: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's own function behind a stand-in, which is what NumPy finds for ``like=``."""
+    name = getattr(function, "__name__", "")
+    return _ORIGINALS[name] if function is _STAND_INS.get(name) else function
+
+
+class _Patches:
+    """How many traces need the stand-ins."""
+
+    def __init__(self) -> None:
+        self.lock, self.count = threading.Lock(), 0
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.count == 0:
+                vars(np).update(_STAND_INS)
+            self.count += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                for name, function in _ORIGINALS.items():
+                    if vars(np)[name] is _STAND_INS[name]:  # else somebody else's, to keep
+                        setattr(np, name, function)
+
+
+_PATCHES = _Patches()
+
+
+@contextmanager
+def standing_in() -> Iterator[None]:
+    """Let NumPy's constructors make arrays for the trace that is active in the body."""
+    if os.environ.get("WEFT_STANDINS") == "0":
+        yield
+        return
+    _PATCHES.enter()
+    try:
+        yield
+    finally:
+        _PATCHES.leave()

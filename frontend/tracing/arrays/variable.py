@@ -1,0 +1,236 @@
+"""Variable: a named array that keeps its value between calls and can be assigned.
+
+In traced code it reads as an array (``v @ x``, ``v[0]``, ``np.sum(v)``) and assignments become
+nodes of the graph; outside of any trace it is its value, and assignments happen at once.
+
+The value is an array that is never written after it is stored: assigning swaps a reference, and
+``runtime.state`` has the rules that all who read or replace values follow.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.types import TensorType, as_dtype
+from ....runtime.state import Cell, Writer, commit, moment
+from ...numpy_api.select.at import At
+from ..methods import ArrayMethods
+from ..recorder import ACTIVE, TraceContext, context_for
+from ..source import user_loc
+from ..tracer import Tracer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Array = np.ndarray[Any, Any]
+
+
+class Variable(ArrayMethods):
+    """A mutable array; ``trainable`` says whether optimizers take it by default.
+
+    The dtype and shape are those of the first value and never change. The name is made unique
+    among living variables (``Variable``, ``Variable_1``), as checkpoints go by it.
+    """
+
+    # Names must differ among all variables of the process; a dead one gives its name back.
+    _named: ClassVar[WeakValueDictionary[str, Variable]] = WeakValueDictionary()
+    _naming: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, value: Any, name: str | None = None, trainable: bool = True) -> None:
+        if isinstance(value, Tracer):
+            raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
+                        types=[value.type], hint="make it from a plain array, then assign")
+        array = np.array(value)
+        try:
+            self.type = TensorType(as_dtype(array.dtype), array.shape)
+        except TypeError:
+            raise error("W112", f"a variable cannot hold dtype {array.dtype}",
+                        locs=user_loc()) from None
+        self.trainable = trainable
+        self.cell = Cell(array)
+        self.name = self._register(name or "Variable")
+
+    def _register(self, stem: str) -> str:
+        with Variable._naming:
+            name, count = stem, 0
+            while name in Variable._named:
+                count += 1
+                name = f"{stem}_{count}"
+            Variable._named[name] = self
+            return name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is a variable of its own, with the value of that moment."""
+        return Variable, (self.numpy(), self.name, self.trainable)
+
+    # -- the value ------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Array:
+        """The array itself, read-only; it stays as it is when the variable changes."""
+        return self.cell.value
+
+    def numpy(self) -> Array:
+        """A copy of the value."""
+        return self.cell.value.copy()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.type.dtype.numpy
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.value.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    def __repr__(self) -> str:
+        return f"Variable<{self.type} {self.name!r}>"
+
+    # -- assignment -----------------------------------------------------------------------------
+
+    def assign(self, value: Any) -> Any:
+        """Replace the value. In a trace: an operation of the graph; else at once, giving self.
+
+        Raises FeedError (W304) if the value has another dtype or shape; a Python number takes
+        the dtype.
+        """
+        return self._assign(value, "assign_var")
+
+    def assign_add(self, value: Any) -> Any:
+        """Add to the value, to which what is added broadcasts; see ``assign``."""
+        return self._assign(value, "update_var")
+
+    def assign_sub(self, value: Any) -> Any:
+        """Subtract from the value; see ``assign_add``."""
+        return self._assign(value, "update_var", np.negative)
+
+    def _assign(self, value: Any, op: str, change: np.ufunc = np.positive) -> Any:
+        ctx = context_for(value if isinstance(value, (list, tuple)) else (value,))
+        if ctx is not None:
+            return ctx.apply(ctx.api.assign, (self, value, op, change))
+        array = self._fitting(value, op)
+        if change is np.negative:
+            array = np.negative(array)
+
+        def commit_it() -> None:
+            commit([self.cell], [np.asarray(self.value + array) if op == "update_var" else array])
+
+        Writer([self.cell]).run(commit_it)
+        return self
+
+    def _fitting(self, value: Any, op: str) -> Array:
+        number = isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
+        array = np.array(value, self.dtype if number else None)
+        if isinstance(value, (list, tuple)) and np.can_cast(array.dtype, self.dtype, "same_kind"):
+            array = array.astype(self.dtype)
+        if op == "update_var" and array.dtype == self.dtype and broadcasts(array.shape,
+                                                                           self.shape):
+            array = np.broadcast_to(array, self.shape)
+        if array.dtype != self.dtype or array.shape != self.shape:
+            found = f"{array.dtype}{list(array.shape)}"
+            raise error("W304", f"variable {self.name} is {self.type}, the value is {found}",
+                        locs=user_loc(), hint="a variable keeps its dtype and shape: convert or "
+                                              "reshape the value")
+        return array
+
+    # -- as an array ----------------------------------------------------------------------------
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if ACTIVE.get() is not None:
+            raise error("W201", f"variable {self.name} is traced: a plain array of it is not known "
+                                "before the function runs", locs=user_loc(), types=[self.type],
+                        hint="use it as it is, without np.asarray")
+        return np.array(self.value, dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        ctx = context_for(inputs)
+        if ctx is not None:
+            return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
+                             stem=ctx.api.stem(ufunc))
+        with moment():
+            inputs, options = _values(inputs), _values(options)
+        return getattr(ufunc, method)(*inputs, **options)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        ctx = ACTIVE.get()
+        if ctx is not None:
+            return ctx.apply(ctx.api.function, (function, args, options),
+                             stem=function.__name__)
+        if any(issubclass(kind, Tracer) for kind in types):
+            return NotImplemented  # the tracer among the operands takes over
+        with moment():
+            args, options = _values(args), _values(options)
+        return function(*args, **options)
+
+    def __getitem__(self, index: Any) -> Any:
+        ctx = context_for(index if isinstance(index, tuple) else (index,))
+        if ctx is not None:
+            return ctx.apply(ctx.api.getitem, (self, index))
+        return self.value[_values(index)].copy()
+
+    def astype(self, dtype: Any, **_: Any) -> Any:
+        """The elements converted to another dtype."""
+        ctx = ACTIVE.get()
+        return self.value.astype(dtype) if ctx is None else ctx.apply(ctx.api.astype,
+                                                                       (self, dtype))
+
+    @property
+    def at(self) -> At:
+        """``v.at[i].set(x)``: an updated copy of the value (traced code only)."""
+        return At(self)
+
+    def context(self) -> TraceContext:
+        """The active trace. Raises TracerError (W201) outside of any."""
+        ctx = ACTIVE.get()
+        if ctx is None:
+            raise error("W201", f"variable {self.name}: .at needs a trace", locs=user_loc(),
+                        hint="use it in a compiled function, or change v.numpy() and assign it")
+        return ctx
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[at] for at in range(len(self))])
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+
+def broadcasts(shape: tuple[Any, ...], wide: tuple[Any, ...]) -> bool:
+    """True if an array of one shape broadcasts to the other."""
+    return len(shape) <= len(wide) and all(
+        a in (1, b) for a, b in zip(reversed(shape), reversed(wide), strict=False))
+
+
+def _values(x: Any) -> Any:
+    """A nest of arguments with variables replaced by their values."""
+    if isinstance(x, Variable):
+        return x.value
+    if isinstance(x, (tuple, list)):
+        return type(x)(_values(item) for item in x)
+    if isinstance(x, dict):
+        return {key: _values(item) for key, item in x.items()}
+    return x

@@ -1,0 +1,1 @@
+"""What would be lost or frozen without a word: old names, forgotten writes, drawn numbers."""
