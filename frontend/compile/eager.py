@@ -13,7 +13,8 @@ import numpy as np
 from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
 from ...runtime.state import Writer, commit, cut
-from ..tracing.trace import Signature, Traced, trace_function
+from ..tracing.signature import Signature
+from ..tracing.trace import Traced, trace_function
 
 
 def run_eagerly(

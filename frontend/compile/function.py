@@ -31,9 +31,10 @@ from ..tracing.collector import paused_collector
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.recorder import ACTIVE, TraceContext, context_for
+from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
-from ..tracing.trace import Signature, Traced, trace_function
+from ..tracing.trace import Traced, trace_function
 from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options

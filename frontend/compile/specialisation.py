@@ -17,7 +17,8 @@ from ...ir.types import TensorType
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
 from .. import tree
-from ..tracing.trace import Traced, is_default
+from ..tracing.signature import is_default
+from ..tracing.trace import Traced
 from .exact import immutable
 from .pipeline import Options, Stages
 from .ways import avoiding, while_bound, without

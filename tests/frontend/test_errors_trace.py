@@ -16,8 +16,9 @@ import weft
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.tracing.arrays.variable import Variable
+from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec
-from weft.frontend.tracing.trace import Signature, trace_function
+from weft.frontend.tracing.trace import trace_function
 from weft.frontend.transforms.reverse import grad
 from weft.ir.diagnose import CODES, Error
 

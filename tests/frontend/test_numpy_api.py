@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft.frontend.compile.eager import run_eagerly
-from weft.frontend.tracing.trace import Signature, trace_function
+from weft.frontend.tracing.signature import Signature
+from weft.frontend.tracing.trace import trace_function
 from weft.ir.diagnose import DTypeError, Error
 from weft.ir.interp.graph import run_graph
 from weft.ir.verify.verifier import verify_graph

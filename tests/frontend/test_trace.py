@@ -23,8 +23,9 @@ from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.dependencies import control_dependencies, group
 from weft.frontend.tracing.recorder import active
 from weft.frontend.tracing.scope import device, name_scope
+from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec
-from weft.frontend.tracing.trace import Signature, Traced, trace_function, trace_region
+from weft.frontend.tracing.trace import Traced, trace_function, trace_region
 from weft.frontend.tracing.tracer import Tracer
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_graph
