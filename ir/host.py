@@ -21,12 +21,27 @@ from .types import Loc
 Array = np.ndarray[Any, Any]
 Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
 _NOTE = "while the host ran "
+_DECLARED: set[str] = set()  # names of the functions that the program itself gave to the host
+
+
+def declare(name: str) -> None:
+    """From now on texts mean the function of a module by this name. They find no other: a text may
+    be a stranger's, and the program did not ask for its functions."""
+    _DECLARED.add(name)
+
+
+def function_of(name: str) -> Functions | None:
+    """The function ``f`` of the loaded module ``model`` for ``model:f``, if there is one."""
+    module, _, path = name.partition(":")
+    found = reduce(lambda place, part: getattr(place, part, None), path.split("."),
+                   sys.modules.get(module))
+    return found if callable(found) else None
 
 
 @dataclass(frozen=True)
 class HostFunction:
     """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
-    is found again that is in a module.
+    is found again that is in a module and was declared.
 
     ``call`` takes arrays, and gives an array or a tuple of them.
     """
@@ -36,11 +51,8 @@ class HostFunction:
 
     @staticmethod
     def named(name: str) -> HostFunction:
-        """What a text says: a function of a module where it says one, else just a name."""
-        module, _, path = name.partition(":")
-        found = reduce(lambda place, part: getattr(place, part, None), path.split("."),
-                       sys.modules.get(module))
-        return HostFunction(name, found if callable(found) else None)
+        """What a text says: a declared function where it says one, else just a name."""
+        return HostFunction(name, function_of(name) if name in _DECLARED else None)
 
     def __str__(self) -> str:
         """As errors call it."""
@@ -49,7 +61,8 @@ class HostFunction:
     def __call__(self, *arrays: Array) -> Any:
         if self.call is None:
             raise error("W601", f"there is no function {self} here",
-                        hint="a text names functions of modules; run the program that has it")
+                        hint="a text finds those functions of modules that the running program "
+                             "gave to weft.host_call")
         return self.call(*arrays)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.host import HostFunction, call_host
+from ...ir.host import HostFunction, call_host, declare, function_of
 from ...ir.index import symbols_of
 from ...ir.types import TensorType
 from .. import tree
@@ -95,7 +95,10 @@ def _name(function: Callable[..., Any], given: tree.TreeDef, results: tree.TreeD
     plain = all(child.kind is None for child in given.children) and (
         results.kind is None or (results.kind is tuple and all(
             child.kind is None for child in results.children)))
-    return full if plain and HostFunction.named(full).call is function else f"{module}.{name}"
+    if not plain or function_of(full) is not function:
+        return f"{module}.{name}"
+    declare(full)
+    return full
 
 
 def _type(spec: Any) -> TensorType:

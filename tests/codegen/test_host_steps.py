@@ -348,6 +348,10 @@ def doubled(x: Any) -> Any:
     return x * 2
 
 
+def undeclared(x: Any) -> Any:
+    return x
+
+
 def test_texts_find_functions_of_modules() -> None:
     step = weft.compile(lambda x: weft.host_call(doubled, "f64[3]", x) + 1)
     lowered = step.lower("f64[3]")
@@ -356,6 +360,11 @@ def test_texts_find_functions_of_modules() -> None:
     np.testing.assert_array_equal(run_graph(graph, [np.ones(3)])[0], np.full(3, 3.0))
     np.testing.assert_array_equal(make_program(Stages(graph, Options())).run([np.ones(3)])[0],
                                   np.full(3, 3.0))
+    text = print_graph(graph)
+    for other in ("undeclared", "np.sort", "Path"):  # of this module, but nobody gave them
+        strange = parse_graph(text.replace(":doubled", f":{other}"))
+        with pytest.raises(Error, match=r"W601: there is no function"):
+            run_graph(strange, [np.ones(3)])
     inner = weft.compile(lambda x: weft.host_call(lambda y: y, "f64[3]", x))
     graph = parse_graph(inner.lower("f64[3]").as_text("trace"))
     with pytest.raises(Error, match=r"W601: there is no function .*lambda.* here"):
