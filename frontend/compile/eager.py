@@ -13,8 +13,9 @@ import numpy as np
 from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
 from ...runtime.state import Writer, commit, cut
+from ..rewriting.retrace import trace_as_written
 from ..tracing.signature import Signature
-from ..tracing.trace import Traced, trace_function
+from ..tracing.trace import Traced
 
 
 def run_eagerly(
@@ -22,7 +23,7 @@ def run_eagerly(
 ) -> Any:
     """``function(*args, **kwargs)``, which records into a trace, computed now."""
     signature = Signature(function)
-    traced = trace_function(function, args, kwargs, signature=signature, lasting=False)
+    traced = trace_as_written(function, args, kwargs, signature=signature, lasting=False)
     return interpret(traced, signature.flatten(args, kwargs or {})[0])
 
 

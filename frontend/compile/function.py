@@ -25,6 +25,7 @@ from ...ir.types import Device
 from .. import tree
 from ..interchange.export import ExportJob, write_artifact
 from ..numpy_api.host import Warned
+from ..rewriting.retrace import trace_as_written
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
@@ -34,7 +35,7 @@ from ..tracing.recorder import ACTIVE, TraceContext, context_for
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
-from ..tracing.trace import Traced, trace_function
+from ..tracing.trace import Traced
 from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options
@@ -268,7 +269,7 @@ class Function(Generic[P, R]):
         return self._traced(args, kwargs)
 
     def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
-        return trace_function(self.py_func, args, kwargs, signature=self._signature,
+        return trace_as_written(self.py_func, args, kwargs, signature=self._signature,
                               host=self._warned)
 
     @boundary

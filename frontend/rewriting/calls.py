@@ -1,0 +1,226 @@
+"""What rewritten calls do: functions of the user are rewritten too, and builtins and ``math`` take
+traced numbers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ..tracing.operand import cast, to_tracer
+from ..tracing.recorder import context_for
+from ..tracing.source import is_internal_name, user_loc
+from ..tracing.tracer import SymbolicDim, Tracer
+from .definition import rewrite
+from .state import is_traced
+
+_STANDARD = sys.stdlib_module_names
+
+
+def converted(function: Any, runtime: ModuleType) -> Any:
+    """A function, method or partial of the user's as its rewritten copy; anything else as it is."""
+    if isinstance(function, FunctionType):
+        module = function.__module__ or ""
+        if module.partition(".")[0] == __name__.partition(".")[0]:
+            return _holding(function, runtime)
+        if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:
+            return function
+        if "_weft" in function.__code__.co_freevars:
+            return function
+        made = rewrite(function, runtime)
+        return function if made is None else made
+    if isinstance(function, MethodType):
+        inner = converted(function.__func__, runtime)
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    compiled = getattr(function, "py_func", None)
+    if compiled is not None and type(function).__module__.partition(".")[0] == (
+            __name__.partition(".")[0]):
+        return converted(compiled, runtime)
+    if type(function) is functools.partial:
+        inner = converted(function.func, runtime)
+        return function if inner is function.func else functools.partial(
+            inner, *function.args, **function.keywords)
+    return function
+
+
+def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
+    """A function of ours around functions of the user's (``weft.grad(f)``) with their copies."""
+    cells = function.__closure__ or ()
+    held = [each.cell_contents if _is_set(each) else None for each in cells]
+    made = [converted(each, runtime) if isinstance(each, FunctionType | MethodType) or hasattr(
+        type(each), "py_func") or hasattr(each, "py_func") else each for each in held]
+    if all(new is old for new, old in zip(made, held, strict=True)):
+        return function
+    closure = tuple(old if new is item else CellType(new) for old, item, new in zip(
+        cells, held, made, strict=True))
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__,
+                        function.__defaults__, closure)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__dict__.update(function.__dict__)
+    return copy
+
+
+def _is_set(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  it is not there
+    except ValueError:
+        return False
+    return True
+
+
+# -- builtins -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Range:
+    """``range`` of traced bounds."""
+
+    start: Any
+    stop: Any
+    step: Any = 1
+
+    def __iter__(self) -> Iterator[Any]:
+        raise error("W201", "how often this loop runs is not known before the function runs",
+                    locs=user_loc(), hint="write it as a for statement over range(n)")
+
+
+def _range(*args: Any) -> Any:
+    if all(isinstance(x, (int, np.integer)) for x in args):
+        return range(*args)
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    for bound in (start, stop, step):
+        if isinstance(bound, (Tracer,)) and (bound.ndim or bound.dtype.kind not in "iu"):
+            raise TypeError(f"a bound of range is {bound.type}, not an integer")
+    if isinstance(step, Tracer):
+        raise error("W201", "the step of this range is traced", locs=user_loc(),
+                    hint="give a number, or count with while")
+    if step == 0:
+        raise ValueError("range() arg 3 must not be zero")
+    return Range(start, stop, step)
+
+
+def _extreme(better: np.ufunc, name: str) -> Callable[..., Any]:
+    def extreme(*args: Any, key: Any = None, default: Any = None) -> Any:
+        items = list(args[0]) if len(args) == 1 else list(args)
+        if key is not None or not items:
+            return getattr(builtins, name)(*args, **({"key": key} if key else {}))
+        found = items[0]
+        for item in items[1:]:  # the first of equals, and Python's way with NaN
+            found = np.where(better(item, found), item, found)
+        return found
+
+    return extreme
+
+
+def _int(x: Any, *base: Any) -> Any:
+    if base or not isinstance(x, Tracer):
+        return int(x, *base) if base else int(x)
+    return _number(np.trunc(x) if x.dtype.kind == "f" else x, np.int64, "int")
+
+
+def _float(x: Any) -> Any:
+    return _number(x, np.float64, "float")
+
+
+def _number(x: Any, dtype: Any, what: str) -> Any:
+    """A traced number of Python's own kind."""
+    if np.ndim(x) and x.size != 1:
+        raise TypeError(f"only arrays of one element can be converted to {what}")
+    ctx = context_for([x])
+    assert ctx is not None
+    made = ctx.apply(lambda: cast(to_tracer(x.reshape(()) if np.ndim(x) else x), _dtype(dtype)), ())
+    result = Tracer(made.ctx, made.value, weak=True)
+    return result
+
+
+def _dtype(dtype: Any) -> Any:
+    from ...ir.types import as_dtype
+    return as_dtype(dtype)
+
+
+def _bool(x: Any) -> Any:
+    from .operators import truth
+    return truth(x)
+
+
+def _len(x: Any) -> Any:
+    size = x.shape[0] if getattr(x, "ndim", 0) else None
+    return size if isinstance(size, SymbolicDim) else len(x)
+
+
+def _round(x: Any, digits: Any = None) -> Any:
+    return _int(np.rint(x)) if digits is None else np.round(x, digits)
+
+
+def _all(items: Any) -> Any:
+    found: Any = True
+    for flag in map(_bool, items):
+        if not is_traced(flag) and not flag:
+            return False
+        found = flag if found is True else found & flag
+    return found
+
+
+def _any(items: Any) -> Any:
+    found: Any = False
+    for flag in map(_bool, items):
+        if not is_traced(flag) and flag:
+            return True
+        found = flag if found is False else found | flag
+    return found
+
+
+def _sum(items: Any, start: Any = 0) -> Any:
+    total = start
+    for item in items:
+        total = total + item
+    return total
+
+
+def _log(x: Any, *base: Any) -> Any:
+    return np.log(x) / np.log(base[0]) if base else np.log(x)
+
+
+def _whole(function: np.ufunc) -> Callable[[Any], Any]:
+    return lambda x: _int(function(x))
+
+
+def _asks(x: Any) -> bool:
+    return is_traced(x) or (isinstance(x, (list, tuple)) and any(map(is_traced, x)))
+
+
+def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
+    """``traced`` where an argument is, else the function itself."""
+    def call(*args: Any, **options: Any) -> Any:
+        return (traced if any(map(_asks, args)) else function)(*args, **options)
+
+    return call
+
+
+_MEANINGS: dict[Any, Callable[..., Any]] = {
+    range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
+    float: _float, bool: _bool, len: _len, round: _round, abs: np.abs, all: _all, any: _any,
+    sum: _sum, pow: pow, divmod: divmod,
+    math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int, math.log: _log,
+    math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
+    math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,
+    math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+    math.degrees: np.degrees, math.radians: np.radians, math.ldexp: np.ldexp,
+    **{getattr(math, name): (lambda x, f=ufunc: f(x)) for name, ufunc in {
+        "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
+        "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
+        "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
+        "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+        "atanh": np.arctanh}.items()},
+}
+BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
+    function: traced if function in (any, all, sum) else _on_traced(function, traced)
+    for function, traced in _MEANINGS.items()})

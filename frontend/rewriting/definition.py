@@ -1,0 +1,118 @@
+"""The source of a code object, and the code of its rewritten copy.
+
+The whole file is parsed, so that lines and columns are the user's; the copy is compiled with the
+file's name, and runs with the globals, cells and defaults of the function it is a copy of.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from collections.abc import Callable, Iterator
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from .statements import RUNTIME, rewritten
+
+_FACTORY = "_weft_factory"
+
+
+def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
+    """A copy of a function whose control flow asks ``runtime``; None if its source is not at
+    hand, or if it is a generator or a coroutine."""
+    code = _code(function.__code__)
+    if code is None:
+        return None
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[RUNTIME] = CellType(runtime)
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__,
+                        closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    return made
+
+
+@functools.lru_cache(1024)
+def _code(code: CodeType) -> CodeType | None:
+    """The code of the rewritten copy."""
+    if code.co_flags & 0x2A0:  # generators and coroutines
+        return None
+    node = _definition(code)
+    if node is None:
+        return None
+    if isinstance(node, ast.Lambda):
+        value = ast.copy_location(ast.Return(node.body), node.body)
+        node = ast.copy_location(ast.FunctionDef("_weft_lambda", node.args, [value], []), node)
+    name = node.name
+    node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    node.args.kw_defaults = [None if each is None else ast.Constant(None)
+                             for each in node.args.kw_defaults]
+    for each in ast.walk(node.args):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    node.returns = None
+    made = rewritten(node)
+    names = [*code.co_freevars, RUNTIME]
+    factory = ast.FunctionDef(_FACTORY, ast.arguments(
+        [], [ast.arg(each) for each in names], None, [], [], None, []),
+        [made, ast.Return(ast.Name(name, ast.Load()))], [])
+    module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, made)], []))
+    whole = compile(module, code.co_filename, "exec", dont_inherit=True,
+                    flags=code.co_flags & 0x1000000)  # from __future__ import annotations
+    outer = next(each for each in _codes(whole) if each.co_name == _FACTORY)
+    found = next(each for each in outer.co_consts
+                 if isinstance(each, CodeType) and each.co_name == name)
+    return _named(found, code)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    return (each for each in code.co_consts if isinstance(each, CodeType))
+
+
+def _named(code: CodeType, like: CodeType) -> CodeType:
+    """The code and the parts of it that were made here, called as the user's function."""
+    consts = tuple(
+        _named(each, like) if isinstance(each, CodeType) and each.co_name.startswith(RUNTIME)
+        else each for each in code.co_consts)
+    return code.replace(co_name=like.co_name, co_qualname=like.co_qualname, co_consts=consts)
+
+
+def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The definition of which ``code`` was compiled, newly parsed; None if it is not found."""
+    text = "".join(linecache.getlines(code.co_filename))
+    if not text:
+        return None
+    try:
+        module = ast.parse(text, code.co_filename)
+    except SyntaxError:
+        return None
+    wanted: type[ast.AST] = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+    found = [node for node in ast.walk(module) if isinstance(node, wanted) and _first_line(
+        node) == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name]
+    if len(found) > 1:  # several lambdas in one line
+        found = [node for node in found if _same(node, code)]
+    node = found[0] if found else None
+    return node if isinstance(node, (ast.FunctionDef, ast.Lambda)) else None
+
+
+def _first_line(node: ast.AST) -> int:
+    decorators = getattr(node, "decorator_list", None)
+    first: int = (decorators[0] if decorators else node).lineno
+    return first
+
+
+def _same(node: ast.AST, code: CodeType) -> bool:
+    """Whether a lambda has the columns of a code object."""
+    columns = [(line, column) for line, _, column, _ in code.co_positions()
+               if line is not None and column is not None]
+    assert isinstance(node, ast.Lambda)
+    end = node.body.end_lineno, node.body.end_col_offset
+    start = node.body.lineno, node.body.col_offset
+    return bool(columns) and all(start <= place <= end for place in columns  # type: ignore[operator]
+                                 if place[1] or place[0] != node.lineno)
+
+
+Runtime = Callable[..., Any]

@@ -1,0 +1,221 @@
+"""``return``, ``break`` and ``continue`` in the middle, as flags and branches.
+
+    if c:                      if c:
+        return a                   value = a; returned = True
+    b = f(x)                   else:
+    return b                       b = f(x); value = b; returned = True
+                               return value
+
+What follows an ``if`` of which one side always leaves goes into its other side. What follows one
+that may leave waits for the flags, and so does the next round of a loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .names import here
+
+_LOOPS = (ast.For, ast.While)
+RESULT = "_weft_result"
+
+
+def leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements surely leave by return, break, continue or raise."""
+    for statement in statements:
+        if isinstance(statement, (ast.Return, ast.Break, ast.Continue, ast.Raise)):
+            return True
+        if isinstance(statement, ast.If) and leaves(statement.body) and leaves(statement.orelse):
+            return True
+        if isinstance(statement, ast.With) and leaves(statement.body):
+            return True
+    return False
+
+
+def _returns(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Return) for each in here([node]))
+
+
+@dataclass
+class _Loop:
+    """The flags of a loop: their names, and which of them are asked for."""
+
+    broken: str
+    skipped: str
+    breaks: bool = False
+
+
+@dataclass
+class Exits:
+    """Takes the exits out of one function; ``fresh`` makes names."""
+
+    returned: str = "_weft_returned"
+    count: int = 0
+    loops: list[_Loop] = field(default_factory=list)
+
+    def of_function(self, node: ast.FunctionDef) -> bool:
+        """Change the function's body; whether it needed that. A function that may reach its end
+        without a return gives None there."""
+        for each in here(node.body):
+            if isinstance(each, ast.While):
+                _test_inside(each)
+        inner = [each for each in here(node.body)
+                 if isinstance(each, (ast.If, ast.With, ast.Try, *_LOOPS)) and (_returns(each) or any(
+                     isinstance(sub, (ast.Break, ast.Continue)) for sub in here([each])))]
+        if not inner:
+            return False
+        returns = any(map(_returns, inner))
+        sure = leaves(node.body)
+        body = self.lowered(node.body) if returns else self.lowered(node.body[:-1] if isinstance(
+            node.body[-1], ast.Return) else node.body)
+        if returns:
+            start: list[ast.stmt] = [_bind(self.returned, False, node)]
+            end = ast.Return(ast.Name(RESULT, ast.Load()) if sure else _call(
+                "result", [ast.Name(self.returned, ast.Load()), _thunk(RESULT)]))
+            node.body = [*start, *body, ast.copy_location(end, node.body[-1])]
+        else:
+            last = node.body[-1]
+            node.body = [*body, *([last] if isinstance(last, ast.Return) else [])]
+        return True
+
+    def lowered(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements without exits."""
+        made: list[ast.stmt] = []
+        for at, statement in enumerate(statements):
+            rest = list(statements[at + 1:])
+            if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
+                return [*made, *self._left(statement)]
+            if isinstance(statement, ast.If) and rest:
+                sides = leaves(statement.body), leaves(statement.orelse)
+                if any(sides) and self._may_leave(statement):
+                    if not all(sides):
+                        side = statement.orelse if sides[0] else statement.body
+                        side.extend(rest)
+                    rest = []
+            flags = self._flags(statement)
+            made += self._inside(statement)
+            if rest and flags:
+                after = ast.If(_none_of(flags), self.lowered(rest), [])
+                return [*made, ast.copy_location(after, rest[0])]
+            if isinstance(statement, ast.If) and not rest:
+                return made
+        return made
+
+    def _left(self, statement: ast.stmt) -> list[ast.stmt]:
+        if isinstance(statement, ast.Return):
+            value = statement.value or ast.copy_location(ast.Constant(None), statement)
+            target = ast.Name(RESULT, ast.Store())
+            return [ast.copy_location(ast.Assign([target], value), statement),
+                    _bind(self.returned, True, statement)]
+        loop = self.loops[-1]
+        if isinstance(statement, ast.Break):
+            loop.breaks = True
+            return [_bind(loop.broken, True, statement)]
+        return [_bind(loop.skipped, True, statement)]
+
+    def _may_leave(self, node: ast.AST) -> bool:
+        return bool(self._flags(node))
+
+    def _flags(self, node: ast.AST) -> list[str]:
+        """The flags that a statement may set, of those that what follows it has to ask."""
+        found: dict[str, None] = {}
+        todo: list[tuple[ast.AST, bool]] = [(node, isinstance(node, _LOOPS))]
+        while todo:
+            each, inside = todo.pop()
+            if isinstance(each, ast.Return):
+                found[self.returned] = None
+            elif isinstance(each, ast.Break) and not inside:
+                found[self.loops[-1].broken] = None
+            elif isinstance(each, ast.Continue) and not inside:
+                found[self.loops[-1].skipped] = None
+            if not isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+                for child in ast.iter_child_nodes(each):
+                    todo.append((child, inside or isinstance(child, _LOOPS)))
+        return list(found)
+
+    def _inside(self, statement: ast.stmt) -> list[ast.stmt]:
+        """A statement whose own parts have no exits any more."""
+        if isinstance(statement, _LOOPS):
+            return self._loop(statement)
+        for name in ("body", "orelse", "finalbody"):
+            part = getattr(statement, name, None)
+            if isinstance(part, list) and not isinstance(
+                    statement, (ast.FunctionDef, ast.ClassDef)):
+                setattr(statement, name, self.lowered(part) or (
+                    [ast.copy_location(ast.Pass(), statement)] if name == "body" else []))
+        for handler in getattr(statement, "handlers", ()):
+            handler.body = self.lowered(handler.body)
+        return [statement]
+
+    def _loop(self, statement: ast.For | ast.While) -> list[ast.stmt]:
+        self.count += 1
+        loop = _Loop(f"_weft_broken_{self.count}", f"_weft_skipped_{self.count}")
+        self.loops.append(loop)
+        returns = _returns(statement)
+        skips = any(isinstance(each, ast.Continue) for each in here(statement.body))
+        after, statement.orelse = statement.orelse, []
+        breaks = _breaks(statement.body)
+        body = self.lowered(statement.body)
+        self.loops.pop()
+        if skips:
+            body = [_bind(loop.skipped, False, statement), *body]
+        statement.body = body or [ast.copy_location(ast.Pass(), statement)]
+        flags = [loop.broken] * breaks + [self.returned] * returns
+        made: list[ast.stmt] = [_bind(loop.broken, False, statement)] if breaks else []
+        if flags:
+            go_on = ast.copy_location(_none_of(flags), statement)
+            if isinstance(statement, ast.While):
+                test = ast.BoolOp(ast.And(), [go_on, statement.test])
+                statement.test = ast.copy_location(test, statement.test)
+            else:
+                statement.go_on = go_on  # type: ignore[attr-defined]  # read by ``statements``
+        made.append(statement)
+        if after:
+            lowered = self.lowered(after)
+            made += [ast.copy_location(ast.If(_none_of([loop.broken]), lowered, []), after[0])] if (
+                breaks) else lowered
+        return made
+
+
+def _test_inside(loop: ast.While) -> None:
+    """A test that binds names is a part of the body: what it binds is carried from there."""
+    if loop.orelse or not any(isinstance(each, ast.NamedExpr) for each in here([loop.test])):
+        return
+    stop = ast.If(ast.UnaryOp(ast.Not(), loop.test), [ast.Break()], [])
+    loop.body.insert(0, ast.fix_missing_locations(ast.copy_location(stop, loop.test)))
+    loop.test = ast.copy_location(ast.Constant(True), loop.test)
+
+
+def _breaks(body: Sequence[ast.stmt]) -> bool:
+    """Whether a loop's own body has a break."""
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if isinstance(node, _LOOPS):
+            todo += node.orelse
+        elif not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+def _bind(name: str, value: bool, like: ast.AST) -> ast.stmt:
+    return ast.copy_location(
+        ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), like)
+
+
+def _none_of(flags: Sequence[str]) -> ast.expr:
+    tests: list[ast.expr] = [ast.UnaryOp(ast.Not(), ast.Name(flag, ast.Load())) for flag in flags]
+    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+
+
+def _call(name: str, args: list[ast.expr]) -> ast.expr:
+    return ast.Call(ast.Attribute(ast.Name("_weft", ast.Load()), name, ast.Load()), args, [])
+
+
+def _thunk(name: str) -> ast.expr:
+    empty = ast.arguments([], [], None, [], [], None, [])
+    return ast.Lambda(empty, ast.Name(name, ast.Load()))

@@ -1,0 +1,286 @@
+"""The rewriting of one function: statements and expressions become calls of ``operators``.
+
+    if c: A else: B       def then(): nonlocal x; A          _weft.if_(c, then, other, get, put, names)
+    while c: A            def test(): return c               _weft.while_(test, body, get, put, names)
+    for t in xs: A        def body(t): ...                   _weft.for_(xs, body, go_on, get, put, names)
+    a if c else b         _weft.choose(c, lambda: a, lambda: b)
+    a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
+    not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
+    f(x)                  _weft.called(f)(_weft.given(x))
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from .exits import Exits
+from .names import bound, changed, here
+
+RUNTIME = "_weft"
+_COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+             ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+
+
+def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The function, changed in place; see the module docstring. Lines and columns stay."""
+    Exits().of_function(node)
+    scope = _Scope(node)
+    node.body = scope.block(node.body)
+    node.decorator_list = []
+    node.body[:0] = scope.prologue()
+    return ast.fix_missing_locations(node)
+
+
+class _Scope(ast.NodeTransformer):
+    """One function's own statements; functions that are defined in it get a scope of their own."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        arguments = function.args
+        self.parameters = [each.arg for each in (
+            *arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs,
+            *filter(None, (arguments.vararg, arguments.kwarg)))]
+        self.outer = {name: type(each) for each in here(function.body)
+                      if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names}
+        self.shared: dict[str, None] = {}  # locals that inner functions bind
+        self.count = 0
+        self.inner = [name for each in here(function.body) if isinstance(each, ast.FunctionDef)
+                      for sub in ast.walk(each) if isinstance(sub, ast.Nonlocal)
+                      for name in sub.names]
+        self.own = {*bound(function.body), *self.parameters, *self.outer}
+
+    def prologue(self) -> list[ast.stmt]:
+        """Make names locals of the function, unbound, before an inner function says ``nonlocal``."""
+        names = [name for name in self.shared
+                 if name not in self.parameters and name not in self.outer]
+        if not names:
+            return []
+        targets: list[ast.expr] = [ast.Name(name, ast.Store()) for name in names]
+        gone: list[ast.expr] = [ast.Name(name, ast.Del()) for name in names]
+        return [ast.Assign(targets, ast.Constant(None)), ast.Delete(gone)]
+
+    def block(self, statements: Iterable[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for statement in statements:
+            found = self.visit(statement)
+            made += found if isinstance(found, list) else [found]
+        return made
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        decorators = node.decorator_list
+        node.args = self.visit(node.args)
+        if not _generates(node):
+            rewritten(node)
+        node.decorator_list = decorators
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        paths = self._state((*node.body, *node.orelse))
+        test = self.visit(node.test)
+        parts = [self._function("then", node.body, paths), self._function(
+            "other", node.orelse, paths)]
+        return self._operator("if_", node, [test], parts, paths)
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        paths = self._state((ast.Expr(node.test), *node.body))
+        test = self._function("test", [ast.copy_location(ast.Return(node.test), node.test)], paths)
+        return self._operator("while_", node, [], [test, self._function("body", node.body, paths)],
+                              paths)
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        item = self._fresh("item")
+        bind = ast.copy_location(ast.Assign([node.target], ast.Name(item, ast.Load())),
+                                 node.target)
+        body = [bind, *node.body]
+        paths = self._state(body)
+        go_on = getattr(node, "go_on", None)
+        parts = [self._function("body", body, paths, [item])]
+        parts.append(self._function("go_on", [ast.copy_location(ast.Return(
+            go_on if go_on is not None else ast.Constant(True)), node.iter)], paths))
+        source = self.visit(node.iter)
+        return self._operator("for_", node, [source, ast.Constant(go_on is not None)], parts, paths)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        message = _thunk(self.visit(node.msg)) if node.msg is not None else ast.Constant(None)
+        return ast.copy_location(
+            ast.Expr(_weft("check", [self.visit(node.test), message], node)), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        self.generic_visit(node)
+        if node.exc is not None:
+            node.exc = _weft("raised", [node.exc], node)
+        return node
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        if _walrus(node.body, node.orelse):
+            return self._plain(node)
+        return _weft("choose", [self.visit(node.test), *map(_thunk, map(
+            self.visit, (node.body, node.orelse)))], node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        if _walrus(*node.values):
+            return self._plain(node)
+        name = "both" if isinstance(node.op, ast.And) else "either"
+        return _weft(name, [_thunk(self.visit(each)) for each in node.values], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return _weft("negated", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            return self._plain(node)
+        if _walrus(*node.comparators):
+            return self._plain(node)
+        pairs: list[ast.expr] = []
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            text = ast.Constant(_COMPARED[type(op)])
+            pairs.append(ast.Tuple([text, _thunk(self.visit(right))], ast.Load()))
+        return _weft("chained", [self.visit(node.left), *pairs], node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            node.args = [ast.Name("__class__", ast.Load()),
+                         ast.Name(self.parameters[0], ast.Load())]
+            return node
+        if isinstance(node.func, ast.Name) and node.func.id in ("locals", "globals", "vars"):
+            return node
+        if isinstance(node.func, ast.Attribute) and isinstance(
+                node.func.value, ast.Name) and node.func.value.id == RUNTIME:
+            return node
+        node.func = _weft("called", [node.func], node.func)
+        node.args = list(map(_given, node.args))
+        for keyword in node.keywords:
+            keyword.value = _given(keyword.value)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        node.body = self.visit(node.body)
+        return node
+
+    def _plain(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        return node
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def _fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{RUNTIME}_{stem}_{self.count}"
+
+    def _state(self, statements: Sequence[ast.AST]) -> tuple[str, ...]:
+        """The paths that statements change and that are this function's to bind: not globals that
+        it only reads, such as modules."""
+        found = dict.fromkeys(changed(statements))
+        if any(isinstance(node, ast.Call) for node in here(statements)):
+            found |= dict.fromkeys(self.inner)  # by a function that is called
+        return tuple(path for path in found if path.partition(".")[0] in self.own)
+
+    def _function(
+        self, stem: str, body: Sequence[ast.stmt], paths: Sequence[str],
+        parameters: Sequence[str] = (),
+    ) -> ast.FunctionDef:
+        """A function without a result of its own over the names of this scope."""
+        names = self._declared(paths)
+        made = [*names, *self.block(body)] or [ast.Pass()]
+        arguments = ast.arguments([], [ast.arg(name) for name in parameters], None, [], [], None,
+                                  [])
+        if isinstance(made[-1], (ast.Global, ast.Nonlocal)):
+            made.append(ast.Pass())
+        like = body[0] if body else ast.Pass()
+        made_function = ast.FunctionDef(self._fresh(stem), arguments, made, [])
+        return ast.copy_location(made_function, like) if body else made_function
+
+    def _declared(self, paths: Sequence[str]) -> list[ast.stmt]:
+        kinds: dict[type, list[str]] = {}
+        for path in paths:
+            if "." not in path:
+                self.shared[path] = None
+                kinds.setdefault(self.outer.get(path, ast.Nonlocal), []).append(path)
+        return [kind(names) for kind, names in kinds.items()]
+
+    def _operator(
+        self, name: str, node: ast.stmt, arguments: list[ast.expr],
+        parts: list[ast.FunctionDef], paths: tuple[str, ...],
+    ) -> list[ast.stmt]:
+        """The definitions of the parts, of ``get`` and ``put``, and the call."""
+        get, put = self._fresh("get"), self._fresh("put")
+        reads = [_thunk(_path(path, ast.Load())) for path in paths]
+        read = ast.FunctionDef(get, ast.arguments([], [], None, [], [], None, []), [
+            ast.Return(ast.Call(_attribute("values"), reads, []))], [])
+        given = f"{RUNTIME}_values"
+        binds: list[ast.stmt] = self._declared(paths)
+        for at, path in enumerate(paths):
+            value = ast.Subscript(ast.Name(given, ast.Load()), ast.Constant(at), ast.Load())
+            binds += [ast.If(
+                ast.Compare(value, [ast.Is()], [_attribute("UNBOUND")]),
+                self._unbind(path), [ast.Assign([_path(path, ast.Store())], value)])]
+        bind = ast.FunctionDef(put, ast.arguments([], [ast.arg(given)], None, [], [], None, []),
+                               binds or [ast.Pass()], [])
+        call = ast.Expr(ast.Call(_attribute(name), [
+            *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
+            ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
+            ast.Tuple([ast.Constant(path) for path in paths], ast.Load())], []))
+        made = [*parts, read, bind, call]
+        for each in made:
+            if not hasattr(each, "lineno"):
+                ast.copy_location(each, node)
+        # The call shows the line of the test, not all of the statement.
+        ast.copy_location(call.value, getattr(node, "test", getattr(node, "iter", node)))
+        return made
+
+    @staticmethod
+    def _unbind(path: str) -> list[ast.stmt]:
+        """``del``, also of what is not bound."""
+        first: list[ast.stmt] = [ast.Assign([_path(path, ast.Store())], ast.Constant(None)),
+                                 ast.Delete([_path(path, ast.Del())])]
+        return first
+
+
+def _generates(node: ast.AST) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await))
+               for each in here(ast.iter_child_nodes(node)))
+
+
+def _walrus(*nodes: ast.AST) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in here(nodes))
+
+
+def _attribute(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
+
+
+def _weft(
+    name: str, args: Sequence[ast.expr], like: ast.AST, keywords: Sequence[ast.keyword] = ()
+) -> ast.expr:
+    return ast.copy_location(ast.Call(_attribute(name), [*args], [*keywords]), like)
+
+
+def _given(node: ast.expr) -> ast.expr:
+    named = isinstance(node, (ast.Name, ast.Attribute))
+    return _weft("given", [node], node) if named else node
+
+
+def _thunk(body: ast.expr) -> ast.expr:
+    empty = ast.arguments([], [], None, [], [], None, [])
+    return ast.copy_location(ast.Lambda(empty, body), body)
+
+
+def _path(path: str, context: ast.expr_context) -> ast.expr:
+    first, *rest = path.split(".")
+    node: ast.expr = ast.Name(first, ast.Load() if rest else context)
+    for at, name in enumerate(rest):
+        node = ast.Attribute(node, name, context if at == len(rest) - 1 else ast.Load())
+    return node
