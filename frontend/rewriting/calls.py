@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.types import as_dtype
 from ..tracing.operand import cast, to_tracer
 from ..tracing.recorder import context_for
 from ..tracing.source import is_internal_name, user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from .definition import rewrite
-from .state import is_traced
+from .state import is_traced, truth
 
 _STANDARD = sys.stdlib_module_names
 
@@ -136,19 +137,9 @@ def _number(x: Any, dtype: Any, what: str) -> Any:
         raise TypeError(f"only arrays of one element can be converted to {what}")
     ctx = context_for([x])
     assert ctx is not None
-    made = ctx.apply(lambda: cast(to_tracer(x.reshape(()) if np.ndim(x) else x), _dtype(dtype)), ())
-    result = Tracer(made.ctx, made.value, weak=True)
-    return result
-
-
-def _dtype(dtype: Any) -> Any:
-    from ...ir.types import as_dtype
-    return as_dtype(dtype)
-
-
-def _bool(x: Any) -> Any:
-    from .operators import truth
-    return truth(x)
+    made = ctx.apply(lambda: cast(to_tracer(x.reshape(()) if np.ndim(x) else x),
+                                  as_dtype(dtype)), ())
+    return Tracer(made.ctx, made.value, weak=True)
 
 
 def _len(x: Any) -> Any:
@@ -162,7 +153,7 @@ def _round(x: Any, digits: Any = None) -> Any:
 
 def _all(items: Any) -> Any:
     found: Any = True
-    for flag in map(_bool, items):
+    for flag in map(truth, items):
         if not is_traced(flag) and not flag:
             return False
         found = flag if found is True else found & flag
@@ -171,7 +162,7 @@ def _all(items: Any) -> Any:
 
 def _any(items: Any) -> Any:
     found: Any = False
-    for flag in map(_bool, items):
+    for flag in map(truth, items):
         if not is_traced(flag) and flag:
             return True
         found = flag if found is False else found | flag
@@ -207,7 +198,7 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
-    float: _float, bool: _bool, len: _len, round: _round, abs: np.abs, all: _all, any: _any,
+    float: _float, bool: truth, len: _len, round: _round, abs: np.abs, all: _all, any: _any,
     sum: _sum, pow: pow, divmod: divmod,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int, math.log: _log,
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,

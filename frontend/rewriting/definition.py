@@ -100,8 +100,8 @@ def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 def _first_line(node: ast.AST) -> int:
     decorators = getattr(node, "decorator_list", None)
-    first: int = (decorators[0] if decorators else node).lineno
-    return first
+    first = decorators[0] if decorators else node
+    return getattr(first, "lineno", 0)
 
 
 def _same(node: ast.AST, code: CodeType) -> bool:
@@ -111,7 +111,7 @@ def _same(node: ast.AST, code: CodeType) -> bool:
     assert isinstance(node, ast.Lambda)
     end = node.body.end_lineno, node.body.end_col_offset
     start = node.body.lineno, node.body.col_offset
-    return bool(columns) and all(start <= place <= end for place in columns  # type: ignore[operator]
+    return bool(columns) and all(start <= place <= end for place in columns
                                  if place[1] or place[0] != node.lineno)
 
 

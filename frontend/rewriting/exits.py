@@ -61,9 +61,9 @@ class Exits:
         for each in here(node.body):
             if isinstance(each, ast.While):
                 _test_inside(each)
-        inner = [each for each in here(node.body)
-                 if isinstance(each, (ast.If, ast.With, ast.Try, *_LOOPS)) and (_returns(each) or any(
-                     isinstance(sub, (ast.Break, ast.Continue)) for sub in here([each])))]
+        inner = [each for each in here(node.body) if isinstance(
+            each, (ast.If, ast.With, ast.Try, *_LOOPS)) and any(isinstance(
+                sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each]))]
         if not inner:
             return False
         returns = any(map(_returns, inner))

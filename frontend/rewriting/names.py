@@ -53,7 +53,8 @@ def bound(statements: Iterable[ast.AST]) -> frozenset[str]:
 
 def _targets_of_comprehensions(statements: Iterable[ast.AST]) -> set[str]:
     """Names that only comprehensions bind, which have scopes of their own."""
-    inside, outside = set(), set()
+    inside: set[str] = set()
+    outside: set[str] = set()
     todo = [(node, False) for node in statements]
     while todo:
         node, within = todo.pop()

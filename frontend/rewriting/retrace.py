@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from ...ir.diagnose import Error
+from ...ir.diagnose import Error, error
+from ...ir.types import Loc
+from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
 from .calls import converted
+from .state import LOST
 
 
 def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
@@ -22,4 +26,33 @@ def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -
         copy = converted(function, operators)
         if copy is function:
             raise
-    return trace_function(copy, *args, **options)
+    token = LOST.set({})
+    try:
+        return trace_function(copy, *args, **options)
+    except NameError as problem:
+        unknown = _without_value(problem)
+        if unknown is None:
+            raise
+        raise unknown from None
+    finally:
+        LOST.reset(token)
+
+
+def _without_value(problem: NameError) -> Error | None:
+    """The error of a name that only some ways bind."""
+    named = re.search(r"variable '(\w+)'|name '(\w+)'", str(problem))
+    name = next(filter(None, named.groups()), "") if named else ""
+    where = (LOST.get() or {}).get(name)
+    if where is None:
+        return None
+    at = problem.__traceback__
+    frame = None
+    while at is not None:
+        if not is_internal(at.tb_frame):
+            frame = at
+        at = at.tb_next
+    locs = () if frame is None else (Loc(
+        frame.tb_frame.f_code.co_filename, frame.tb_lineno, frame.tb_frame.f_code.co_name,
+        frame.tb_frame.f_code, frame.tb_lasti),)
+    return error("W201", f"{name} has a value {where}", locs=locs,
+                 hint=f"give {name} a first value before it")

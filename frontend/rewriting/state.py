@@ -8,18 +8,36 @@ around the region as well, where others may hold it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import error
+from ...ir.types import BOOL
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.arrays.variable import Variable
-from ..tracing.operand import is_number
-from ..tracing.recorder import current
+from ..tracing.operand import is_number as is_python
+from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
+
+Part = Callable[[], Any]
+Get = Callable[[], tuple[Any, ...]]
+Put = Callable[[Sequence[Any]], None]
+
+# Names that have a value on some ways only, while a rewritten function is traced.
+LOST: ContextVar[dict[str, str] | None] = ContextVar("weft_lost_names", default=None)
+
+
+def lost(name: str, where: str) -> None:
+    """Remember why a name has no value from here on."""
+    names = LOST.get()
+    if names is not None:
+        names[name] = where
 
 
 class Unbound:
@@ -45,7 +63,7 @@ def values(*reads: Callable[[], Any]) -> tuple[Any, ...]:
 
 def is_array(x: Any) -> bool:
     """Whether a value can be traced; others have to be the same on all ways."""
-    return isinstance(x, (Tracer, np.ndarray, np.generic)) or is_number(x)
+    return isinstance(x, (Tracer, np.ndarray, np.generic)) or is_python(x)
 
 
 def is_traced(x: Any) -> bool:
@@ -64,8 +82,9 @@ class Fresh:
     @property
     def changed(self) -> bool:
         """Whether the copy was written to."""
-        return _content(self.value) is not self.then if isinstance(self.value, Tracer) else (
-            isinstance(self.value, (list, dict)) and _items(self.value) != self.then)
+        if isinstance(self.value, Tracer):
+            return _content(self.value) is not self.then
+        return isinstance(self.value, (list, dict)) and bool(_items(self.value) != self.then)
 
 
 def fresh(value: Any) -> Fresh:
@@ -130,7 +149,7 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, (float, np.floating)):
         return np.float64(a).tobytes() == np.float64(b).tobytes()
     try:
-        return bool(a == b)
+        return a == b  # type: ignore[no-any-return]
     except Exception:  # whatever a class of the user's does
         return False
 
@@ -138,3 +157,45 @@ def alike(a: Any, b: Any) -> bool:
 def rebuilt(structure: tree.TreeDef, parts: Sequence[Any]) -> Any:
     """A nest of leaves."""
     return tree.unflatten(structure, list(parts))
+
+
+@dataclass(frozen=True)
+class End:
+    """What one way leaves behind, name by name."""
+
+    copies: tuple[Fresh, ...]
+    after: tuple[Any, ...]
+
+    def kept(self, at: int) -> bool:
+        """Whether a name is bound to the region's copy still."""
+        return self.after[at] is self.copies[at].value
+
+    def untouched(self, at: int) -> bool:
+        return self.kept(at) and not self.copies[at].changed
+
+
+def is_number(x: Any) -> bool:
+    return not isinstance(x, (list, dict)) and not getattr(x, "ndim", 0)
+
+
+def truth(x: Any) -> Any:
+    """``bool(x)``, or a traced bool."""
+    if not is_traced(x):
+        return bool(x)
+    if isinstance(x, TracedBuffer):
+        x = x.traced()
+    if isinstance(x, Variable):
+        x = x[...]
+    if x.ndim:
+        if x.size != 1:
+            raise error("W102", f"the truth of {x.name} is ambiguous: it has more than one element",
+                        locs=user_loc(), types=[x.type], hint="reduce it with np.any or np.all")
+        x = x.reshape(())
+    return x if x.type.dtype == BOOL else x != 0
+
+
+def context_of(x: Any) -> TraceContext:
+    """The trace that is active."""
+    found = context_for([x])
+    assert found is not None
+    return found

@@ -1,8 +1,9 @@
 """The rewriting of one function: statements and expressions become calls of ``operators``.
 
-    if c: A else: B       def then(): nonlocal x; A          _weft.if_(c, then, other, get, put, names)
-    while c: A            def test(): return c               _weft.while_(test, body, get, put, names)
-    for t in xs: A        def body(t): ...                   _weft.for_(xs, body, go_on, get, put, names)
+    if c: A else: B       def then(): nonlocal x; A      _weft.if_(c, then, other, get, put, names)
+    while c: A            def test(): return c           _weft.while_(test, body, get, put, names)
+    for t in xs: A        def body(t): ...               _weft.for_(xs, ask, body, go_on, get, put,
+                                                                    names)
     a if c else b         _weft.choose(c, lambda: a, lambda: b)
     a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
     not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
@@ -50,7 +51,7 @@ class _Scope(ast.NodeTransformer):
         self.own = {*bound(function.body), *self.parameters, *self.outer}
 
     def prologue(self) -> list[ast.stmt]:
-        """Make names locals of the function, unbound, before an inner function says ``nonlocal``."""
+        """Names that inner functions bind, as unbound locals of this one."""
         names = [name for name in self.shared
                  if name not in self.parameters and name not in self.outer]
         if not names:

@@ -30,10 +30,10 @@ from ..tracing.tracer import SymbolicDim, Tracer
 
 def branched(
     ctx: TraceContext, condition: Tracer, regions: Sequence[Region],
-    operands: Sequence[Tracer] = (),
+    operands: Sequence[Tracer] = (), names: bool = False,
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
-    weak = _agreed(regions)
+    weak = _agreed(regions, names)
     closure = _with_closure(regions, len(operands))
 
     def record() -> list[Tracer]:
@@ -149,8 +149,11 @@ def _cast_result(graph: Graph, at: int, dtype: DType) -> None:
     graph.results[at] = builder.emit(OPS["cast"], [graph.results[at]], {"dtype": dtype}).results[0]
 
 
-def _agreed(regions: Sequence[Region]) -> list[bool]:
-    """Give the results of both branches the same types; which of them are Python numbers."""
+def _agreed(regions: Sequence[Region], names: bool) -> list[bool]:
+    """Give the results of both branches the same types; which of them are Python numbers.
+
+    ``names`` says that the results are variables of the user's, by which errors call them.
+    """
     one, two = regions
     weak = []
     for at, (a, b) in enumerate(zip(one.graph.results, two.graph.results, strict=True)):
@@ -163,12 +166,19 @@ def _agreed(regions: Sequence[Region]) -> list[bool]:
         a, b = one.graph.results[at], two.graph.results[at]
         if a.type != b.type:
             path = tree.paths(one.out_tree)[at]
-            raise error("W102" if a.shape != b.shape else "W111",
-                        f"cond: one branch returns {a.type}{f' at {path}' if path else ''}, the "
-                        f"other {b.type}", locs=_made(b) or user_loc(), types=[a.type, b.type],
+            message = (f"{_variable(path)} is {a.type} on one way and {b.type} on the other"
+                       if names else f"cond: one branch returns {a.type}"
+                       f"{f' at {path}' if path else ''}, the other {b.type}")
+            raise error("W102" if a.shape != b.shape else "W111", message,
+                        locs=_made(b) or user_loc(), types=[a.type, b.type],
                         hint="return the same shape and dtype from both: x.astype(y.dtype)")
         weak.append(all(kinds))
     return weak
+
+
+def _variable(path: str) -> str:
+    """The user's variable behind the key ``['x']``."""
+    return path.removeprefix("['").removesuffix("']")
 
 
 def _common(a: DType, b: DType, weak: tuple[bool, bool]) -> DType | None:
@@ -256,8 +266,10 @@ class _Carry:
         hint = (f"convert it: x.astype(np.{slot.type.dtype.numpy}), or start from a value of "
                 f"{tracer.type.dtype.numpy}" if code == "W111" else
                 "keep its shape, or stack rows as a second result of scan")
-        return error(code, f"{self.what}: the carry{path} is {slot.type}, after a round "
-                           f"{tracer.type}", locs=_made(tracer.value) or definition(self.function),
+        message = (f"{_variable(path)} is {slot.type} before the loop and {tracer.type} after a "
+                   "round" if self.what in ("while", "for") else
+                   f"{self.what}: the carry{path} is {slot.type}, after a round {tracer.type}")
+        return error(code, message, locs=_made(tracer.value) or definition(self.function),
                      types=[slot.type, tracer.type], hint=hint)
 
 

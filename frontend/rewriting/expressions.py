@@ -1,0 +1,73 @@
+"""``and``, ``or``, ``not`` and comparisons, which ask for no more operands than they need."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .branches import choose
+from .state import Part, is_traced, truth
+
+
+def both(*parts: Part) -> Any:
+    """``a and b and ...``."""
+    found = parts[0]()
+    for part in parts[1:]:
+        if is_traced(found):
+            left = found
+            found = choose(truth(left), part, lambda left=left: left)  # type: ignore[misc]
+        elif not found:
+            return found
+        else:
+            found = part()
+    return found
+
+
+def either(*parts: Part) -> Any:
+    """``a or b or ...``."""
+    found = parts[0]()
+    for part in parts[1:]:
+        if is_traced(found):
+            left = found
+            found = choose(truth(left), lambda left=left: left, part)  # type: ignore[misc]
+        elif found:
+            return found
+        else:
+            found = part()
+    return found
+
+
+def negated(x: Any) -> Any:
+    """``not x``."""
+    flag = truth(x)
+    return np.logical_not(flag) if is_traced(flag) else not flag
+
+
+def chained(left: Any, *links: tuple[str, Part]) -> Any:
+    """``a < b < c``: each operand is computed once, and no more than are needed."""
+    (name, part), *rest = links
+    right = part()
+    found = _COMPARE[name](left, right)
+    if not rest:
+        return found
+    return both(lambda: found, lambda: chained(right, *rest))
+
+
+def _contains(item: Any, items: Any) -> Any:
+    if is_traced(items):
+        return np.any(items == item)
+    if not is_traced(item) or not isinstance(items, (list, tuple, range, set, frozenset)):
+        return item in items
+    return either(*(lambda each=each: item == each for each in items)) if len(items) else False
+
+
+_COMPARE: MappingProxyType[str, Callable[[Any, Any], Any]] = MappingProxyType({
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+    "!=": operator.ne, "is": operator.is_, "is not": operator.is_not, "in": _contains,
+    "not in": lambda item, items: negated(_contains(item, items))})
+
+

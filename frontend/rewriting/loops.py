@@ -1,0 +1,269 @@
+"""Loops that run when the function does: ``while`` and ``for`` over what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.ops.region import ENDLESS
+from .. import tree
+from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.recorder import TraceContext
+from ..tracing.source import user_loc
+from ..tracing.tracer import SymbolicDim, Tracer
+from ..transforms import regions
+from .branches import differ, if_
+from .calls import Range
+from .exits import RESULT
+from .expressions import both
+from .state import (
+    UNBOUND,
+    End,
+    Fresh,
+    Get,
+    Part,
+    Put,
+    alike,
+    context_of,
+    fresh,
+    is_array,
+    is_number,
+    is_traced,
+    leaves,
+    lost,
+    rebuilt,
+    truth,
+    written,
+)
+
+
+class _OtherCarryError(Exception):
+    """A body shows that a loop has to carry something else."""
+
+
+def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> None:
+    """``while test(): body()``."""
+    while True:
+        before = get()
+        flag = truth(test())
+        if is_traced(flag):
+            put(before)  # the loop itself starts with the test
+            break
+        if not flag:
+            return
+        body()
+    _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names)
+
+
+def for_(
+    items: Any, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
+    names: Sequence[str],
+) -> None:
+    """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``."""
+    if isinstance(items, TracedBuffer):
+        items = items.traced()
+    if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
+        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
+        return
+    if isinstance(items, Range):
+        count = _count_of(items)
+        start, step = items.start, items.step
+        _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
+        return
+    for at, item in enumerate(items):
+        if asks:
+            flag = truth(go_on())
+            if is_traced(flag):
+                _rest(items, at, item, flag, body, go_on, get, put, names)
+                return
+            if not flag:
+                return
+        body(item)
+
+
+def _rest(
+    items: Any, at: int, item: Any, flag: Any, body: Callable[[Any], Any], go_on: Part, get: Get,
+    put: Put, names: Sequence[str],
+) -> None:
+    """What is left of a loop from its item number ``at``, since when it may end at any item."""
+    if isinstance(items, range):
+        start, step = items[at], items.step
+        _counted(lambda k: start + k * step, len(items) - at, True, body, go_on, get, put, names,
+                 context_of(flag))
+        return
+    if isinstance(items, Tracer):
+        _counted(lambda k: items[k + at], len(items) - at, True, body, go_on, get, put, names,
+                 context_of(flag))
+        return
+    rest = list(items)[at:] if isinstance(items, (list, tuple, np.ndarray)) else None
+    if rest is None:
+        raise error("W201", "whether this loop goes on is not known before the function runs",
+                    locs=user_loc(), hint="loop over a list, an array or a range")
+    for each in rest:
+        if_(go_on(), lambda each=each: body(each), lambda: None,  # type: ignore[misc]
+            get, put, names)
+
+
+def _count_of(items: Range) -> Any:
+    size = items.stop - items.start
+    step = items.step
+    if step != 1:
+        size = (size + (step - 1 if step > 0 else step + 1)) // step
+    return np.maximum(size, 0)
+
+
+def _counted(
+    item: Callable[[Any], Any], count: Any, asks: bool, body: Callable[[Any], Any], go_on: Part,
+    get: Get, put: Put, names: Sequence[str], ctx: TraceContext | None = None,
+) -> None:
+    """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on."""
+    def test(index: Any) -> Any:
+        inside = index < count
+        return both(lambda: inside, go_on) if asks else inside
+
+    _rounds(ctx or context_of(count), "for", test, lambda index: body(item(index)), get, put, names)
+
+
+def _rounds(
+    ctx: TraceContext, what: str, test: Callable[[Any], Any], body: Callable[[Any], Any], get: Get,
+    put: Put, names: Sequence[str],
+) -> None:
+    before = get()
+    loop = _Loop(ctx, what, test, body, get, put, names, list(before))
+    try:
+        while True:
+            try:
+                loop.trace()
+                break
+            except _OtherCarryError:
+                continue
+    finally:
+        put(before)
+    put(loop.bound(before))
+
+
+class _Loop:
+    """One loop that runs when the function does: what its rounds carry, name by name."""
+
+    def __init__(
+        self, ctx: TraceContext, what: str, test: Callable[[Any], Any],
+        body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str], first: list[Any],
+    ) -> None:
+        self.ctx, self.what, self.test, self.body = ctx, what, test, body
+        self.get, self.put, self.names, self.first = get, put, names, first
+        self.constant: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
+        self.end: End | None = None
+        self.results: Any = None
+
+    def trace(self) -> None:
+        """Trace the loop. Raises _OtherCarryError where it has to carry something else."""
+        self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
+        init = {}
+        for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
+            if found is not None:
+                for place, (leaf, path) in enumerate(zip(
+                        found[0], tree.paths(found[1]), strict=True)):
+                    if is_array(leaf) and (at, place) not in self.constant:
+                        init[name + path, at, place] = leaf
+        self.keys = list(init)
+        self.results = regions.rounds(
+            self.what, self._tested, self._round, self.body,
+            {name: leaf for (name, _, _), leaf in init.items()}, ENDLESS, self.ctx)
+
+    def _enter(self, state: Any) -> tuple[Fresh, ...]:
+        """Bind the names to what a round begins with."""
+        given = {(at, place): leaf for (_, at, place), leaf in zip(
+            self.keys, state.values(), strict=True)}
+        copies = []
+        for at, found in enumerate(self.parts):
+            if found is None:
+                copies.append(Fresh(UNBOUND, UNBOUND, None))
+                continue
+            old, structure = found
+            new = [given.get((at, place), leaf) for place, leaf in enumerate(old)]
+            copies.append(fresh(_owned(self.first[at], rebuilt(structure, new))))
+        self.put([copy.value for copy in copies])
+        return tuple(copies)
+
+    def _tested(self, state: Any, index: Any) -> Any:
+        self._enter(state)
+        return truth(self.test(index))
+
+    def _round(self, state: Any, index: Any) -> Any:
+        copies = self._enter(state)
+        self.body(index)
+        self.end = end = End(copies, self.get())
+        made = {}
+        for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
+            value = end.after[at]
+            if found is None:
+                self._placeholder(at, name, value)
+                continue
+            if value is UNBOUND:
+                raise error("W201", f"{name} has a value before the loop and none after a round",
+                            locs=user_loc(), hint="do not delete it in the loop")
+            new, structure = leaves(value)
+            if structure != found[1]:
+                raise differ(name, self.first[at], value)
+            for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
+                made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
+        return made
+
+    def _carried(self, name: str, at: int, place: int, old: Any, new: Any, path: str) -> Any:
+        same = alike(old, new)
+        if not is_array(old) or (at, place) in self.constant:
+            if not same:
+                raise differ(name, old, new)
+            return {}
+        if same and not is_traced(new):  # the same number in every round
+            self.constant.add((at, place))
+            raise _OtherCarryError
+        return {name + path: new}
+
+    def _placeholder(self, at: int, name: str, value: Any) -> None:
+        """A result that only a round gives starts from zeros, for which nobody asks."""
+        if value is UNBOUND:
+            return
+        if not name.startswith(RESULT):
+            lost(name, "in a loop only, which may run for no round")
+            return
+        parts, structure = leaves(value)
+        zeros = [np.zeros(tuple(map(int, leaf.shape)), leaf.dtype)
+                 if isinstance(leaf, Tracer) else leaf for leaf in parts]
+        self.first[at] = rebuilt(structure, zeros)
+        raise _OtherCarryError
+
+    def bound(self, before: Sequence[Any]) -> list[Any]:
+        """What each name is bound to after the loop."""
+        made = {(at, place): leaf for (_, at, place), leaf in zip(
+            self.keys, self.results.values(), strict=True)}
+        assert self.end is not None
+        found = []
+        for at, part in enumerate(self.parts):
+            if part is None or self.end.untouched(at):
+                found.append(before[at])
+                continue
+            old, structure = part
+            value = rebuilt(structure, [made.get((at, place), leaf)
+                                        for place, leaf in enumerate(old)])
+            if self.end.kept(at) and not is_number(before[at]):
+                value = written(Fresh(before[at], None, None), value)
+            found.append(value)
+        return found
+
+
+def _owned(first: Any, value: Any) -> Any:
+    """A parameter of a region as an array that may be written to, unless it was an argument of the
+    function: those are their caller's."""
+    if not isinstance(value, Tracer):
+        return value
+    given = first.traced() if isinstance(first, TracedBuffer) else first
+    argument = isinstance(given, Tracer) and given.argument
+    made = Tracer(value.ctx, value.value, weak=value.weak, argument=argument)
+    made.ordered = made.dense = True
+    return made
+
+
