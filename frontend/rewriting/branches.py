@@ -17,21 +17,21 @@ from ..transforms import regions
 from .exits import RESULT
 from .state import (
     UNBOUND,
-    End,
+    Entry,
     Get,
     Part,
     Put,
     alike,
     context_of,
-    fresh,
     is_array,
-    is_number,
     is_traced,
     leaves,
     lost,
+    overwrite,
     rebuilt,
+    restored,
+    settled,
     truth,
-    written,
 )
 
 
@@ -42,17 +42,20 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         (then if flag else other)()
         return
     ctx = context_of(flag)
-    before = get()
-    ends: list[End] = []
+    before = settled(get())
+    ends: list[tuple[Entry, tuple[Any, ...]]] = []
 
     def way(run: Part) -> Callable[[], Any]:
         def traced() -> Any:
-            copies = tuple(map(fresh, before))
-            put([copy.value for copy in copies])
+            entry = Entry(before)
+            put(entry.values)
             run()
-            ends.append(End(copies, get()))
-            return [[leaf for leaf in leaves(value)[0] if is_array(leaf)]
-                    for value in ends[-1].after if value is not UNBOUND]
+            after = get()
+            ends.append((entry, after))
+            memory = (copy if copy.changed is None else copy.changed
+                      for _, copy, _ in entry.roots.values())
+            return [leaf for value in (*after, *memory)
+                    if value is not UNBOUND for leaf in leaves(value)[0] if is_array(leaf)]
         return traced
 
     try:
@@ -61,47 +64,58 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     finally:
         put(before)
     merge = _Merge(ways, ends, names)
-    put(merge.bound(regions.branched(ctx, flag, merge.regions(), names=True), before))
+    put(merge.bound(regions.branched(ctx, flag, merge.regions(), names=True)))
 
 
 class _Merge:
     """The ends of two ways as one: which results the node of both has, and what names are bound
     to."""
 
-    def __init__(self, traced: Sequence[Region], ends: Sequence[End],
+    def __init__(self, traced: Sequence[Region], ends: Sequence[tuple[Entry, tuple[Any, ...]]],
                  names: Sequence[str]) -> None:
-        self.traced, self.ends, self.names = traced, ends, names
-        self.results: list[tuple[list[Any], list[Any]]] = []  # of both, the values that differ
+        self.traced, self.names = traced, names
+        self.entries, self.after = zip(*ends, strict=True)
+        self.results: list[tuple[Any, Any]] = []  # of both, the values that differ
         self.weak: list[tuple[bool, bool]] = []
         self.paths: list[str] = []
-        self.slots: list[Any] = []  # name by name: (structure, leaves), a place in a result or not
-        self._at = [0, 0]
-        for at, name in enumerate(names):
-            self.slots.append(self._slot(at, name))
+        self._made = [iter(zip(region.graph.results, region.weak, strict=True))
+                      for region in traced]
+        # Name by name what it is bound to: (structure, leaves), each known or a result's number.
+        self.slots = [self._slot(at, name) for at, name in enumerate(names)]
+        self.used_up: list[Tracer] = []  # arguments that some way has changed: they have copies
+        self.roots = self._changed_roots()
 
-    def _taken(self, side: int, count: int) -> list[tuple[Any, bool]]:
-        """The next results of one way, in the order in which its leaves were returned."""
-        start = self._at[side]
-        self._at[side] += count
-        region = self.traced[side]
-        return list(zip(region.graph.results[start:start + count],
-                        region.weak[start:start + count], strict=True))
+    def _changed_roots(self) -> list[tuple[Any, int]]:
+        """Arrays that were changed in place on some way, and the numbers of their results."""
+        found = []
+        for ours, theirs in zip(*(entry.roots.values() for entry in self.entries), strict=True):
+            pair = [next(made) for made in self._made]
+            if any(copy.changed is not None for _, copy, _ in (ours, theirs)):
+                self.used_up.append(ours[0])
+            elif any(copy._value is not value for _, copy, value in (ours, theirs)):
+                found.append((ours[0], self._result(ours[0].name, *pair)))
+        return found
+
+    def _result(self, path: str, one: tuple[Any, bool], two: tuple[Any, bool]) -> int:
+        self.results.append((one[0], two[0]))
+        self.weak.append((one[1], two[1]))
+        self.paths.append(path)
+        return len(self.results) - 1
 
     def _slot(self, at: int, name: str) -> Any:
         found: list[Any] = []
-        for side, end in enumerate(self.ends):
-            value = end.after[at]
+        for entry, after, made in zip(self.entries, self.after, self._made, strict=True):
+            value = after[at]
             if value is UNBOUND:
                 found.append(None)
                 continue
             parts, structure = leaves(value)
-            made = iter(self._taken(side, sum(map(is_array, parts))))
-            found.append((structure, [(part, next(made) if is_array(part) else None)
+            found.append((structure, [(part, entry, next(made) if is_array(part) else None)
                                       for part in parts]))
-        if all(end.untouched(at) for end in self.ends):
-            return "before"
         if None in found:
-            if not name.startswith(RESULT) or found == [None, None]:
+            if found == [None, None]:
+                return UNBOUND
+            if not name.startswith(RESULT):
                 lost(name, "on one way only of an if that is decided when the function runs")
                 return UNBOUND
             found = self._placeholders(found)
@@ -117,58 +131,60 @@ class _Merge:
         try:
             order = tree.matched(one, rebuilt(two, range(len(parts))))
         except Error:
-            raise differ(name, *(end.after[at] for end in self.ends)) from None
+            raise differ(name, *(after[at] for after in self.after)) from None
         return [parts[place] for place in order]
 
     def _placeholders(self, found: list[Any]) -> list[Any]:
         """Zeros for a result that one way has not and nobody asks for there."""
         lacking = found.index(None)
         structure, parts = found[1 - lacking]
-        graph = self.traced[lacking].graph
-        builder = Builder(graph, OPS, share=False, fold=False)
+        builder = Builder(self.traced[lacking].graph, OPS, share=False, fold=False)
         made: list[Any] = []
-        for part, result in parts:
-            if result is None:
-                made.append((part, None))
-                continue
-            value, weak = result
-            made.append((_Zero(), (builder.full(0, value.type), weak)))
+        for part, entry, result in parts:
+            zero = None if result is None else (builder.full(0, result[0].type), result[1])
+            made.append((part if zero is None else _Zero(), entry, zero))
         found[lacking] = structure, made
         return found
 
     def _leaf(self, name: str, path: str, one: Any, two: Any) -> Any:
-        (a, first), (b, second) = one, two
+        (a, ours, first), (b, theirs, second) = one, two
+        origins = ours.origin(a), theirs.origin(b)
+        if origins[0] is not None and origins[0] is origins[1]:
+            return origins[0], None
         if alike(a, b):
             return a, None
         if first is None or second is None:
             raise differ(name, a, b)
-        self.results.append(([first[0]], [second[0]]))
-        self.weak.append((first[1], second[1]))
-        self.paths.append(name + path)
-        return None, len(self.results) - 1
+        return None, self._result(name + path, first, second)
 
     def regions(self) -> list[Region]:
         """The regions with these results only."""
         out = tree.structure(dict.fromkeys(self.paths, 0))
         made = []
         for side, region in enumerate(self.traced):
-            region.graph.results = [pair[side][0] for pair in self.results]
+            region.graph.results = [pair[side] for pair in self.results]
             made.append(replace(region, out_tree=out, weak=tuple(w[side] for w in self.weak)))
         return made
 
-    def bound(self, made: Sequence[Any], before: Sequence[Any]) -> list[Any]:
-        """What each name is bound to after the node."""
+    def bound(self, made: Sequence[Any]) -> list[Any]:
+        """What each name is bound to after the node; memory that was written to has changed."""
+        for root, place in self.roots:
+            overwrite(root, made[place])
+        for root in self.used_up:
+            root.changed = root
+            root.ctx.writes.count += 1
         found = []
         for at, slot in enumerate(self.slots):
-            if slot == "before" or slot is UNBOUND:
-                found.append(before[at] if slot == "before" else UNBOUND)
+            if slot is UNBOUND:
+                found.append(UNBOUND)
                 continue
             structure, parts = slot
             value = rebuilt(structure, [part if place is None else made[place]
                                         for part, place in parts])
-            if all(end.kept(at) for end in self.ends) and not is_number(before[at]):
-                value = written(self.ends[0].copies[at], value)
-            found.append(value)
+            kept = [entry.origin(after[at]) for entry, after in zip(
+                self.entries, self.after, strict=True)]
+            same = kept[0] is not None and kept[0] is kept[1]
+            found.append(restored(self.after[0][at], self.entries[0], value) if same else value)
         return found
 
 

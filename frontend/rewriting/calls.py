@@ -23,6 +23,7 @@ from ..tracing.tracer import SymbolicDim, Tracer
 from .definition import rewrite
 from .state import is_traced, truth
 
+_OURS = __name__.partition(".")[0]
 _STANDARD = sys.stdlib_module_names
 
 
@@ -30,7 +31,7 @@ def converted(function: Any, runtime: ModuleType) -> Any:
     """A function, method or partial of the user's as its rewritten copy; anything else as it is."""
     if isinstance(function, FunctionType):
         module = function.__module__ or ""
-        if module.partition(".")[0] == __name__.partition(".")[0]:
+        if module.partition(".")[0] == _OURS:
             return _holding(function, runtime)
         if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:
             return function
@@ -41,10 +42,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
     if isinstance(function, MethodType):
         inner = converted(function.__func__, runtime)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
-    compiled = getattr(function, "py_func", None)
-    if compiled is not None and type(function).__module__.partition(".")[0] == (
-            __name__.partition(".")[0]):
-        return converted(compiled, runtime)
+    if _is_compiled(function):
+        return converted(function.py_func, runtime)
     if type(function) is functools.partial:
         inner = converted(function.func, runtime)
         return function if inner is function.func else functools.partial(
@@ -52,12 +51,21 @@ def converted(function: Any, runtime: ModuleType) -> Any:
     return function
 
 
+def is_function(x: Any) -> bool:
+    """Whether a value may be a function of the user's."""
+    return isinstance(x, (FunctionType, MethodType, functools.partial)) or _is_compiled(x)
+
+
+def _is_compiled(x: Any) -> bool:
+    """Whether a value is a compiled function, which becomes a part of the trace."""
+    return (type(x).__module__ or "").partition(".")[0] == _OURS and hasattr(x, "py_func")
+
+
 def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
     """A function of ours around functions of the user's (``weft.grad(f)``) with their copies."""
     cells = function.__closure__ or ()
     held = [each.cell_contents if _is_set(each) else None for each in cells]
-    made = [converted(each, runtime) if isinstance(each, FunctionType | MethodType) or hasattr(
-        type(each), "py_func") or hasattr(each, "py_func") else each for each in held]
+    made = [converted(each, runtime) if is_function(each) else each for each in held]
     if all(new is old for new, old in zip(made, held, strict=True)):
         return function
     closure = tuple(old if new is item else CellType(new) for old, item, new in zip(
@@ -198,8 +206,8 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
-    float: _float, bool: truth, len: _len, round: _round, abs: np.abs, all: _all, any: _any,
-    sum: _sum, pow: pow, divmod: divmod,
+    float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
+    sum: _sum,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int, math.log: _log,
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
     math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,

@@ -62,8 +62,9 @@ class Exits:
             if isinstance(each, ast.While):
                 _test_inside(each)
         inner = [each for each in here(node.body) if isinstance(
-            each, (ast.If, ast.With, ast.Try, *_LOOPS)) and any(isinstance(
-                sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each]))]
+            each, (ast.If, ast.With, ast.Try, *_LOOPS)) and (
+                (isinstance(each, _LOOPS) and each.orelse) or any(isinstance(
+                    sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each])))]
         if not inner:
             return False
         returns = any(map(_returns, inner))
@@ -121,7 +122,7 @@ class Exits:
     def _flags(self, node: ast.AST) -> list[str]:
         """The flags that a statement may set, of those that what follows it has to ask."""
         found: dict[str, None] = {}
-        todo: list[tuple[ast.AST, bool]] = [(node, isinstance(node, _LOOPS))]
+        todo: list[tuple[ast.AST, bool]] = [(node, False)]
         while todo:
             each, inside = todo.pop()
             if isinstance(each, ast.Return):
@@ -131,8 +132,9 @@ class Exits:
             elif isinstance(each, ast.Continue) and not inside:
                 found[self.loops[-1].skipped] = None
             if not isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-                for child in ast.iter_child_nodes(each):
-                    todo.append((child, inside or isinstance(child, _LOOPS)))
+                own = each.body if isinstance(each, _LOOPS) else ()
+                todo += [(child, inside or any(child is one for one in own))
+                         for child in ast.iter_child_nodes(each)]
         return list(found)
 
     def _inside(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -153,7 +155,7 @@ class Exits:
         self.count += 1
         loop = _Loop(f"_weft_broken_{self.count}", f"_weft_skipped_{self.count}")
         self.loops.append(loop)
-        returns = _returns(statement)
+        returns = any(map(_returns, statement.body))
         skips = any(isinstance(each, ast.Continue) for each in here(statement.body))
         after, statement.orelse = statement.orelse, []
         breaks = _breaks(statement.body)
@@ -174,8 +176,8 @@ class Exits:
         made.append(statement)
         if after:
             lowered = self.lowered(after)
-            made += [ast.copy_location(ast.If(_none_of([loop.broken]), lowered, []), after[0])] if (
-                breaks) else lowered
+            made += [ast.copy_location(ast.If(_none_of(flags), lowered, []), after[0])] if (
+                flags) else lowered
         return made
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.ops.region import ENDLESS
 from .. import tree
+from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
@@ -21,23 +22,23 @@ from .exits import RESULT
 from .expressions import both
 from .state import (
     UNBOUND,
-    End,
-    Fresh,
+    Entry,
     Get,
     Part,
     Put,
     alike,
     context_of,
-    fresh,
     is_array,
-    is_number,
     is_traced,
     leaves,
     lost,
+    overwrite,
     rebuilt,
+    settled,
     truth,
-    written,
 )
+
+_MEMORY = "memory of an array "  # the key of what a loop carries without a name
 
 
 class _OtherCarryError(Exception):
@@ -131,7 +132,7 @@ def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any], body: Callable[[Any], Any], get: Get,
     put: Put, names: Sequence[str],
 ) -> None:
-    before = get()
+    before = settled(get())
     loop = _Loop(ctx, what, test, body, get, put, names, list(before))
     try:
         while True:
@@ -146,7 +147,11 @@ def _rounds(
 
 
 class _Loop:
-    """One loop that runs when the function does: what its rounds carry, name by name."""
+    """One loop that runs when the function does: what its rounds carry.
+
+    Carried are the leaves of the names that are bound anew, and the arrays that own the memory of
+    those that are changed in place. Which these are shows when the body is traced.
+    """
 
     def __init__(
         self, ctx: TraceContext, what: str, test: Callable[[Any], Any],
@@ -154,51 +159,61 @@ class _Loop:
     ) -> None:
         self.ctx, self.what, self.test, self.body = ctx, what, test, body
         self.get, self.put, self.names, self.first = get, put, names, first
-        self.constant: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
-        self.end: End | None = None
+        self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
+        self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
+        self.unchanged: set[int] = set()  # roots that no round writes to
+        self.entry: Entry | None = None
+        self.after: tuple[Any, ...] = ()
         self.results: Any = None
 
     def trace(self) -> None:
         """Trace the loop. Raises _OtherCarryError where it has to carry something else."""
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
-        init = {}
+        init, self.keys, arrays = {}, [], []
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
-            if found is not None:
-                for place, (leaf, path) in enumerate(zip(
-                        found[0], tree.paths(found[1]), strict=True)):
-                    if is_array(leaf) and (at, place) not in self.constant:
-                        init[name + path, at, place] = leaf
-        self.keys = list(init)
-        self.results = regions.rounds(
-            self.what, self._tested, self._round, self.body,
-            {name: leaf for (name, _, _), leaf in init.items()}, ENDLESS, self.ctx)
+            for place, (leaf, path) in enumerate(zip(found[0], tree.paths(found[1]), strict=True)
+                                                 if found is not None else ()):
+                if _in_memory(leaf) and (at, place) not in self.rebound:
+                    arrays.append(leaf)
+                elif is_array(leaf) and (at, place) not in self.fixed:
+                    init[name + path] = leaf
+                    self.keys.append((at, place))
+        roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
+        self.roots = [root for key, root in roots.items() if key not in self.unchanged]
+        init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
+        self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
+                                      ENDLESS, self.ctx)
 
-    def _enter(self, state: Any) -> tuple[Fresh, ...]:
+    def _enter(self, state: Any) -> Entry:
         """Bind the names to what a round begins with."""
-        given = {(at, place): leaf for (_, at, place), leaf in zip(
-            self.keys, state.values(), strict=True)}
-        copies = []
-        for at, found in enumerate(self.parts):
-            if found is None:
-                copies.append(Fresh(UNBOUND, UNBOUND, None))
+        values = list(state.values())
+        given = dict(zip(self.keys, values, strict=False))
+        memory = {id(root): value for root, value in zip(
+            self.roots, values[len(self.keys):], strict=True)}
+        found = []
+        for at, part in enumerate(self.parts):
+            if part is None:
+                found.append(UNBOUND)
                 continue
-            old, structure = found
-            new = [given.get((at, place), leaf) for place, leaf in enumerate(old)]
-            copies.append(fresh(_owned(self.first[at], rebuilt(structure, new))))
-        self.put([copy.value for copy in copies])
-        return tuple(copies)
+            old, structure = part
+            found.append(rebuilt(structure, [
+                _owned(leaf, given[at, place]) if (at, place) in given else leaf
+                for place, leaf in enumerate(old)]))
+        entry = Entry(found, memory)
+        self.put(entry.values)
+        return entry
 
     def _tested(self, state: Any, index: Any) -> Any:
         self._enter(state)
         return truth(self.test(index))
 
     def _round(self, state: Any, index: Any) -> Any:
-        copies = self._enter(state)
+        self.entry = entry = self._enter(state)
         self.body(index)
-        self.end = end = End(copies, self.get())
+        self.after = self.get()
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
-            value = end.after[at]
+            value = self.after[at]
             if found is None:
                 self._placeholder(at, name, value)
                 continue
@@ -210,16 +225,35 @@ class _Loop:
                 raise differ(name, self.first[at], value)
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
+        return made | self._memory(entry)
+
+    def _memory(self, entry: Entry) -> dict[str, Any]:
+        """What a round has left in the arrays that own memory."""
+        made = {}
+        for root, copy, value in entry.roots.values():
+            if any(root is other for other in self.roots):
+                number = next(n for n, other in enumerate(self.roots) if other is root)
+                if copy.changed is not None or copy._value is value:
+                    self.unchanged.add(id(root))
+                    raise _OtherCarryError
+                made[f"{_MEMORY}{number}"] = copy
         return made
 
     def _carried(self, name: str, at: int, place: int, old: Any, new: Any, path: str) -> Any:
+        assert self.entry is not None
+        key = at, place
+        if _in_memory(old) and key not in self.rebound:
+            if self.entry.origin(new) is old:
+                return {}
+            self.rebound.add(key)
+            raise _OtherCarryError
         same = alike(old, new)
-        if not is_array(old) or (at, place) in self.constant:
+        if not is_array(old) or key in self.fixed:
             if not same:
                 raise differ(name, old, new)
             return {}
         if same and not is_traced(new):  # the same number in every round
-            self.constant.add((at, place))
+            self.fixed.add(key)
             raise _OtherCarryError
         return {name + path: new}
 
@@ -237,33 +271,45 @@ class _Loop:
         raise _OtherCarryError
 
     def bound(self, before: Sequence[Any]) -> list[Any]:
-        """What each name is bound to after the loop."""
-        made = {(at, place): leaf for (_, at, place), leaf in zip(
-            self.keys, self.results.values(), strict=True)}
-        assert self.end is not None
+        """What each name is bound to after the loop; memory that was written to has changed."""
+        made = dict(zip(self.keys, self.results.values(), strict=False))
+        for root, result in zip(self.roots, list(self.results.values())[len(self.keys):],
+                                strict=True):
+            overwrite(root, result)
+        assert self.entry is not None
         found = []
         for at, part in enumerate(self.parts):
-            if part is None or self.end.untouched(at):
+            if part is None:
                 found.append(before[at])
                 continue
             old, structure = part
             value = rebuilt(structure, [made.get((at, place), leaf)
                                         for place, leaf in enumerate(old)])
-            if self.end.kept(at) and not is_number(before[at]):
-                value = written(Fresh(before[at], None, None), value)
-            found.append(value)
+            kept = self.entry.origin(self.after[at]) is not None
+            found.append(_returned(before[at], value) if kept and not isinstance(
+                before[at], tuple) else value)
         return found
 
 
-def _owned(first: Any, value: Any) -> Any:
+def _returned(before: Any, value: Any) -> Any:
+    """The value of a name that is bound to what it was bound to before."""
+    if type(before) is list:
+        before[:] = value
+    elif type(before) is dict:
+        before.clear()
+        before.update(value)
+    return before
+
+
+def _in_memory(leaf: Any) -> bool:
+    """Whether an array may be changed in place, or share memory with others."""
+    return isinstance(leaf, Tracer) and (leaf.ndim > 0 or leaf.link is not None)
+
+
+def _owned(first: Any, value: Tracer) -> Tracer:
     """A parameter of a region as an array that may be written to, unless it was an argument of the
     function: those are their caller's."""
-    if not isinstance(value, Tracer):
-        return value
-    given = first.traced() if isinstance(first, TracedBuffer) else first
-    argument = isinstance(given, Tracer) and given.argument
+    argument = isinstance(first, Tracer) and views.owner(first).argument
     made = Tracer(value.ctx, value.value, weak=value.weak, argument=argument)
     made.ordered = made.dense = True
     return made
-
-

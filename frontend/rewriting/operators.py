@@ -5,16 +5,15 @@ On plain values each does what Python does.
 
 from __future__ import annotations
 
-import functools
 import sys
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType
 from typing import Any
 
 from ...ir.diagnose import error
 from ..tracing.recorder import current
 from ..tracing.source import user_loc
 from .branches import choose, if_
-from .calls import BUILTINS, converted
+from .calls import BUILTINS, converted, is_function
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .state import UNBOUND, Part, is_traced, truth, values
@@ -32,8 +31,7 @@ def called(function: Any) -> Any:
 
 def given(x: Any) -> Any:
     """An argument: a function of the user's as its rewritten copy."""
-    return converted(x, sys.modules[__name__]) if isinstance(
-        x, (FunctionType, MethodType, functools.partial)) else x
+    return converted(x, sys.modules[__name__]) if is_function(x) else x
 
 
 

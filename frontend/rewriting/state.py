@@ -7,9 +7,9 @@ around the region as well, where others may hold it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.types import BOOL
 from .. import tree
-from ..tracing.arrays import views
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import is_number as is_python
@@ -25,6 +24,7 @@ from ..tracing.recorder import TraceContext, context_for, current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 
+_NONE: Mapping[int, Tracer] = MappingProxyType({})
 Part = Callable[[], Any]
 Get = Callable[[], tuple[Any, ...]]
 Put = Callable[[Sequence[Any]], None]
@@ -71,41 +71,63 @@ def is_traced(x: Any) -> bool:
     return isinstance(x, (Tracer, TracedBuffer, Variable))
 
 
-@dataclass(frozen=True)
-class Fresh:
-    """A region's own copy of a value, and what it had when the region began."""
+class Entry:
+    """What the code of a region, the active trace, starts from: copies of the values of its names.
 
-    given: Any
-    value: Any
-    then: Any
+    Arrays that share memory share it in the copies too. ``roots`` are the arrays that own it: what
+    the region leaves in their copies is what it has changed in place.
+    """
 
-    @property
-    def changed(self) -> bool:
-        """Whether the copy was written to."""
-        if isinstance(self.value, Tracer):
-            return _content(self.value) is not self.then
-        return isinstance(self.value, (list, dict)) and bool(_items(self.value) != self.then)
+    def __init__(self, values: Sequence[Any], roots: Mapping[int, Tracer] = _NONE) -> None:
+        self.roots: dict[int, tuple[Tracer, Tracer, Any]] = {}  # an array, its copy, and its value
+        self._given = roots
+        self._moved: dict[int, Any] = {}
+        self._origins: dict[int, tuple[Any, Any]] = {}  # by copy: the copy and what it is of
+        self._items: dict[int, Any] = {}
+        self.values = tuple(map(self._copied, values))
 
+    def origin(self, copy: Any) -> Any:
+        """What a value is the region's copy of; None for what is not one."""
+        return self._origins.get(id(copy), (None, None))[1]
 
-def fresh(value: Any) -> Fresh:
-    """A copy for the code of a region, which is the active trace."""
-    if isinstance(value, (Tracer, Buffer)) and value.ndim:
+    def changed(self, copy: Any) -> bool:
+        """Whether a list or a dict was changed."""
+        return bool(_items(copy) != self._items[id(copy)])
+
+    def _copied(self, value: Any) -> Any:
+        made = value
+        if type(value) in (list, tuple):
+            made = type(value)(map(self._copied, value))
+        elif type(value) is dict:
+            made = {key: self._copied(item) for key, item in value.items()}
+        elif isinstance(value, (Tracer, Buffer)):
+            array = value.traced() if isinstance(value, Buffer) else value
+            if array.ndim == 0 and array.link is None:
+                return value
+            array.operand()  # which follows its links
+            made = current().apply(self._of_array, (array,))
+        else:
+            return value
+        if type(value) in (list, dict):
+            self._items[id(made)] = _items(made)
+        self._origins[id(made)] = made, value
+        return made
+
+    def _of_array(self, array: Any) -> Any:
+        known = self._moved.get(id(array))
+        if known is None:
+            known = self._root(array) if array.link is None else array.link.again(
+                self._of_array(array.link.base))
+            self._moved[id(array)] = known
+        return known
+
+    def _root(self, array: Any) -> Tracer:
         ctx = current()
-        source = value.traced() if isinstance(value, TracedBuffer) else value
-        argument = isinstance(source, Tracer) and views.owner(source).argument
-        if isinstance(source, Buffer):
-            source = ctx.apply(ctx.constant, (np.asarray(source),))
-        made = Tracer(ctx, ctx.apply(ctx.value_of, (source,)), weak=source.weak, argument=argument)
-        made.ordered, made.dense = source.ordered, source.dense
-        return Fresh(value, made, _content(made))
-    if type(value) in (list, dict):
-        made = type(value)(value)
-        return Fresh(value, made, _items(made))
-    return Fresh(value, value, None)
-
-
-def _content(x: Tracer) -> Any:
-    return x._value
+        source = self._given.get(id(array), array)
+        made = Tracer(ctx, ctx.value_of(source), weak=array.weak, argument=array.argument)
+        made.ordered, made.dense = array.ordered, array.dense
+        self.roots[id(array)] = array, made, made._value
+        return made
 
 
 def _items(x: Any) -> Any:
@@ -113,9 +135,10 @@ def _items(x: Any) -> Any:
     return [(key, id(item)) for key, item in (x.items() if type(x) is dict else enumerate(x))]
 
 
-def written(copy: Fresh, result: Any) -> Any:
-    """Change in place, around the region, what its code has changed in place: the name's value."""
-    given = copy.given
+def restored(value: Any, entry: Entry, result: Any) -> Any:
+    """A value that a region has left, with what it has changed in place changed around it: lists
+    and dicts that are still bound keep who they are."""
+    given = entry.origin(value)
     if type(given) is list:
         given[:] = result
         return given
@@ -123,13 +146,21 @@ def written(copy: Fresh, result: Any) -> Any:
         given.clear()
         given.update(result)
         return given
-    array = given.traced() if isinstance(given, TracedBuffer) else given
-    if isinstance(array, Tracer) and views.owner(array).argument:
-        array.changed = views.owner(array).changed = result
-        array.ctx.writes.count += 1
-        return result
-    given[...] = result
-    return given
+    return result
+
+
+def overwrite(root: Any, result: Any) -> None:
+    """Let the memory of an array, and with it of its views, hold what a region has left in it."""
+    root[...] = result
+
+
+def settled(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values; arrays made in this trace that regions may write to are traced from here on."""
+    for value in values:
+        for leaf in tree.leaves(value):
+            if isinstance(leaf, Buffer):
+                leaf.traced()
+    return values
 
 
 def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:
@@ -145,11 +176,12 @@ def alike(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or is_traced(a):
         return False
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, (float, np.floating)):
         return np.float64(a).tobytes() == np.float64(b).tobytes()
     try:
-        return a == b  # type: ignore[no-any-return]
+        found: bool = np.all(a == b).item()
+        return found
     except Exception:  # whatever a class of the user's does
         return False
 
@@ -157,25 +189,6 @@ def alike(a: Any, b: Any) -> bool:
 def rebuilt(structure: tree.TreeDef, parts: Sequence[Any]) -> Any:
     """A nest of leaves."""
     return tree.unflatten(structure, list(parts))
-
-
-@dataclass(frozen=True)
-class End:
-    """What one way leaves behind, name by name."""
-
-    copies: tuple[Fresh, ...]
-    after: tuple[Any, ...]
-
-    def kept(self, at: int) -> bool:
-        """Whether a name is bound to the region's copy still."""
-        return self.after[at] is self.copies[at].value
-
-    def untouched(self, at: int) -> bool:
-        return self.kept(at) and not self.copies[at].changed
-
-
-def is_number(x: Any) -> bool:
-    return not isinstance(x, (list, dict)) and not getattr(x, "ndim", 0)
 
 
 def truth(x: Any) -> Any:

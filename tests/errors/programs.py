@@ -7,7 +7,6 @@ people read these texts.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -310,51 +309,107 @@ def integer_argument_out_of_bounds_at_run_time() -> None:
 
 
 @wrong("W201", TypeError)
-def tracer_in_if() -> None:
+def a_value_on_one_way_only() -> None:
+    @weft.compile
+    def sign(x: Any) -> Any:
+        if x.sum() > 0:
+            y = 1.0
+        return y  # here
+
+    sign(X)
+
+
+@wrong("W201", TypeError)
+def a_value_in_a_loop_only() -> None:
+    @weft.compile
+    def last(x: Any, n: Any) -> Any:
+        for i in range(n):
+            y = x * i
+        return y  # here
+
+    last(X, 3)
+
+
+@wrong("W102", ValueError)
+def other_shapes_on_two_ways() -> None:
+    @weft.compile
+    def half(x: Any) -> Any:
+        if x.sum() > 0:  # noqa: SIM108
+            y = x
+        else:
+            y = x[:1]  # here
+        return y
+
+    half(X)
+
+
+@wrong("W102", ValueError)
+def a_loop_that_makes_an_array_longer() -> None:
+    @weft.compile
+    def grow(x: Any) -> Any:
+        while x.sum() < 100:
+            x = np.concatenate([x, x])  # here
+        return x
+
+    grow(X)
+
+
+@wrong("W102", ValueError)
+def texts_on_two_ways() -> None:
+    @weft.compile
+    def label(x: Any) -> Any:
+        name = "more" if x.sum() > 0 else "less"  # here
+        return {name: x}
+
+    label(X)
+
+
+@wrong("W102", ValueError)
+def nothing_returned_on_one_way() -> None:
+    @weft.compile
+    def positive(x: Any) -> Any:
+        if x.sum() > 0:  # here
+            return x
+        return None
+
+    positive(X)
+
+
+@wrong("W201", TypeError)
+def an_exception_on_one_way() -> None:
+    @weft.compile
+    def root(x: Any) -> Any:
+        if x.sum() < 0:
+            raise ValueError("negative")  # here
+        return np.sqrt(x)
+
+    root(X)
+
+
+@wrong("W201", TypeError)
+def an_assertion_of_a_tracer() -> None:
+    @weft.compile
+    def root(x: Any) -> Any:
+        assert x.sum() > 0  # here
+        return np.sqrt(x)
+
+    root(X)
+
+
+@wrong("W102", ValueError)
+def the_truth_of_many_elements() -> None:
     @weft.compile
     def relu(x: Any) -> Any:
-        if x.sum() > 0:  # here
+        if x > 0:  # here
             return x
         return x * 0
 
     relu(X)
 
 
-@wrong("W201", TypeError)
-def tracer_in_while() -> None:
-    @weft.compile
-    def halve(x: Any) -> Any:
-        while np.max(x) > 1:  # here
-            x = x / 2
-        return x
-
-    halve(X)
-
-
-@wrong("W201", TypeError)
-def tracer_in_range() -> None:
-    @weft.compile
-    def power(x: Any, n: Any) -> Any:
-        for _ in range(n):  # here
-            x = x * x
-        return x
-
-    power(X, 3)
-
-
-@wrong("W201", TypeError)
-def maximum_by_python() -> None:
-    weft.compile(lambda x: max(x.sum(), 0.0))(X)  # here
-
-
-@wrong("W201", TypeError)
+@wrong("W102", ValueError)
 def conditions_joined_by_python() -> None:
     weft.compile(lambda x: np.where(x > 0 and x < 1, x, 0))(X)  # here
-
-
-@wrong("W201", TypeError)
-def math_of_a_tracer() -> None:
-    weft.compile(lambda x: math.sqrt(x.sum()))(X)  # here
 
 
 @wrong("W201", TypeError)

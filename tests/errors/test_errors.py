@@ -78,7 +78,7 @@ def run(name: str, **environment: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [
-    "broadcast_mismatch", "tracer_in_if", "row_out_of_range_at_run_time", "missing_feed",
+    "broadcast_mismatch", "a_value_on_one_way_only", "row_out_of_range_at_run_time", "missing_feed",
     "gradient_of_a_vector", "unknown_target", "lowered_for_other_arguments"])
 def test_tracebacks_have_the_users_frames_only(name: str) -> None:
     lines = run(name)

@@ -99,7 +99,8 @@ class TracedArray:
 
 class Link(ABC):
     """How a view comes from ``base``: ``follow`` computes the view, ``undo`` puts its elements back
-    into the base. ``certain`` is False where NumPy might have copied."""
+    into the base, ``again`` is the same view of another array. ``certain`` is False where NumPy
+    might have copied."""
 
     __slots__ = ("base",)
 
@@ -123,3 +124,6 @@ class Link(ABC):
 
     @abstractmethod
     def undo(self, base: TracedArray, new: TracedArray) -> TracedArray: ...
+
+    @abstractmethod
+    def again(self, base: TracedArray) -> TracedArray: ...

@@ -47,6 +47,11 @@ class Indexed(Link):
     def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         return self.put(base, new)
 
+    def again(self, base: TracedArray) -> TracedArray:
+        made = self.get(base)
+        link(made, Indexed(base, self.get, self.put))
+        return made
+
 
 class Whole(Link):
     """The link of another name for all of an array, which may be read-only."""
@@ -70,6 +75,11 @@ class Whole(Link):
 
     def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         return new
+
+    def again(self, base: TracedArray) -> TracedArray:
+        made: TracedArray = base.ctx.tracer(base.value)
+        link_whole(made, base, frozen=self.read_only)
+        return made
 
 
 class OfRow(Link):
@@ -108,6 +118,10 @@ class OfRow(Link):
 
     def follow(self, base: TracedArray) -> TracedArray:
         view: TracedArray = self.ctx.emit(self.row.name, base, **self.attrs)
+        return view
+
+    def again(self, base: TracedArray) -> TracedArray:
+        view: TracedArray = base.ctx.emit(self.row.name, base, **self.attrs)
         return view
 
     def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:

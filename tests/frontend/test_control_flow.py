@@ -1,0 +1,275 @@
+"""Python's own control flow on traced values: what is compiled gives what Python gives."""
+
+# ruff: noqa: SIM108  the statements are what is tested
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support.control_programs import PROGRAMS
+from support.random_control import compare
+
+import weft
+from weft.frontend import tree
+from weft.frontend.rewriting.exits import leaves
+from weft.frontend.rewriting.names import bound, changed
+
+
+def check(function: Callable[..., Any], calls: Any, **options: Any) -> None:
+    compiled = weft.compile(function, **options)
+    for args in calls:
+        given = [[x.copy() if isinstance(x, np.ndarray) else x for x in args] for _ in range(2)]
+        want, got = tree.leaves(function(*given[0])), tree.leaves(compiled(*given[1]))
+        for a, b in zip(want, got, strict=True):
+            assert np.asarray(a).dtype == np.asarray(b).dtype
+            np.testing.assert_allclose(np.asarray(b, float), np.asarray(a, float), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("function", "calls"), PROGRAMS,
+                         ids=[function.__name__ for function, _ in PROGRAMS])
+def test_a_program_gives_what_python_gives(function: Callable[..., Any], calls: Any) -> None:
+    check(function, calls)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_programs(seed: int) -> None:
+    """Nested statements, drawn at random; ``python -m support.random_control`` runs more."""
+    compare(seed)
+
+
+def test_a_function_without_traced_conditions_is_traced_as_it_stands() -> None:
+    calls = []
+
+    def flat(x: Any) -> Any:
+        calls.append(1)
+        return x if len(x) > 2 else -x
+
+    weft.compile(flat)(np.ones(3))
+    assert len(calls) == 1
+
+
+def test_one_compile_serves_both_ways() -> None:
+    def sign(x: Any) -> Any:
+        if x > 0:
+            return 1
+        return -1 if x < 0 else 0
+
+    compiled = weft.compile(sign)
+    assert [compiled(x) for x in (2.0, -3.0, 0.0)] == [1, -1, 0]
+    assert compiled.cache_info().specialisations == 1
+
+
+def test_only_the_way_that_is_taken_runs() -> None:
+    ran = []
+
+    def noted(x: Any) -> Any:
+        ran.append(float(x))
+        return x
+
+    def choose(x: Any) -> Any:
+        if x > 0:
+            return weft.host_call(noted, "f64[]", x)
+        return x * 2
+
+    compiled = weft.compile(choose)
+    assert compiled(-1.0) == -2 and ran == []
+    assert compiled(3.0) == 3 and ran == [3.0]
+
+
+def test_an_index_is_asked_for_only_where_it_is_inside() -> None:
+    def find(x: Any, wanted: Any) -> Any:
+        i = 0
+        while i < len(x) and x[i] != wanted:
+            i += 1
+        return i
+
+    x = np.array([3.0, 1.0, 4.0])
+    check(find, [(x, 4.0), (x, 9.0)])
+
+
+def test_writes_reach_other_names_of_an_array() -> None:
+    def fill(x: Any, on: Any) -> Any:
+        whole = np.zeros(4)
+        part = whole[1:3]
+        if on > 0:
+            part[0] = on
+            whole[3] = 7
+        part[1] += 1
+        return whole, part
+
+    check(fill, [(np.ones(1), 2.0), (np.ones(1), -2.0)])
+
+
+def test_an_argument_is_left_as_it_is() -> None:
+    def change(x: Any) -> Any:
+        if x.sum() > 0:
+            x[0] = 5.0
+        return x
+
+    with pytest.raises(weft.Error, match="W203"):
+        weft.compile(change)(np.ones(3))
+
+    def grown(x: Any) -> Any:
+        if x.sum() > 0:
+            x += 1
+        return x
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(weft.compile(grown)(x), 2 * np.ones(3))
+    np.testing.assert_array_equal(x, np.ones(3))
+
+
+def test_variables_change_on_the_way_that_is_taken() -> None:
+    count = weft.Variable(np.int64(0))
+
+    def step(x: Any) -> Any:
+        if x > 0:
+            count.assign_add(1)
+        while count[...] < 3:
+            count.assign_add(2)
+        return x
+
+    compiled = weft.compile(step)
+    compiled(-1.0)
+    assert count.numpy() == 4
+    compiled(1.0)
+    assert count.numpy() == 5
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7])
+def test_unknown_sizes(size: int) -> None:
+    def positive(x: Any) -> Any:
+        total = 0.0
+        for value in x:
+            if value > 0:
+                total += value
+        return total
+
+    def halves(x: Any) -> Any:
+        n = len(x)
+        if n > 2:
+            return x.sum()
+        return x.sum() * 0.5
+
+    for function in (positive, halves):
+        check(function, [(np.arange(size) - 1.5,)], dynamic={"x": {0: "n"}})
+
+
+def test_bodies_of_transforms() -> None:
+    def step(carry: Any, x: Any) -> Any:
+        return (carry + x if x > 0 else carry), carry
+
+    compiled = weft.compile(lambda x: weft.scan(step, 0.0, x))
+    last, before = compiled(np.array([1.0, -2.0, 3.0]))
+    assert last == 4.0
+    np.testing.assert_array_equal(before, [0, 1, 1])
+    inner = weft.compile(lambda x: x * 2 if x > 0 else x)
+    assert weft.compile(lambda x: inner(x) + 1)(3.0) == 7.0
+
+
+def test_math_and_builtins() -> None:
+    def numbers(x: Any, n: Any) -> Any:
+        return (math.sqrt(x) + math.sin(x) * math.floor(x), max(x, 2.5), min([x, n * 1.0]),
+                round(x), int(x), float(n), bool(n), abs(-x), sum([x, n]), any([x > 1, n > 1]),
+                all([x > 1, n > 1]), math.hypot(x, n), divmod(n, 3), pow(x, 2))
+
+    check(numbers, [(2.25, 4), (0.5, 0)])
+
+
+def test_methods_super_and_closures() -> None:
+    class Base:
+        scale = 2.0
+
+        def run(self, x: Any) -> Any:
+            return x * self.scale if x > 0 else x
+
+    class Other(Base):
+        def run(self, x: Any) -> Any:
+            if x < -1:
+                return -x
+            return super().run(x) + 1
+
+    weights = {"w": 3.0}
+
+    def make(offset: float) -> Callable[[Any], Any]:
+        def shifted(x: Any) -> Any:
+            return x + offset if x > weights["w"] else x
+        return shifted
+
+    check(Other().run, [(2.0,), (-0.5,), (-4.0,)])
+    check(make(10.0), [(2.0,), (4.0,)])
+
+
+def test_what_has_no_source_says_so_as_before() -> None:
+    made: dict[str, Any] = {}
+    exec("def relu(x):\n    return x if x > 0 else 0.0", made)
+    with pytest.raises(weft.Error, match=r"W201: .* truth value"):
+        weft.compile(made["relu"])(1.0)
+
+
+def test_a_name_error_of_the_user_stays_one() -> None:
+    def wrong(x: Any) -> Any:
+        if x > 0:
+            return missing  # noqa: F821
+        return x
+
+    with pytest.raises(NameError, match="missing"):
+        weft.compile(wrong)(1.0)
+
+
+def test_lines_of_errors_are_the_users() -> None:
+    def wrong(x: Any) -> Any:
+        if x.sum() > 0:
+            y = x @ np.ones(7)  # here
+        else:
+            y = x
+        return y
+
+    with pytest.raises(weft.Error, match=r"y = x @ np\.ones\(7\)  # here\n\s*\|\s+\^+"):
+        weft.compile(wrong)(np.ones(3))
+
+
+def test_traces_warn_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weft.compile(lambda x: x if x > 0 else -x)(1.0)
+
+
+@pytest.mark.parametrize(("text", "paths"), [
+    ("x = 1", ["x"]), ("x[i] = 1", ["x"]), ("x.a.b = 1", ["x.a.b"]), ("x += y", ["x"]),
+    ("for i, (j, k) in y: z = i", ["i", "j", "k", "z"]), ("[i for i in x]", []),
+    ("x.append(1)", ["x"]), ("self.items.append(y)", ["self.items"]), ("x[0][1] = 2", ["x"]),
+    ("np.add(a, b, out=c)", ["np", "c"]), ("np.add.at(x, i, 1)", ["x"]), ("(n := 3)", ["n"]),
+    ("def f(): y = 1", ["f"]), ("del x", ["x"]), ("with a as b: pass", ["b"])])
+def test_what_statements_change(text: str, paths: list[str]) -> None:
+    assert list(changed(ast.parse(text).body)) == paths
+
+
+def test_what_statements_bind() -> None:
+    body = ast.parse("x[0] = 1\ny = 2\nz.a = 3\nw.append(4)\n[v for v in y]").body
+    assert bound(body) == {"y"}
+
+
+@pytest.mark.parametrize(("text", "sure"), [
+    ("return 1", True), ("if a: return 1\nelse: return 2", True), ("if a: return 1", False),
+    ("raise E", True), ("while a: return 1", False), ("x = 1\nif a:\n  break\nelse:\n  continue",
+                                                       True)])
+def test_what_surely_leaves(text: str, sure: bool) -> None:
+    lines = "".join(f"  {line}\n" for line in text.splitlines())
+    function = ast.parse(f"def f():\n while z:\n{lines}").body[0]
+    assert leaves(function.body[0].body) == sure  # type: ignore[attr-defined]
+
+
+def test_a_function_that_may_end_without_a_result() -> None:
+    def positive(x: Any) -> Any:  # noqa: RET503
+        if x > 0:
+            return x
+
+    with pytest.raises(weft.Error, match="W201: the function returns a value on one way and None"):
+        weft.compile(positive)(1.0)
