@@ -3,7 +3,7 @@
 They are plain NumPy code: ``test_control_flow`` compiles them as they stand.
 """
 
-# ruff: noqa: B007, B905, C419, E701, E702, E731, RET504, RET505, SIM108
+# ruff: noqa: B007, B905, C419, E701, E702, E731, RET504, SIM108
 
 from __future__ import annotations
 
