@@ -19,6 +19,8 @@ import numpy as np
 
 from ..types import BOOL, DType, as_dtype
 from .integer import from_float
+from .number import expansion
+from .special import FUNCTIONS
 
 Rule = Literal["same", "compare", "select", "convert"]
 
@@ -33,11 +35,14 @@ class Primitive:
     kinds: str
     numpy: Callable[..., Any]
     composite: bool = False
+    outlined: bool = False  # a composite of so many that emitters make it a function of its own
     short: bool = False  # a composite of a few instructions, which emitters write where it is used
 
     @property
     def cost(self) -> int:
         """Roughly, in additions: what fusion and schedules weigh one against another by."""
+        if self.outlined:
+            return 60
         if self.composite and not self.short:
             return 12
         return 4 if self.name in ("div", "sqrt", "idiv", "irem", "fmod") else 1
@@ -80,6 +85,17 @@ def _sigmoid(x: Any) -> Any:
     # Split at zero so that exp never overflows.
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
+
+
+def _special(name: str) -> Primitive:
+    """A function that NumPy does not have: its own expansion computes it."""
+    function, arity = FUNCTIONS[name]
+
+    def numpy(*arrays: Any) -> Any:
+        from .arrays import computed  # which is made of these primitives
+        return computed(expansion(function))(*arrays)
+
+    return Primitive(name, arity, "same", "f", numpy, composite=True, outlined=True)
 
 
 def _erf(x: Any) -> Any:
@@ -167,6 +183,7 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _composite("atanh", 1, "f", np.arctanh),
     _composite("cbrt", 1, "f", np.cbrt),
     _composite("hypot", 2, "f", np.hypot),
+    *map(_special, FUNCTIONS),
 )})
 
 # The bare instructions behind ``integer``, and where they are defined.

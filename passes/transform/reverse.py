@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value
 from ...ir.types import Loc
 
@@ -49,8 +49,12 @@ def vjp(
         if any(id(result) in active and id(result) in sums for result in node.results):
             with builder.like(node, "_grad"):
                 for operand, part in zip(node.inputs, _backward(builder, node, sums), strict=True):
-                    if part is not None and (id(operand) in active or id(operand) in leaves):
-                        accumulate(operand, part)
+                    if part is None or not (id(operand) in active or id(operand) in leaves):
+                        continue
+                    if isinstance(part, Error):  # a derivative that the row does not have
+                        part.locs = tuple(node.locs)
+                        raise part
+                    accumulate(operand, part)
     return [sums.get(id(value)) for value in inputs]
 
 
@@ -98,7 +102,7 @@ def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     return active
 
 
-def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
+def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | Error | None]:
     """The cotangents of a node's operands, from its row, checked against their types."""
     if node.op.grad is None:
         return [None] * len(node.inputs)
@@ -108,7 +112,7 @@ def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Valu
     else:
         parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
     for operand, part in zip(node.inputs, parts, strict=True):
-        if part is not None and part.type != operand.type:
+        if isinstance(part, Value) and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
     return list(parts)
