@@ -80,7 +80,7 @@ class FoldedScalars:
     ) -> Known:
         return function(self, *args) if cond.data else usual
 
-    def loop(
+    def repeat(
         self, limit: int, going: Callable[..., Known], step: Callable[..., Sequence[Known]],
         state: Sequence[Known],
     ) -> Sequence[Known]:

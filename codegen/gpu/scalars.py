@@ -316,7 +316,7 @@ class TritonScalars:
         name, dtype = function.__name__.strip("_"), DTYPES[usual.dtype]
         return self.select(cond, self._function_call(name, function, dtype, args), usual)
 
-    def loop(
+    def repeat(
         self, limit: int, going: Callable[..., Tile], step: Callable[..., tuple[Tile, ...]],
         state: tuple[Tile, ...],
     ) -> tuple[Tile, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..tracing.operand import result_dtype, spread_all
 from ..tracing.recorder import composite, context_for
 
 # The words for what is no row by its own name.
-_DOCS = {
+_DOCS = MappingProxyType({
     "expit": "The logistic sigmoid 1 / (1 + exp(-x)), without overflow.",
     "log_expit": "log(expit(x)), exact where expit is 0 or 1.",
     "entr": "-x * log(x), 0 at 0 and -inf below.",
@@ -27,7 +28,7 @@ _DOCS = {
     "softmax": "exp(x) / sum(exp(x)) over ``axis``, of all elements without one.",
     "log_softmax": "log(softmax(x)), exact also where softmax is tiny.",
     "polygamma": "The n-th derivative of digamma.",
-}
+})
 
 
 def _special(name: str) -> Callable[..., Any]:
@@ -132,10 +133,55 @@ def sinc(x: Any) -> Any:
 
 
 __all__ = [
-    "beta", "betainc", "betaln", "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx",
-    "erfinv", "exp1", "exp10", "exp2", "expi", "expit", "expm1", "expn", "gamma", "gammainc",
-    "gammaincc", "gammaln", "huber", "i0", "i0e", "i1", "i1e", "j0", "j1", "kl_div", "log1p",
-    "log_expit", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp", "ndtr", "ndtri",
-    "polygamma", "pseudo_huber", "psi", "rel_entr", "sici", "sigmoid", "sinc", "softmax",
-    "spence", "xlog1py", "xlogy", "zeta",
+    "beta",
+    "betainc",
+    "betaln",
+    "cbrt",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "exp2",
+    "exp10",
+    "expi",
+    "expit",
+    "expm1",
+    "expn",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "huber",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "j0",
+    "j1",
+    "kl_div",
+    "log1p",
+    "log_expit",
+    "log_ndtr",
+    "log_softmax",
+    "loggamma",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "pseudo_huber",
+    "psi",
+    "rel_entr",
+    "sici",
+    "sigmoid",
+    "sinc",
+    "softmax",
+    "spence",
+    "xlog1py",
+    "xlogy",
+    "zeta",
 ]

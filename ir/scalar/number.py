@@ -52,7 +52,7 @@ class ScalarBuilder(Protocol):
         An emitter that can branch runs the function only where a lane needs it.
         """
 
-    def loop(
+    def repeat(
         self, limit: int, going: Callable[..., Any], step: Callable[..., Any], state: Any
     ) -> Any:
         """``state = step(*state)`` at most ``limit`` times, in each lane while ``going(*state)``.
@@ -221,7 +221,7 @@ def loop(
     def numbers(values: Any) -> tuple[Number, ...]:
         return tuple(Number(s, value) for value in values)
 
-    found = s.loop(limit, lambda *values: going(*numbers(values)).v,
+    found = s.repeat(limit, lambda *values: going(*numbers(values)).v,
                    lambda *values: tuple(x.v for x in step(*numbers(values))),
                    tuple(x.v for x in state))
     return numbers(found)

@@ -48,13 +48,14 @@ def vjp(
     for node in reversed(nodes):
         if any(id(result) in active and id(result) in sums for result in node.results):
             with builder.like(node, "_grad"):
-                for operand, part in zip(node.inputs, _backward(builder, node, sums), strict=True):
-                    if part is None or not (id(operand) in active or id(operand) in leaves):
+                for at, (operand, part) in enumerate(zip(
+                        node.inputs, _backward(builder, node, sums), strict=True)):
+                    if not (id(operand) in active or id(operand) in leaves):
                         continue
-                    if isinstance(part, Error):  # a derivative that the row does not have
-                        part.locs = tuple(node.locs)
-                        raise part
-                    accumulate(operand, part)
+                    if at in node.op.refused:
+                        raise _refusal(node, node.op.refused[at])
+                    if part is not None:
+                        accumulate(operand, part)
     return [sums.get(id(value)) for value in inputs]
 
 
@@ -102,7 +103,7 @@ def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     return active
 
 
-def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | Error | None]:
+def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
     """The cotangents of a node's operands, from its row, checked against their types."""
     if node.op.grad is None:
         return [None] * len(node.inputs)
@@ -112,10 +113,16 @@ def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Valu
     else:
         parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
     for operand, part in zip(node.inputs, parts, strict=True):
-        if isinstance(part, Value) and part.type != operand.type:
+        if part is not None and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
     return list(parts)
+
+
+def _refusal(node: Node, operand: str) -> Error:
+    return error("W113", f"the gradient of {node.op.name} with respect to {operand} is not "
+                         "supported", locs=node.locs,
+                 hint=f"keep {operand} out of it: weft.stop_gradient({operand})")
 
 
 def _check(

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mpmath
 from mpmath import mp, mpf
 
 TABLE = Path(__file__).parents[2] / "ir/scalar/special/tables.py"
@@ -194,9 +193,9 @@ def pieces() -> dict[str, list[tuple[float, float, list[float]]]]:
         "i1": [powers(lambda x: mp.exp(-x) * mp.besseli(1, x) / x if x else mpf(1) / 2, 0, 8),
                powers(lambda t: mp.sqrt(1 / t) * mp.exp(-1 / t) * mp.besseli(1, 1 / t),
                       mpf(10) ** -20, mpf(1) / 8)],
-        "j0": [powers(bessel_core(0, (z00, z01)), 0, 64)],
-        "j1": [powers(bessel_core(1, (z10, z11)), 0, 64)],
-        **{f"j{n}{part}": [powers(bessel_part(n, part), mpf(10) ** -20, mpf(1) / 64)]
+        "j0": [powers(bessel_core(0, (z00, z01)), 0, 25)],
+        "j1": [powers(bessel_core(1, (z10, z11)), 0, 25)],
+        **{f"j{n}{part}": [powers(bessel_part(n, part), mpf(10) ** -20, mpf(1) / 25)]
            for n in (0, 1) for part in "pq"},
         "ein": [powers(lambda x: (mp.e1(x) + mp.log(x) + mp.euler) / x, 0, 1)],
         "exp1": [powers(lambda t: mp.exp(1 / t) * mp.e1(1 / t) / t, mpf(1) / 3, 1),
@@ -213,6 +212,7 @@ def pieces() -> dict[str, list[tuple[float, float, list[float]]]]:
         "spence": [powers(lambda v: mp.nsum(
             lambda k: mp.bernoulli(2 * k) / mp.factorial(2 * k + 1) * v ** (k - 1), [1, 40]),
             0, mp.log(2) ** 2)],
+        "zeta": [powers(lambda s: (s - 1) * mp.zeta(s) if s != 1 else mpf(1), 0, 2)],
         "atanh": [powers(lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(10) ** -20,
                          mpf(1) / 9)],
     }
@@ -230,7 +230,7 @@ def roots() -> dict[str, Any]:
 def wrapped(numbers: list[str], indent: int = 8) -> str:
     lines, line = [], " " * indent
     for number in numbers:
-        if len(line) + len(number) + 2 > 99:
+        if len(line) + len(number) + 2 > 97:
             lines.append(line.rstrip())
             line = " " * indent
         line += f"{number}, "
@@ -239,9 +239,9 @@ def wrapped(numbers: list[str], indent: int = 8) -> str:
 
 def main() -> None:
     mp.dps = 60
-    text = ['"""The polynomials of the special functions; tests/support/coefficients.py writes this '
-            'file."""\n', "from __future__ import annotations\n", "from types import "
-            "MappingProxyType\n",
+    text = ['"""The polynomials of the special functions: '
+            'made by tests/support/coefficients.py."""\n',
+            "from __future__ import annotations\n", "from types import MappingProxyType\n",
             "# Pieces: scale, shift and coefficients in u = scale * v + shift, lowest power first.",
             "Piece = tuple[float, float, tuple[float, ...]]",
             "PIECES: MappingProxyType[str, tuple[Piece, ...]] = MappingProxyType({"]

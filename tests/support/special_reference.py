@@ -59,18 +59,23 @@ def _ndtri(p: Any) -> Any:
     return -mp.sqrt(2) * _erfcinv(2 * p)
 
 
+def _zeta(s: Any, q: Any) -> Any:
+    with mp.workdps(40 + int(abs(s) * 2)):  # whose precision is that of numbers about 1
+        return mp.zeta(s, q)
+
+
 def _gammaln(x: Any) -> Any:
     return mp.loggamma(x) if x > 0 else mp.log(abs(mp.gamma(x)))
 
 
 def _betaln(a: Any, b: Any) -> Any:
-    with mp.workdps(80):
+    with mp.workdps(200):
         return _gammaln(a) + _gammaln(b) - _gammaln(a + b)
 
 
 def _beta(a: Any, b: Any) -> Any:
     if min(a, b) > 0:
-        with mp.workdps(80):
+        with mp.workdps(200):
             return mp.exp(_betaln(a, b))
     return mp.beta(a, b)
 
@@ -122,16 +127,17 @@ CASES: dict[str, Case] = {
     "ndtri": Case(_ndtri, ((0, 1),), near=(0.5, 1.0)),
     "log_ndtr": Case(_log_ndtr, ((-50, 38),), near=(0.75, -0.75)),
     "gamma": Case(mp.gamma, ((-30, 172),), near=(1.0, 2.0, 8.0, -0.5)),
-    "gammaln": Case(_gammaln, ((-0.5, 60),), near=(1.0, 2.0, 8.0)),
+    "gammaln": Case(_gammaln, (POSITIVE,), near=(1.0, 2.0, 8.0)),
     "gammaln below 0": Case(_gammaln, ((-60, 0),), False, scipy=special.gammaln, roots=1.0),
     "loggamma": Case(mp.loggamma, (POSITIVE,), near=(1.0, 2.0, 8.0)),
     "digamma": Case(mp.digamma, (POSITIVE,), near=(1.4616321449683622, 1.0, 2.0, 8.0)),
     "digamma below 0": Case(mp.digamma, ((-60, 0),), False, scipy=special.digamma, roots=1.0),
-    "zeta": Case(mp.zeta, ((1.0, 40), (0.0, 40.0)), scipy=special.zeta),
+    "zeta": Case(_zeta, ((1.0, 40), (0.0, 40.0)), scipy=special.zeta),
     "riemann_zeta": Case(mp.zeta, ((-60, 60),), scipy=special.zeta, roots=1e-3),
     "beta": Case(_beta, ((0.0, 60), (0.0, 60))),
     "betaln": Case(_betaln, ((0.0, 60), (0.0, 60)), roots=0.1),
-    "gammainc": Case(lambda a, x: mp.gammainc(a, 0, x, regularized=True), ((0, 40), (0, 40)), False),
+    "gammainc": Case(lambda a, x: mp.gammainc(a, 0, x, regularized=True), ((0, 40), (0, 40)),
+                     False),
     "gammaincc": Case(_upper_gamma, ((0, 40), (0, 40)), False),
     "betainc": Case(lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
                     ((0, 40), (0, 40), (0, 1)), False),
@@ -167,6 +173,8 @@ def points(name: str, dtype: Any, count: int) -> list[Array]:
     least, most = (-149, 127) if dtype == np.float32 else (-1074, 1023)
     if not case.wide:
         least, most = -20, 20
+    elif len(case.ranges) > 1:  # more digits would be needed
+        least, most = max(least, -200), min(most, 200)
     columns = []
     for at, (low, high) in enumerate(case.ranges):
         parts = [rng.uniform(low, high, count), rng.uniform(max(low, -3), min(high, 3), count)]

@@ -46,6 +46,7 @@ class LlvmValue:
             self.ref)
 
 
+_WIDEST = 512  # bits of a vector
 Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
 
 
@@ -248,7 +249,7 @@ class LlvmScalars:
         ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {other}, %{then} ]")
         return replace(usual, ref=ref)
 
-    def loop(
+    def repeat(
         self, limit: int, going: Callable[..., LlvmValue],
         step: Callable[..., tuple[LlvmValue, ...]], state: tuple[LlvmValue, ...],
     ) -> tuple[LlvmValue, ...]:
@@ -278,8 +279,16 @@ class LlvmScalars:
         return carried
 
     def _outlined(self, name: str, args: tuple[LlvmValue, ...]) -> LlvmValue:
-        """A composite as a function of its own, which all that call it share."""
+        """A composite as a function of its own, which all that call it share; of vectors as wide as
+        the widest of any CPU at most."""
         first = args[0]
+        if first.width * DTYPES[first.dtype].bits > _WIDEST:
+            halves = [self._outlined(name, tuple(self._half(arg, at) for arg in args))
+                      for at in range(2)]
+            lanes = ", ".join(f"i32 {at}" for at in range(first.width))
+            pair = ", ".join(f"{half.type} {half.ref}" for half in halves)
+            return replace(first, ref=self.f(
+                f"shufflevector {pair}, <{first.width} x i32> <{lanes}>"))
         helper_name = f"weft_{name}_{first.dtype}_x{first.width}"
         if all(helper.name != helper_name for helper in self.f.helpers):
             inner = [replace(arg, ref=f"%x{at}") for at, arg in enumerate(args)]
@@ -290,6 +299,13 @@ class LlvmScalars:
             helper.ret(f"{first.type} {found.ref}")
         passed = ", ".join(f"{arg.type} {arg.ref}" for arg in args)
         return replace(first, ref=self.f(f"call {first.type} @{helper_name}({passed})"))
+
+    def _half(self, value: LlvmValue, at: int) -> LlvmValue:
+        width = value.width // 2
+        lanes = ", ".join(f"i32 {at * width + lane}" for lane in range(width))
+        ref = self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
+                     f"<{width} x i32> <{lanes}>")
+        return replace(value, ref=ref, width=width)
 
     def _lanes(
         self, function: Callable[..., LlvmValue], values: tuple[LlvmValue, ...]

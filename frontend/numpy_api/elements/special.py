@@ -69,7 +69,8 @@ def logsumexp(
         x = np.where(np.equal(factor, 0), -np.inf, x)  # what counts nothing may be infinite
     largest = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     # The shift cancels, so no gradient need flow through it.
-    shift = current().emit("stop_gradient", np.where(np.isfinite(largest), largest, 0))
+    finite: Any = np.where(np.isfinite(largest), largest, 0)
+    shift = current().emit("stop_gradient", finite)
     terms = np.exp(x - shift)
     total = np.sum(terms if b is None else factor * terms, axis=axis, keepdims=True)
     sign = np.sign(total) if return_sign else None
@@ -104,7 +105,8 @@ def polygamma(n: Any, x: Any) -> Any:
         factor = UFUNCS["gamma"](order + 1) * np.where(odd, 1.0, -1.0)
     else:
         order = np.asarray(n, None if np.asarray(n).dtype.kind == "f" else np.float64)
-        factor = np.reshape([(-1.0) ** (k + 1) * math.gamma(k + 1) for k in order.flat], order.shape)
+        factors = [(-1.0) ** (k + 1) * math.gamma(k + 1) for k in order.flat]
+        factor = np.reshape(factors, order.shape)
     found = factor * zeta(*spread_all(order + 1, a))
     return np.where(np.equal(order, 0), zeroth, found)
 

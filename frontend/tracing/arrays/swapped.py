@@ -22,26 +22,21 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({
 
 
 def _asking(*args: Any, **options: Any) -> Any:
-    from weft.frontend.tracing.arrays.swapped import PLAIN, called  # this runs in SciPy's module
-    return called(PLAIN["name"], args, options)
+    ask: Any = "what asks"  # the constant is replaced: this runs in SciPy's module
+    return ask(*args, **options)
 
 
-def _code_for(name: str) -> CodeType:
+def _code_for(plain: Callable[..., Any]) -> CodeType:
+    """The code of a function that behaves like ``plain`` unless an argument is traced."""
+    def ask(*args: Any, **options: Any) -> Any:
+        ctx = RECORDING.get()
+        if ctx is None or not is_traced((args, options)):
+            return plain(*args, **options)
+        return ctx.apply(ctx.api.special, (plain.__name__, args, options), stem=plain.__name__)
+
     code = _asking.__code__
-    return code.replace(co_name=name, co_consts=tuple(
-        name if constant == "name" else constant for constant in code.co_consts))
-
-
-# What SciPy's functions are, as other functions, from the first trace after their import on.
-_PLAIN: dict[str, Callable[..., Any]] = {}
-PLAIN: Mapping[str, Callable[..., Any]] = MappingProxyType(_PLAIN)
-
-
-def called(plain: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    ctx = RECORDING.get()
-    if ctx is None or not is_traced((args, options)):
-        return plain(*args, **options)
-    return ctx.apply(ctx.api.special, (plain.__name__, args, options), stem=plain.__name__)
+    return code.replace(co_name=plain.__name__, co_consts=tuple(
+        ask if constant == "what asks" else constant for constant in code.co_consts))
 
 
 def swap() -> list[tuple[FunctionType, CodeType]]:
@@ -54,9 +49,8 @@ def swap() -> list[tuple[FunctionType, CodeType]]:
                 plain = FunctionType(function.__code__, function.__globals__, name,
                                      function.__defaults__)
                 plain.__kwdefaults__ = function.__kwdefaults__
-                _PLAIN[name] = plain
                 done.append((function, function.__code__))
-                function.__code__ = _code_for(name)
+                function.__code__ = _code_for(plain)
     return done
 
 

@@ -1,17 +1,19 @@
-"""Bessel functions of order 0 and 1.
+"""Bessel functions of order 0 and 1. At infinity they are NaN, as SciPy's are.
 
-    |x| <= 8   I: a polynomial times exp(|x|)    J: the first roots times a polynomial in x^2
-    |x| > 8    a polynomial in 1 / x             the amplitudes of sine and cosine in 1 / x^2
+          I: up to 8                        J: up to 5
+    near  a polynomial times exp(|x|)       the first roots times a polynomial in x^2
+    far   a polynomial in 1 / x             the amplitudes of sine and cosine in 1 / x^2
 """
 
 from __future__ import annotations
 
-import math
-
 from ..number import Number, at_least, select
-from ..transcendental import cos, exp, sin
+from ..transcendental import exp
+from ..trigonometry import cos, sin
 from .pieces import INVERSE_SQRT_PI, piece, pieces, wide
 from .tables import ROOTS
+
+_FAR = 5.0  # of J
 
 
 def _scaled(name: str, a: Number) -> Number:
@@ -42,20 +44,16 @@ def i1e(x: Number) -> Number:
     return _scaled("i1", a) * _odd(x, a)
 
 
-def _limit(a: Number, found: Number, x: Number) -> Number:
-    return select(a.equals(math.inf), x, found)
-
-
 @wide
 def i0(x: Number) -> Number:
     a = abs(x)
-    return _limit(a, _unscaled(a, _scaled("i0", a)), a)
+    return _unscaled(a, _scaled("i0", a))
 
 
 @wide
 def i1(x: Number) -> Number:
     a = abs(x)
-    return _limit(a, _unscaled(a, _scaled("i1", a) * _odd(x, a)), x)
+    return _unscaled(a, _scaled("i1", a) * _odd(x, a))
 
 
 def _near(a: Number, name: str) -> Number:
@@ -67,7 +65,7 @@ def _near(a: Number, name: str) -> Number:
 
 
 def _waves(a: Number, name: str) -> tuple[Number, Number, Number]:
-    """P, Q and 1 / sqrt(pi a) for a > 8."""
+    """P, Q and 1 / sqrt(pi a) for a > 5."""
     inverse = 1.0 / a
     z = inverse * inverse
     return piece(f"{name}p", z), piece(f"{name}q", z) * inverse, INVERSE_SQRT_PI / a.sqrt()
@@ -76,20 +74,18 @@ def _waves(a: Number, name: str) -> tuple[Number, Number, Number]:
 @wide
 def j0(x: Number) -> Number:
     a = abs(x)
-    b = at_least(a, 8.0)
+    b = at_least(a, _FAR)
     p, q, size = _waves(b, "j0")
     s, c = sin(b), cos(b)
     far = ((p + q) * c + (p - q) * s) * size
-    found = select(a > 8.0, far, _near(a, "j0"))
-    return _limit(a, found, x.like(0.0))
+    return select(a > _FAR, far, _near(a, "j0"))
 
 
 @wide
 def j1(x: Number) -> Number:
     a = abs(x)
-    b = at_least(a, 8.0)
+    b = at_least(a, _FAR)
     p, q, size = _waves(b, "j1")
     s, c = sin(b), cos(b)
     far = ((p + q) * s - (p - q) * c) * size
-    found = select(a > 8.0, select(x < 0.0, -far, far), _near(a, "j1") * x)
-    return _limit(a, found, x.like(0.0))
+    return select(a > _FAR, select(x < 0.0, -far, far), _near(a, "j1") * x)

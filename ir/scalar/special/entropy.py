@@ -34,7 +34,7 @@ def kl_div(x: Number, y: Number) -> Number:
     ratio = x / y
     tame = (ratio > 1e-300) & (ratio < math.inf)
     apart = x * select(tame, log(ratio), log(x) - log(y)) - x + y
-    return _edges(x, y, select(abs(u) <= 0.5, -x * log1p_less(u), apart), y)
+    return _edges(x, y, select((u >= -0.5) & (u <= 1.0), abs(x * log1p_less(u)), apart), y)
 
 
 def huber(delta: Number, r: Number) -> Number:

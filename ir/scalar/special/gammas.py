@@ -65,13 +65,12 @@ def gamma(x: Number) -> Number:
     sine, _, odd = half_turns(x)
     sine = select(odd, -sine, sine)
     mirror = -math.pi / (x * sine)
-    total, rest = _log2_gamma(at_least(a, LARGE))
+    total, rest = _log2_gamma(at_least(at_most(a, 1e4), LARGE))
     power = exp2_of_sum(select(reflected, -total, total), select(reflected, -rest, rest))
     far = power * select(reflected, mirror * (1 / _SQRT_2_PI), _SQRT_2_PI)
     found = select(large, far, select(reflected, mirror / near, near))
     pole = (x < 0.0) & x.equals(x.rint())
-    found = select(pole, x.like(math.nan), found)
-    return select(x.equals(math.inf), x, found)
+    return select(pole, x.like(math.nan), found)
 
 
 @wide
@@ -92,7 +91,7 @@ def gammaln(x: Number) -> Number:
     sine, _, _ = half_turns(x)
     found = select(reflected, log(math.pi / abs(x * sine)) - found, found)
     pole = (x <= 0.0) & x.equals(x.rint())
-    return select(pole | a.equals(math.inf), x.like(math.inf), found)
+    return select(a.equals(math.inf), x, select(pole, x.like(math.inf), found))
 
 
 @wide
@@ -149,7 +148,12 @@ def log1p_less(u: Number) -> Number:
     s = u / (u + 2.0)
     z = s * s
     near = (z * s * 2.0).fma(piece("atanh", z), -s * u)
-    return select(abs(u) <= 0.5, near, log1p(u) - u)
+    return select((u >= -0.5) & (u <= 1.0), near, log1p(u) - u)
+
+
+def deviation(ratio: Number, u: Number) -> Number:
+    """log(ratio) - u, where ``ratio`` is 1 + u, which far from 1 has digits that u has not."""
+    return select((u >= -0.5) & (u <= 1.0), log1p_less(u), log(ratio) - u)
 
 
 def log_beta_rest(a: Number, b: Number) -> Number:
@@ -171,20 +175,41 @@ def _one_large(a: Number, b: Number) -> Number:
     return change - (b + (a - 0.5)) * log1p(a / b) - a * (log(b) - 1.0)
 
 
-@wide
-def betaln(a: Number, b: Number) -> Number:
-    """log |beta(a, b)|."""
+def _pole(x: Number) -> Number:
+    return (x <= 0.0) & x.equals(x.rint())
+
+
+def _without_pole(a: Number, b: Number) -> tuple[Number, Number, Number, Number]:
+    """Operands with the same |beta|, whether its sign changes, and whether it is infinite.
+
+    At poles of Gamma(a) and Gamma(a + b) together there is a limit: (-1)^b beta(1 - a - b, b).
+    """
+    turned = _pole(b) & (a > 0.0)
+    a, b = select(turned, b, a), select(turned, a, b)
+    mirrored, pole = 1.0 - a - b, _pole(a)
+    limit = pole & b.equals(b.rint()) & (mirrored > 0.0) & (b > 0.0)
+    half = b * 0.5
+    odd = limit & half.rint().differs(half)
+    return select(limit, mirrored, a), b, odd, (pole ^ limit) | _pole(b)
+
+
+def _betaln(a: Number, b: Number) -> Number:
     least, most = select(b < a, b, a), select(b < a, a, b)
     b_large = at_least(most, LARGE)
     both = _both_large(at_least(least, LARGE), b_large)
     gamma_least = called("gammaln", least)
-    # a + b >= 8 is needed where a is negative, too
-    one = gamma_least + _one_large(at_most(at_least(least, 0.0), LARGE), b_large)
-    few = gamma_least + called("gammaln", most) - called("gammaln", least + most)
-    stirlings = (most >= LARGE) & (least > 0.0)
+    one = gamma_least + _one_large(at_most(at_least(least, -LARGE), LARGE), b_large)
+    few = gamma_least + (called("gammaln", most) - called("gammaln", least + most))
+    stirlings = (most >= LARGE) & ((least > 0.0) | ((least > -LARGE) & (most >= 2 * LARGE)))
     found = select(stirlings, select(least >= LARGE, both, one), few)
-    infinite = (least > 0.0) & most.equals(math.inf)
-    return select(infinite, most.like(-math.inf), found)
+    return select((least > 0.0) & most.equals(math.inf), most.like(-math.inf), found)
+
+
+@wide
+def betaln(a: Number, b: Number) -> Number:
+    """log |beta(a, b)|."""
+    a, b, _, infinite = _without_pole(a, b)
+    return select(infinite, a.like(math.inf), _betaln(a, b))
 
 
 def _negative_gamma(x: Number) -> Number:
@@ -197,10 +222,13 @@ def _negative_gamma(x: Number) -> Number:
 
 @wide
 def beta(a: Number, b: Number) -> Number:
+    a, b, odd, infinite = _without_pole(a, b)
     total = a + b
     largest = select(abs(a) < abs(b), abs(b), abs(a))
     largest = select(largest < abs(total), abs(total), largest)
     product = called("gamma", a) * (called("gamma", b) / called("gamma", total))
     size = exp(called("betaln", a, b))
     negative = _negative_gamma(a) ^ _negative_gamma(b) ^ _negative_gamma(total)
-    return select(largest < 100.0, product, select(negative, -size, size))
+    found = select(largest < 100.0, product, select(negative, -size, size))
+    found = select(_pole(total), total.like(0.0), found)
+    return select(infinite, a.like(math.inf), select(odd, -found, found))

@@ -13,25 +13,24 @@ import math
 from ..number import Number, at_least, at_most, called, loop, select
 from ..polynomial import horner
 from ..transcendental import exp, expm1, log, log1p, pow
-from .gammas import LARGE, log1p_less, log_beta_rest, stirling
+from .gammas import LARGE, deviation, log1p_less, log_beta_rest, stirling
 from .normal import erfc
-from .pieces import piece, wide
+from .pieces import EPSILON, fraction, piece, wide
 from .tables import TEMME
 
-_MOST = 600
 _MOST_BETA = 4000
-_EPS = 2.0**-53
 _INVERSE_SQRT_2_PI = 1 / math.sqrt(2 * math.pi)
 
 
 def _factor(a: Number, x: Number) -> Number:
     """x^a exp(-x) / Gamma(a + 1)."""
     b = at_least(a, LARGE)
-    deviation = log1p_less((x - b) / b) * b - stirling(b)
-    far = exp(deviation) * (_INVERSE_SQRT_2_PI / b.sqrt())
-    c = at_most(a, LARGE)
-    near = pow(x, c) * exp(-x) / called("gamma", c + 1.0)
-    return select(a >= LARGE, far, near)
+    u = (x - b) / b
+    far = exp(deviation(x / b, u) * b - stirling(b)) * (_INVERSE_SQRT_2_PI / b.sqrt())
+    c = at_most(a, 140.0)
+    near = pow(at_most(x, 1000.0), c) * exp(-x) / called("gamma", c + 1.0)
+    tame = (a < 140.0) & (x < 690.0) & (abs(a * log(x)) < 690.0)
+    return select((a < LARGE) | tame, near, far)
 
 
 def _series(a: Number, x: Number, there: Number) -> Number:
@@ -41,28 +40,14 @@ def _series(a: Number, x: Number, there: Number) -> Number:
         return n + 1.0, term, total + term
 
     one = a.like(1.0)
-    found = loop(_MOST, lambda n, term, total: there & (term > total * _EPS), step, (one, one, one))
-    return found[2]
+    _, _, total = loop(600, lambda n, term, total: there & (term > total * EPSILON), step,
+                       (one, one, one))
+    return total
 
 
 def _fraction(a: Number, x: Number, there: Number) -> Number:
-    """The upper function, divided by ``_factor`` and a (DLMF 8.9.2, Lentz' method)."""
-    b = x + 1.0 - a
-    d = 1.0 / b
-
-    def step(k: Number, b: Number, c: Number, d: Number, h: Number, change: Number
-             ) -> tuple[Number, ...]:
-        n = k * (a - k)
-        b = b + 2.0
-        d = 1.0 / n.fma(d, b)
-        c = b + n / c
-        change = c * d
-        return k + 1.0, b, c, d, h * change, change
-
-    one = a.like(1.0)
-    found = loop(_MOST, lambda k, b, c, d, h, change: there & (abs(change - 1.0) > _EPS), step,
-                 (one, b, a.like(1e300), d, d, one + 1.0))
-    return found[4]
+    """The upper function, divided by ``_factor`` and a (DLMF 8.9.2)."""
+    return fraction(lambda k: k * (a - k), x + 1.0 - a, 2.0, there)
 
 
 def _small(a: Number, x: Number, there: Number) -> Number:
@@ -119,8 +104,7 @@ def _edges(a: Number, x: Number, lower: bool) -> Number:
     found = select(a.equals(0.0) & (x > 0.0), a.like(all_), math.nan)
     found = select((a > 0.0) & x.equals(0.0), a.like(none), found)
     found = select((a >= 0.0) & (a < math.inf) & x.equals(math.inf), a.like(all_), found)
-    found = select(a.equals(math.inf) & (x >= 0.0) & (x < math.inf), a.like(none), found)
-    return found
+    return select(a.equals(math.inf) & (x >= 0.0) & (x < math.inf), a.like(none), found)
 
 
 @wide
@@ -141,37 +125,35 @@ def _beta_factor(
     total = c + d
     # x (a + b) - a: how far a is from its share
     gap = x.fma(d, -c * y)
-    deviation = log1p_less(gap / c) * c + log1p_less(-gap / d) * d
-    far = exp(deviation - log_beta_rest(c, d)) * _INVERSE_SQRT_2_PI * (
+    log_far = deviation(x * total / c, gap / c) * c + deviation(y * total / d, -gap / d) * d
+    far = exp(log_far - log_beta_rest(c, d)) * _INVERSE_SQRT_2_PI * (
         c / total * d).sqrt()
     near = exp(a * log_x + b * log_y - called("betaln", a, b))
     return select((a >= LARGE) & (b >= LARGE), far, near)
 
 
 def _beta_fraction(a: Number, b: Number, x: Number, there: Number) -> Number:
-    """DLMF 8.17.22 by Lentz' method, two terms at a time."""
-    total, above, below = a + b, a + 1.0, a - 1.0
-    tiny = 1e-300
+    """DLMF 8.17.22 by Steed's method, two terms at a time."""
+    both, above, below = a + b, a + 1.0, a - 1.0
 
     def safe(d: Number) -> Number:
-        return select(abs(d) < tiny, d.like(tiny), d)
+        return select(abs(d) < 1e-300, d.like(1e-300), d)
 
-    def step(m: Number, c: Number, d: Number, h: Number, change: Number) -> tuple[Number, ...]:
+    def further(n: Number, d: Number, change: Number) -> tuple[Number, Number]:
+        new = 1.0 / safe(n.fma(d, 1.0))
+        return new, change * (-n * d * new)
+
+    def step(m: Number, d: Number, change: Number, total: Number) -> tuple[Number, ...]:
         even = a + (m + m)
-        n = m * (b - m) * x / ((below + (m + m)) * even)
-        d = 1.0 / safe(n.fma(d, 1.0))
-        c = safe(n / c + 1.0)
-        h = h * d * c
-        n = -(a + m) * (total + m) * x / (even * (above + (m + m)))
-        d = 1.0 / safe(n.fma(d, 1.0))
-        c = safe(n / c + 1.0)
-        change = d * c
-        return m + 1.0, c, d, h * change, change
+        d, first = further(m * (b - m) * x / ((below + (m + m)) * even), d, change)
+        d, change = further(-(a + m) * (both + m) * x / (even * (above + (m + m))), d, first)
+        return m + 1.0, d, change, total + (first + change)
 
     one = a.like(1.0)
-    d = 1.0 / safe(1.0 - total * x / above)
-    found = loop(_MOST_BETA, lambda m, c, d, h, change: there & (abs(change - 1.0) > _EPS), step,
-                 (one, one, d, d, one + 1.0))
+    n = -both * x / above
+    d = 1.0 / safe(n + 1.0)
+    found = loop(_MOST_BETA, lambda m, d, change, total: there & (
+        abs(change) > abs(total) * EPSILON), step, (one, d, -n * d, d))
     return found[3]
 
 
@@ -181,7 +163,9 @@ def betainc(a: Number, b: Number, x: Number) -> Number:
     y = 1.0 - x
     half = a.like(0.5)
     a_in, b_in, x_in, y_in = (select(inside, v, half) for v in (a, b, x, y))
-    swap = x_in > (a_in + 1.0) / (a_in + b_in + 2.0)
+    # Below the mean the function may be so small that 1 less its complement would lose all.
+    mean = at_most(a_in / (a_in + b_in), 0.9)
+    swap = (x_in > (a_in + 1.0) / (a_in + b_in + 2.0)) & (x_in > mean)
     p, q = select(swap, b_in, a_in), select(swap, a_in, b_in)
     u, v = select(swap, y_in, x_in), select(swap, x_in, y_in)
     log_x, log_y = log(x_in), log1p(-x_in)
@@ -192,4 +176,9 @@ def betainc(a: Number, b: Number, x: Number) -> Number:
 
 
 def _beta_edges(a: Number, b: Number, x: Number) -> Number:
-    return x
+    """All of the mass is at 0 for a = 0 or an infinite b, at 1 the other way round."""
+    found = select(a.equals(0.0) | b.equals(math.inf), x.like(1.0), 0.0)
+    found = select(x.equals(0.0) | x.equals(1.0), x, found)
+    valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
+    valid = valid & (a.differs(b) | ((a > 0.0) & (a < math.inf)))
+    return select(valid, found, math.nan)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from ..number import Number, at_least, at_most, loop, select
-from ..transcendental import cos, exp, log, log1p, sin
-from .pieces import piece, pieces, wide
+from ..transcendental import exp, log, log1p
+from ..trigonometry import cos, sin
+from .pieces import fraction, piece, pieces, wide
 from .tables import ROOTS
 
 EULER = 0.5772156649015329
-_MOST = 400  # terms of a continued fraction
 
 
 def _e1(x: Number, of: Number) -> Number:
@@ -27,6 +27,13 @@ def exp1(x: Number) -> Number:
     return select(x >= 0.0, found, math.nan)
 
 
+def _log_ratio(x: Number, past: Number, root: float) -> Number:
+    """log(x / root), where ``past`` is x - root to more than its precision."""
+    below = x < root
+    apart = log(select(below, x, x / root)) + select(below, x.like(-math.log(root)), 0.0)
+    return select(abs(past) < 0.2, log1p(past / root), apart)
+
+
 def _e_i(x: Number) -> Number:
     """Ei(x) for x > 0: log(x / root) and what vanishes at the root with it, or an amplitude."""
     high, low = ROOTS["expi"]
@@ -34,7 +41,7 @@ def _e_i(x: Number) -> Number:
     past = x - high - low
     smooth = pieces("expi", select(far, 1.0 / at_least(x, 6.0), x),
                     [far, x >= 12.0, x >= 24.0, x >= 48.0])
-    near = past.fma(smooth, select(abs(past) < 0.2, log1p(past / high), log(x / high)))
+    near = past.fma(smooth, _log_ratio(x, past, high))
     e = exp(x * 0.5)
     return select(far, e * (smooth / x) * e, near)
 
@@ -48,22 +55,8 @@ def expi(x: Number) -> Number:
 
 
 def _expn_fraction(n: Number, x: Number, there: Number) -> Number:
-    """exp(x) E_n(x) by its continued fraction (Lentz' method), for x > 1."""
-    b = x + n
-    c, d = b.like(1e300), 1.0 / b
-
-    def step(k: Number, b: Number, c: Number, d: Number, h: Number, change: Number
-             ) -> tuple[Number, ...]:
-        a = -k * (n + (k - 1.0))
-        b = b + 2.0
-        d = 1.0 / a.fma(d, b)
-        c = b + a / c
-        change = c * d
-        return k + 1.0, b, c, d, h * change, change
-
-    found = loop(_MOST, lambda k, b, c, d, h, change: there & (abs(change - 1.0) > 1e-16), step,
-                 (b.like(1.0), b, c, d, d, b.like(2.0)))
-    return found[4]
+    """exp(x) E_n(x) for x > 1 (DLMF 8.19.17)."""
+    return fraction(lambda k: -k * (n + (k - 1.0)), x + n, 2.0, there)
 
 
 def _expn_series(n: Number, x: Number, there: Number) -> Number:
@@ -73,14 +66,16 @@ def _expn_series(n: Number, x: Number, there: Number) -> Number:
     """
     last = n - 1.0
     minus_log = -log(x) - EULER
-    first = select(last.equals(0.0), minus_log, 1.0 / select(last.equals(0.0), last.like(1.0), last))
+    is_first = last.equals(0.0)
+    first = select(is_first, minus_log, 1.0 / select(is_first, last.like(1.0), last))
 
     def step(k: Number, power: Number, harmonic: Number, total: Number) -> tuple[Number, ...]:
         power = -power * x / k
         harmonic = harmonic + 1.0 / k
         gap = k - last
         pole = gap.equals(0.0)
-        term = select(pole, power * (minus_log + harmonic), -power / select(pole, gap.like(1.0), gap))
+        others = -power / select(pole, gap.like(1.0), gap)
+        term = select(pole, power * (minus_log + harmonic), others)
         return k + 1.0, power, harmonic, total + term
 
     found = loop(20, lambda k, power, harmonic, total: there, step,
@@ -90,6 +85,9 @@ def _expn_series(n: Number, x: Number, there: Number) -> Number:
 
 @wide
 def expn(n: Number, x: Number) -> Number:
+    whole = n.rint()
+    whole = select(whole > n, whole - 1.0, whole)
+    n = select((n < 0.0) & (n > -1.0), n.like(0.0), whole)  # without its fraction
     far = (x > 1.0) & (x < 800.0) & (n >= 1.0)
     near = (x > 0.0) & (x <= 1.0) & (n >= 1.0)
     e = exp(-x)
@@ -127,8 +125,7 @@ def ci(x: Number) -> Number:
     b = at_least(a, 4.0)
     f, g = _amplitudes(b)
     past = a - high - low
-    ratio = select(abs(past) < 0.2, log1p(past / high), log(a / high))
-    near = (past * (a + high)).fma(piece("ci", at_most(a * a, 16.0)), ratio)
+    near = (past * (a + high)).fma(piece("ci", at_most(a * a, 16.0)), _log_ratio(a, past, high))
     found = select(a > 4.0, f * sin(b) - g * cos(b), near)
     found = select(a.equals(math.inf), a.like(0.0), found)
     return select(x.equals(-math.inf), a.like(math.nan), found)
@@ -144,10 +141,9 @@ def spence(x: Number) -> Number:
     log_x = log(x)
     log_y = select(above, -log_x, log_x)
     other = log1p(-y)
-    u = -select(low, other, log_y)
+    u = 0.0 - select(low, other, log_y)
     square = u * u
     series = (square * u).fma(piece("spence", square), square.fma(-0.25, u))
     product = select(y.equals(0.0), y.like(0.0), log_y * other)
     found = select(low, math.pi**2 / 6 - product - series, series)
-    found = select(above, -(found + log_x * log_x * 0.5), found)
-    return select(x.equals(math.inf), x.like(-math.inf), found)
+    return select(above, -(found + log_x * log_x * 0.5), found)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from ..number import Number, select
+from ..number import Number, called, loop, select
 from ..polynomial import horner, polynomial
 from ..trigonometry import sine_of
 from .tables import PIECES
 
 INVERSE_SQRT_PI = 0.5641895835477563
+EPSILON = 2.0**-54
 
 
 def wide(function: Callable[..., Number]) -> Callable[..., Number]:
@@ -19,7 +20,8 @@ def wide(function: Callable[..., Number]) -> Callable[..., Number]:
     def call(*args: Number) -> Number:
         if args[0].dtype == "f64":
             return function(*args)
-        return function(*(x.cast("f64") for x in args)).cast(args[0].dtype)
+        wide_args = (x.cast("f64") for x in args)
+        return called(function.__name__, *wide_args).cast(args[0].dtype)
 
     return call
 
@@ -57,6 +59,23 @@ def half_turns(x: Number) -> tuple[Number, Number, Number]:
     zero = r.bits().like(0)
     return (sine_of(r * 3.141592653589793, zero),
             sine_of((0.5 - abs(r)) * 3.141592653589793, zero), half.rint().differs(half))
+
+
+def fraction(
+    numerator: Callable[[Number], Number], b: Number, step: float, there: Number
+) -> Number:
+    """1 / (b + a_1 / (b + step + a_2 / (b + 2 step + ...))), a_k being negative (Steed's method: a
+    sum of corrections, whose errors vanish with them)."""
+    def more(k: Number, b: Number, d: Number, change: Number, total: Number) -> tuple[Number, ...]:
+        a, b = numerator(k), b + step
+        new = 1.0 / a.fma(d, b)
+        change = change * (-a * d * new)
+        return k + 1.0, b, new, change, total + change
+
+    d = 1.0 / b
+    found = loop(600, lambda k, b, d, change, total: there & (abs(change) > abs(total) * EPSILON),
+                 more, (b.like(1.0), b, d, d, d))
+    return found[4]
 
 
 def erf_near(x: Number) -> Number:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 
 from ..number import Number, at_least, at_most, called, loop, rarely, select
-from ..transcendental import pow, sin
-from .pieces import wide
+from ..transcendental import pow
+from ..trigonometry import sin
+from .pieces import piece, wide
 from .tables import EULER_MACLAURIN
 
 _TERMS = 10  # that are summed one by one
-_DIRECT = -0.2  # from here on the formula holds for zeta(s, 1) without loss
 
 
-def _hurwitz(s: Number, q: Number) -> Number:
+def _hurwitz(s: Number, q: Number | float) -> Number:
     """The sum of (q + k)^-s over k >= 0 for q > 0."""
+    q = s.like(q)
     a = q + float(_TERMS)
     power = pow(a, -s)
     s = at_most(s, 1e100)
@@ -55,23 +56,29 @@ def zeta(x: Number, q: Number) -> Number:
     return select(x > 1.0, found, select(x.equals(1.0), x.like(math.inf), math.nan))
 
 
+def _riemann(s: Number, gap: Number) -> Number:
+    """For s >= 0; ``gap`` is s - 1. Without the pole, zeta has no singularity."""
+    return select(s < 2.0, piece("zeta", s) / gap, _hurwitz(at_least(s, 2.0), 1.0))
+
+
 def _reflected(x: Number) -> Number:
     """For x < 0, with y = 1 - x: the gamma function of y by way of those of y / 2 and (y + 1) / 2,
     each with its part of pi^-y, so that nothing overflows before the result."""
     y = 1.0 - x
-    half = y * 0.5
+    half = at_most(y * 0.5, 172.0)  # beyond, both gamma functions are infinite
     part = pow(half.like(math.pi), -half)
     factor = (called("gamma", half) * part) * (called("gamma", half + 0.5) * part)
     whole = (x * 0.5).rint()
     sine = sin((x * 0.5 - whole) * math.pi)
     half_whole = whole * 0.5
     sine = select(half_whole.rint().differs(half_whole), -sine, sine)
-    return factor * (sine / math.sqrt(math.pi)) * _hurwitz(y, y.like(1.0))
+    found = factor * (sine / math.sqrt(math.pi)) * _riemann(y, -x)
+    found = select(sine.equals(0.0), sine.like(0.0), found)
+    return select(x > -1e-18, x.like(-0.5), found)
 
 
 @wide
 def riemann_zeta(x: Number) -> Number:
-    direct = _hurwitz(at_least(x, _DIRECT), x.like(1.0))
-    direct = select(x.equals(1.0), x.like(math.inf), direct)
-    found = rarely(x < _DIRECT, _reflected, (x,), direct)
+    direct = select(x.equals(1.0), x.like(math.inf), _riemann(at_least(x, 0.0), x - 1.0))
+    found = rarely(x < 0.0, _reflected, (x,), direct)
     return select(x.equals(-math.inf), x.like(math.nan), found)
