@@ -80,6 +80,16 @@ class FoldedScalars:
     ) -> Known:
         return function(self, *args) if cond.data else usual
 
+    def repeat(
+        self, limit: int, going: Callable[..., Known], step: Callable[..., Sequence[Known]],
+        state: Sequence[Known],
+    ) -> Sequence[Known]:
+        for _ in range(limit):
+            if not going(*state).data:
+                break
+            state = step(*state)
+        return state
+
     def apply(self, name: str, *args: Known, to: DType | None = None) -> Known:
         """A primitive by its name; ``to`` is the dtype that a conversion gives."""
         primitive = PRIMITIVES.get(name) or RAW[name]

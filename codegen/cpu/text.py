@@ -49,6 +49,7 @@ class FunctionText:
         self.helpers: list[FunctionText] = []  # functions that this one calls, for its module
         self._entry: list[str] = []
         self._lines: list[str] = []
+        self._phis: dict[str, int] = {}  # the lines that they are in
         self._fresh = 0
         self.block = "entry"
 
@@ -166,6 +167,16 @@ class FunctionText:
             self._lines[slot] += f"[ {value}, %{latch} ]"
         self.place(done)
         loop.results = values
+
+    def phi(self, type_: str, value: str, before: str) -> str:
+        """The value that is ``value`` from the block ``before``; ``arrive`` adds other blocks."""
+        self._phis[name := f"%{self.fresh('c')}"] = len(self._lines)
+        self.do(f"{name} = phi {type_} [ {value}, %{before} ]")
+        return name
+
+    def arrive(self, phi: str, value: str) -> None:
+        """What a phi is from the block that is being written."""
+        self._lines[self._phis[phi]] += f", [ {value}, %{self.block} ]"
 
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:

@@ -198,6 +198,7 @@ class TritonScalars:
         self.lines: list[str] = []
         self.functions = {} if functions is None else functions
         self.hint = "t"
+        self.params: tuple[str, ...] = ()  # of the function that is written
         self._taken = set(taken)
         self._known: dict[str, Tile] = {}
         self.indent = 1
@@ -315,6 +316,45 @@ class TritonScalars:
         name, dtype = function.__name__.strip("_"), DTYPES[usual.dtype]
         return self.select(cond, self._function_call(name, function, dtype, args), usual)
 
+    def repeat(
+        self, limit: int, going: Callable[..., Tile], step: Callable[..., tuple[Tile, ...]],
+        state: tuple[Tile, ...],
+    ) -> tuple[Tile, ...]:
+        """A while loop, until all elements have ended; the state has the parameters' common shape.
+
+        It is of a function's body, whose tiles show no axes.
+        """
+        carried = tuple(Tile(self.fresh("s"), tile.dtype) for tile in state)
+        for tile, start in zip(carried, state, strict=True):
+            self.line(f"{tile.text} = {self.typed(start)}")
+            for param in self.params:
+                self.line(f"{tile.text}, _ = tl.broadcast({tile.text}, {param})")
+        count, some = self.fresh("count"), self.fresh("some")
+        known = dict(self._known)  # of what is known here, nothing depends on the state
+
+        def ask() -> Tile:
+            self._known = dict(known)
+            cond = going(*carried)
+            self.line(f"{some} = tl.max(tl.full((1,), 0, tl.int32) + {self.typed(cond)}"
+                      ".to(tl.int32), axis=None)")
+            return cond
+
+        self.line(f"{count} = 0")
+        ask()
+        self.line(f"while ({count} < {limit}) & ({some} > 0):")
+        self.indent += 1
+        self._known = dict(known)
+        cond = going(*carried)
+        following = [self.select(cond, new, old)
+                     for new, old in zip(step(*carried), carried, strict=True)]
+        for tile, new in zip(carried, following, strict=True):
+            self.line(f"{tile.text} = {new.text}")
+        self.line(f"{count} += 1")
+        ask()
+        self.indent -= 1
+        self._known = known
+        return carried
+
     def _function_call(
         self, name: str, expand: Callable[..., Tile], dtype: DType, args: tuple[Tile, ...]
     ) -> Tile:
@@ -328,8 +368,9 @@ class TritonScalars:
     def _expansion(
         self, function: str, expand: Callable[..., Tile], args: tuple[Tile, ...]
     ) -> str:
-        names = ("x", "y")[:len(args)]
+        names = ("x", "y", "z")[:len(args)]
         s = TritonScalars((), set(names), self.functions)
+        s.params = names
         result = expand(s, *(Tile(x, arg.dtype) for x, arg in zip(names, args, strict=True)))
         return "\n".join(["@triton.jit", f"def {function}({', '.join(names)}):", *s.lines,
                           f"    return {s.typed(result)}"])

@@ -23,7 +23,7 @@ from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401
 from .binding import bound, parameters
-from .elements import apply, bits, pointwise  # noqa: F401
+from .elements import apply, bits, pointwise, special  # noqa: F401
 from .elements import elementwise as ufuncs
 from .host import Warned, on_host
 from .order import scan, search, sort  # noqa: F401
@@ -112,6 +112,10 @@ class NumpyApi:
         if "dtype" in parameters(body) and isinstance(out, Tracer):
             named.setdefault("dtype", out.dtype)
         return ufuncs.store(name, out, body(*positional, **named))
+
+    def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A Python function of scipy.special."""
+        return special.FUNCTIONS[name](*args, **options)
 
     def selected(
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],

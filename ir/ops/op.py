@@ -104,6 +104,7 @@ class OpDef:
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
+    refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
     expand: Callable[..., Any] | None = None            # (b, *operands, **attrs) -> value
@@ -210,6 +211,7 @@ def map_op(
     check: RunCheck | None = None,
     indexed: bool = False,
     constant: bool = False,
+    refused: Mapping[int, str] = MappingProxyType({}),
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -228,4 +230,5 @@ def map_op(
                         for shape in ((), (0,), (1,), (7,), (3, 5), (2, 0, 3), (4, 33), (3000,)))
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
-                 dtypes=tuple(dtypes), samples=samples, indexed=indexed, constant=constant)
+                 dtypes=tuple(dtypes), samples=samples, refused=refused, indexed=indexed,
+                 constant=constant)

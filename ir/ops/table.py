@@ -32,6 +32,9 @@ from . import (
     sort as ops_sort,
 )
 from . import (
+    special as ops_special,
+)
+from . import (
     view as ops_view,
 )
 from . import (
@@ -39,9 +42,11 @@ from . import (
 )
 from .op import OpDef
 
-ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS, *ops_reduce.ROWS, *ops_view.ROWS,
+ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS,
+                               *ops_reduce.ROWS, *ops_view.ROWS,
                                *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
-                               *ops_host.ROWS, *ops_effect.ROWS, *ops_region.ROWS,
+                               *ops_special.ROWS, *ops_host.ROWS, *ops_effect.ROWS,
+                               *ops_region.ROWS,
                                *ops_whole.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

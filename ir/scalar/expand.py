@@ -14,6 +14,8 @@ from typing import Any
 from ..types import as_dtype
 from . import integer as scalar_integer
 from . import transcendental as scalar_math
+from .number import expansion
+from .special import FUNCTIONS
 
 
 def _differ(s: Any, a: Any, b: Any, zero: Any) -> Any:
@@ -52,4 +54,5 @@ def floordiv(s: Any, a: Any, b: Any) -> Any:
 
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
     **scalar_math.EXPANSIONS, **scalar_integer.EXPANSIONS, "floordiv": floordiv, "mod": mod,
+    **{name: expansion(function) for name, (function, _) in FUNCTIONS.items()},
 })

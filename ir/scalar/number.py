@@ -52,6 +52,14 @@ class ScalarBuilder(Protocol):
         An emitter that can branch runs the function only where a lane needs it.
         """
 
+    def repeat(
+        self, limit: int, going: Callable[..., Any], step: Callable[..., Any], state: Any
+    ) -> Any:
+        """``state = step(*state)`` at most ``limit`` times, in each lane while ``going(*state)``.
+
+        A lane that has ended keeps its state, so what others do is nothing to it.
+        """
+
 
 @dataclass(frozen=True)
 class Format:
@@ -201,6 +209,28 @@ def rarely(
     """``function(*args)`` where ``cond`` holds, which is seldom enough to be worth a branch."""
     values = tuple(arg.v for arg in args)
     return Number(cond.s, cond.s.rarely(cond.v, expansion(function), values, usual.v))
+
+
+def loop(
+    limit: int, going: Callable[..., Number], step: Callable[..., tuple[Number, ...]],
+    state: tuple[Number, ...],
+) -> tuple[Number, ...]:
+    """``step`` at most ``limit`` times while ``going`` holds: for series of unknown length."""
+    s = state[0].s
+
+    def numbers(values: Any) -> tuple[Number, ...]:
+        return tuple(Number(s, value) for value in values)
+
+    found = s.repeat(limit, lambda *values: going(*numbers(values)).v,
+                   lambda *values: tuple(x.v for x in step(*numbers(values))),
+                   tuple(x.v for x in state))
+    return numbers(found)
+
+
+def called(name: str, *args: Number) -> Number:
+    """A composite primitive by name, which an emitter may keep as a function of its own."""
+    s = args[0].s
+    return Number(s, getattr(s, name)(*(arg.v for arg in args)))
 
 
 def expansion(function: Callable[..., Number]) -> Callable[..., Any]:

@@ -17,8 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..types import BOOL, DType, as_dtype
+from ..types import BOOL, DTYPES, DType, as_dtype
 from .integer import from_float
+from .number import expansion
+from .special import FUNCTIONS
 
 Rule = Literal["same", "compare", "select", "convert"]
 
@@ -33,11 +35,14 @@ class Primitive:
     kinds: str
     numpy: Callable[..., Any]
     composite: bool = False
+    outlined: bool = False  # a composite of so many that emitters make it a function of its own
     short: bool = False  # a composite of a few instructions, which emitters write where it is used
 
     @property
     def cost(self) -> int:
         """Roughly, in additions: what fusion and schedules weigh one against another by."""
+        if self.outlined:
+            return 60
         if self.composite and not self.short:
             return 12
         return 4 if self.name in ("div", "sqrt", "idiv", "irem", "fmod") else 1
@@ -80,6 +85,16 @@ def _sigmoid(x: Any) -> Any:
     # Split at zero so that exp never overflows.
     e = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + e), e / (1 + e)).astype(np.asarray(x).dtype)
+
+
+def _special(name: str) -> Primitive:
+    """A function that NumPy does not have: its own expansion computes it."""
+    function, arity = FUNCTIONS[name]
+
+    def numpy(*arrays: Any) -> Any:
+        return computed(expansion(function))(*arrays)
+
+    return Primitive(name, arity, "same", "f", numpy, composite=True, outlined=True)
 
 
 def _erf(x: Any) -> Any:
@@ -167,6 +182,7 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _composite("atanh", 1, "f", np.arctanh),
     _composite("cbrt", 1, "f", np.cbrt),
     _composite("hypot", 2, "f", np.hypot),
+    *map(_special, FUNCTIONS),
 )})
 
 # The bare instructions behind ``integer``, and where they are defined.
@@ -187,6 +203,70 @@ class NumpyScalars:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return (PRIMITIVES.get(name) or RAW[name]).numpy
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array under the name that expansions know its dtype by."""
+
+    data: Any
+    dtype: str
+
+
+class ArrayScalars:
+    """A scalar builder that computes at once, on arrays."""
+
+    def const(self, value: Any, dtype: DType | str) -> Array:
+        found = _dtype(dtype)
+        return Array(np.array(value, found.numpy), found.name)
+
+    def cast(self, x: Array, dtype: DType | str) -> Array:
+        return self.apply("cast", x, to=_dtype(dtype))
+
+    def bitcast(self, x: Array, dtype: DType | str) -> Array:
+        return self.apply("bitcast", x, to=_dtype(dtype))
+
+    def rarely(
+        self, cond: Array, function: Callable[..., Array], args: tuple[Array, ...], usual: Array
+    ) -> Array:
+        return self.apply("select", cond, function(self, *args), usual) if np.any(
+            cond.data) else usual
+
+    def repeat(
+        self, limit: int, going: Callable[..., Array], step: Callable[..., tuple[Array, ...]],
+        state: tuple[Array, ...],
+    ) -> tuple[Array, ...]:
+        for _ in range(limit):
+            cond = going(*state)
+            if not np.any(cond.data):
+                break
+            state = tuple(self.apply("select", cond, new, old)
+                          for new, old in zip(step(*state), state, strict=True))
+        return state
+
+    def apply(self, name: str, *args: Array, to: DType | None = None) -> Array:
+        primitive: Primitive = PRIMITIVES.get(name) or RAW[name]
+        data = [x.data for x in args]
+        result = np.asarray(primitive.numpy(*data, to) if to is not None
+                            else primitive.numpy(*data))
+        return Array(result, as_dtype(result.dtype).name)
+
+    def __getattr__(self, name: str) -> Callable[..., Array]:
+        return lambda *args: self.apply(name, *args)
+
+
+def _dtype(dtype: DType | str) -> DType:
+    return DTYPES[dtype] if isinstance(dtype, str) else dtype
+
+
+def computed(expand: Callable[..., Array]) -> Callable[..., Any]:
+    """An expansion as a function of arrays."""
+    def call(*arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            given = (Array(np.asarray(x), as_dtype(np.asarray(x).dtype).name) for x in arrays)
+            return expand(ArrayScalars(), *given).data
+
+    return call
 
 
 def result_dtype(name: str, args: tuple[DType, ...], dtype: DType | None = None) -> DType:

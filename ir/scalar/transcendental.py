@@ -305,12 +305,12 @@ def erf(x: Number) -> Number:
 _LOG2_SCALE = (0.9617966939259756, 0.9617966860532761, 7.872699542894897e-09)
 
 
-def _head(x: Number) -> Number:
+def head(x: Number) -> Number:
     """The leading 26 bits of a float64: the product of two heads is exact."""
     return (x.bits() & -(1 << 27)).floating()
 
 
-def _log2_parts(x: Number) -> tuple[Number, Number]:
+def log2_parts(x: Number) -> tuple[Number, Number]:
     """log2 of a positive float64 as head + tail, to about 65 bits.
 
     log(1 + f) = 2 atanh(s) with s = f / (2 + f), and atanh(s) = s + s^3 / 3 + s^5 Q(s^2), where all
@@ -318,39 +318,43 @@ def _log2_parts(x: Number) -> tuple[Number, Number]:
     """
     e, f = _split(x)
     d = f + 2.0
-    d_head = _head(d)
+    d_head = head(d)
     d_tail = f - (d_head - 2.0)
     inverse = 1.0 / d
     s = f * inverse
-    s_head = _head(s)
+    s_head = head(s)
     s_tail = inverse * (-d_tail).fma(s_head, (-d_head).fma(s_head, f))
     # 3 atanh(s) = s u
     z = s * s
     z_head = s_head * s_head
     rest = (z * z * 3.0).fma(polynomial("pow", z), s_tail * (s_head + s))
-    u_head = _head(z_head + 3.0 + rest)
+    u_head = head(z_head + 3.0 + rest)
     u_tail = rest - (u_head - 3.0 - z_head)
     p = s_head * u_head
     p_rest = s_tail.fma(u_head, u_tail * s)
-    p_head = _head(p + p_rest)
+    p_head = head(p + p_rest)
     p_tail = p_rest - (p_head - p)
     scale, scale_head, scale_tail = _LOG2_SCALE
     high = p_head * scale_head
     low = p_head.fma(scale_tail, p_tail * scale)
-    head = _head(e + (high + low))
-    return head, low - (head - e - high)
+    leading = head(e + (high + low))
+    return leading, low - (leading - e - high)
 
 
-def _power64(x: Number, y: Number) -> Number:
-    log_head, log_tail = _log2_parts(x)
-    y_head = _head(y)
-    w = y_head * log_head
-    rest = (y - y_head).fma(log_head, y * log_tail)
+def exp2_of_sum(w: Number, rest: Number) -> Number:
+    """2^(w + rest) for float64, where |rest| is small."""
     rest = select(abs(w) < 1100.0, rest, 0.0)  # beyond, the result is 0 or inf
     w = at_least(at_most(w, 1100.0), -1100.0)
     shifter = w.format.shifter + 2 * w.format.bias
     t = w + shifter
     return _scale(polynomial("exp2", w - (t - shifter) + rest, 1.0), t.bits())
+
+
+def _power64(x: Number, y: Number) -> Number:
+    log_head, log_tail = log2_parts(x)
+    y_head = head(y)
+    w = y_head * log_head
+    return exp2_of_sum(w, (y - y_head).fma(log_head, y * log_tail))
 
 
 def _power32(x: Number, y: Number) -> Number:

@@ -137,7 +137,7 @@ def _is_far(x: Number) -> Number:
     return abs(x) >= 2.0**46
 
 
-def _sine_of(r: Number, flips: Number) -> Number:
+def sine_of(r: Number, flips: Number) -> Number:
     """sin(r) for |r| <= pi/2, its sign changed if ``flips`` has its first bit set."""
     z = r * r
     y = (r * z).fma(polynomial("sin", z), r)
@@ -151,12 +151,12 @@ def _finite(x: Number, y: Number) -> Number:
 
 def _far_sine(x: Number) -> Number:
     n, r, _ = _far_radians(x, 27)
-    return _finite(x, _sine_of(r, (n << 63) ^ (x.bits() & x.format.sign)))
+    return _finite(x, sine_of(r, (n << 63) ^ (x.bits() & x.format.sign)))
 
 
 def _far_cosine(x: Number) -> Number:
     n, r, _ = _far_radians(x, 27, quarter=True)
-    return _finite(x, _sine_of(r, n << 63))
+    return _finite(x, sine_of(r, n << 63))
 
 
 def _sine(x: Number, quarter: bool) -> Number:
@@ -170,7 +170,7 @@ def _sine(x: Number, quarter: bool) -> Number:
     bits, n, r = _radians(x, math.pi, 0.5 if quarter else 0.0)
     for part in _PI_PARTS[1:]:
         r = n.fma(-part, r)
-    return rarely(_is_far(x), _far_cosine if quarter else _far_sine, (x,), _sine_of(r, bits << 63))
+    return rarely(_is_far(x), _far_cosine if quarter else _far_sine, (x,), sine_of(r, bits << 63))
 
 
 def sin(x: Number) -> Number:

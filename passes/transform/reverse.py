@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value
 from ...ir.types import Loc
 
@@ -48,8 +48,13 @@ def vjp(
     for node in reversed(nodes):
         if any(id(result) in active and id(result) in sums for result in node.results):
             with builder.like(node, "_grad"):
-                for operand, part in zip(node.inputs, _backward(builder, node, sums), strict=True):
-                    if part is not None and (id(operand) in active or id(operand) in leaves):
+                for at, (operand, part) in enumerate(zip(
+                        node.inputs, _backward(builder, node, sums), strict=True)):
+                    if not (id(operand) in active or id(operand) in leaves):
+                        continue
+                    if at in node.op.refused:
+                        raise _refusal(node, node.op.refused[at])
+                    if part is not None:
                         accumulate(operand, part)
     return [sums.get(id(value)) for value in inputs]
 
@@ -112,6 +117,12 @@ def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Valu
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
     return list(parts)
+
+
+def _refusal(node: Node, operand: str) -> Error:
+    return error("W113", f"the gradient of {node.op.name} with respect to {operand} is not "
+                         "supported", locs=node.locs,
+                 hint=f"keep {operand} out of it: weft.stop_gradient({operand})")
 
 
 def _check(

@@ -17,6 +17,7 @@ from numpy_samples import Sample
 import weft
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.numpy_api.elements import elementwise as ufuncs
+from weft.frontend.numpy_api.elements import special
 from weft.frontend.numpy_api.registry import ROWS, Row, full_name
 from weft.ir.diagnose import Error
 
@@ -87,10 +88,17 @@ def missing() -> str:
     return table(("function", "what to use"), sorted(lines))
 
 
+def scipys() -> set[str]:
+    """The names of scipy.special that trace."""
+    hidden = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
+    return {hidden.get(name, name) for name in (
+        *special.UFUNCS, *special.PAIRS, *special.FUNCTIONS)} | {"digamma"}
+
+
 def elementwise() -> str:
     found = {*ufuncs.ROWS, *ufuncs.BODIES, *ufuncs.PAIRS, *ufuncs.GUFUNCS, np.divmod}
     names = sorted({f"`np.{u.__name__}`" for u in found} | {
-        f"`scipy.special.{name}`" for name in ufuncs.SPECIAL})
+        f"`scipy.special.{name}`" for name in scipys()})
     return ", ".join(names)
 
 

@@ -46,6 +46,7 @@ class LlvmValue:
             self.ref)
 
 
+_WIDEST = 512  # bits of a vector
 Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
 
 
@@ -176,11 +177,13 @@ class LlvmScalars:
 
     def apply(self, name: str, *args: LlvmValue) -> LlvmValue:
         """A primitive by name; composite ones through their expansion."""
+        width = max(arg.width for arg in args)
+        wide = tuple(self.splat(arg, width) for arg in args)
+        if name in PRIMITIVES and PRIMITIVES[name].outlined:
+            return self._outlined(name, wide)
         if name in PRIMITIVES and PRIMITIVES[name].composite:
             result: LlvmValue = EXPANSIONS[name](self, *args)
             return result
-        width = max(arg.width for arg in args)
-        wide = tuple(self.splat(arg, width) for arg in args)
         dtype = result_dtype(name, tuple(DTYPES[arg.dtype] for arg in wide))
         operand = DTYPES[wide[-1].dtype]
         ref = LLVM_PRIMITIVES[name](self, operand, wide[-1].type, wide)
@@ -245,6 +248,64 @@ class LlvmScalars:
         f.place(done)
         ref = f(f"phi {usual.type} [ {usual.ref}, %{before} ], [ {other}, %{then} ]")
         return replace(usual, ref=ref)
+
+    def repeat(
+        self, limit: int, going: Callable[..., LlvmValue],
+        step: Callable[..., tuple[LlvmValue, ...]], state: tuple[LlvmValue, ...],
+    ) -> tuple[LlvmValue, ...]:
+        """Steps of all lanes, of which those that have ended keep their state, until all have."""
+        # A state of constants is as wide as what it is compared with.
+        f, width = self.f, max(value.width for value in (going(*state), *state))
+        before, head, body, done = f.block, *map(f.fresh, ("steps", "step", "ended"))
+        state = tuple(self.splat(value, width) for value in state)
+        f.jump(head)
+        f.place(head)
+        carried = tuple(replace(value, ref=f.phi(value.type, value.ref, before))
+                        for value in state)
+        count = f.phi("i64", "0", before)
+        cond = self.splat(going(*carried), width)
+        some = cond.ref if width == 1 else f.call(
+            "i1", f"llvm.vector.reduce.or.v{width}i1", (cond.type, cond.ref))
+        within = f(f"icmp slt i64 {count}, {limit}")
+        f.branch(f(f"and i1 {some}, {within}"), body, done)
+        f.place(body)
+        following = [self.select(cond, new, old)
+                     for new, old in zip(step(*carried), carried, strict=True)]
+        for value, new in zip(carried, following, strict=True):
+            f.arrive(value.ref, new.ref)
+        f.arrive(count, f(f"add nsw i64 {count}, 1"))
+        f.jump(head)
+        f.place(done)
+        return carried
+
+    def _outlined(self, name: str, args: tuple[LlvmValue, ...]) -> LlvmValue:
+        """A composite as a function of its own, which all that call it share; of vectors as wide as
+        the widest of any CPU at most."""
+        first = args[0]
+        if first.width * DTYPES[first.dtype].bits > _WIDEST:
+            halves = [self._outlined(name, tuple(self._half(arg, at) for arg in args))
+                      for at in range(2)]
+            lanes = ", ".join(f"i32 {at}" for at in range(first.width))
+            pair = ", ".join(f"{half.type} {half.ref}" for half in halves)
+            return replace(first, ref=self.f(
+                f"shufflevector {pair}, <{first.width} x i32> <{lanes}>"))
+        helper_name = f"weft_{name}_{first.dtype}_x{first.width}"
+        if all(helper.name != helper_name for helper in self.f.helpers):
+            inner = [replace(arg, ref=f"%x{at}") for at, arg in enumerate(args)]
+            helper = FunctionText(first.type, helper_name, [(x.type, x.ref[1:]) for x in inner],
+                                  linkage="internal", attributes="noinline nounwind")
+            self.f.helpers.append(helper)
+            found = EXPANSIONS[name](LlvmScalars(helper), *inner)
+            helper.ret(f"{first.type} {found.ref}")
+        passed = ", ".join(f"{arg.type} {arg.ref}" for arg in args)
+        return replace(first, ref=self.f(f"call {first.type} @{helper_name}({passed})"))
+
+    def _half(self, value: LlvmValue, at: int) -> LlvmValue:
+        width = value.width // 2
+        lanes = ", ".join(f"i32 {at * width + lane}" for lane in range(width))
+        ref = self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
+                     f"<{width} x i32> <{lanes}>")
+        return replace(value, ref=ref, width=width)
 
     def _lanes(
         self, function: Callable[..., LlvmValue], values: tuple[LlvmValue, ...]

@@ -38,7 +38,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..algebra.contract import GUFUNCS
-from . import bits
+from . import bits, special
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
@@ -84,11 +84,6 @@ def _heaviside(x: Any, y: Any) -> Any:
     return np.where(x == 0, y, np.where(x > 0, 1, np.where(x < 0, 0, x)))
 
 
-def _entropy(x: Any) -> Any:
-    inside: Any = np.where(x < 0, 1, x)
-    return np.where(x < 0, -np.inf, current().emit("xlogy", -inside, inside))
-
-
 BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.positive: _positive, np.conjugate: _positive,
     np.logical_and: _logical("and_"), np.logical_or: _logical("or_"),
@@ -107,12 +102,6 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 # Those that give two results.
 PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
     np.modf: bits.modf, np.frexp: bits.frexp})
-
-# scipy.special's ufuncs, by name: scipy need not be installed. A row's name means that row.
-SPECIAL: Mapping[str, str | Callable[..., Any]] = MappingProxyType({
-    "erf": "erf", "expit": "sigmoid", "logit": "logit", "xlogy": "xlogy", "xlog1py": "xlog1py",
-    "entr": _entropy,
-})
 
 # Operators whose results Python's integers hold and 64 bits may not: an op of two numbers each.
 _GROWING: Mapping[Any, tuple[str, Callable[..., tuple[Any, Any]]]] = MappingProxyType({
@@ -281,16 +270,12 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     """``ufunc(*inputs, dtype=dtype)``."""
     if ufunc is np.divmod:
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
-    if ufunc in PAIRS:
-        kind = resolve(ufunc, inputs, dtype)[0]
-        return PAIRS[ufunc](to_tracer(inputs[0], kind))
+    pair = PAIRS.get(ufunc) or special.PAIRS.get(ufunc.__name__)
+    if pair is not None:
+        return pair(to_tracer(inputs[0], resolve(ufunc, inputs, dtype)[0]))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
-        special = SPECIAL.get(ufunc.__name__)
-        if isinstance(special, str):
-            row = OPS[special]
-        else:
-            body = special
+        body = special.UFUNCS.get(ufunc.__name__)
     if row is None and body is None and ufunc not in GUFUNCS:
         raise error("W113", f"np.{ufunc.__name__} is not supported yet in traced code",
                     types=[type_of(x) for x in inputs],

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..scope import RECORDING
 from ..source import is_internal_name
+from . import swapped
 from .buffer import is_traced, own
 
 NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
@@ -81,17 +82,20 @@ class _Patches:
 
     def __init__(self) -> None:
         self.lock, self.count = threading.Lock(), 0
+        self.swapped: list[Any] = []
 
     def enter(self) -> None:
         with self.lock:
             if self.count == 0:
                 vars(np).update(_STAND_INS)
+                self.swapped = swapped.swap()
             self.count += 1
 
     def leave(self) -> None:
         with self.lock:
             self.count -= 1
             if self.count == 0:
+                swapped.undo(self.swapped)
                 for name, function in _ORIGINALS.items():
                     if vars(np)[name] is _STAND_INS[name]:  # else somebody else's, to keep
                         setattr(np, name, function)

@@ -107,7 +107,8 @@ def gradient_case(
     if op.name == "slogdet":  # its first result is a sign
         assert out.node is not None
         out = out.node.results[1]
-    leaves = [value for value in values if value.dtype.is_float]
+    leaves = [value for at, value in enumerate(values)
+              if value.dtype.is_float and at not in op.refused]
     if not out.dtype.is_float or not leaves:
         return None
     cotangent = graph.add_param(out.type, "g")

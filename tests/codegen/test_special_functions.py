@@ -1,0 +1,220 @@
+"""scipy.special by name: SciPy's values at every special value and in between, its dtypes and
+options, gradients, and the same numbers at any width and number of threads.
+
+Where SciPy is further from the truth than we are, the truth is what counts: ``accuracy.py
+--special`` has both beside each other.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy.special import log_softmax, logsumexp, polygamma, softmax
+from special_reference import CASES, errors, exact, points
+
+import weft
+from weft.frontend.compile.link import make_program
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.numpy_api.elements import special as bodies
+from weft.frontend.tracing.trace import trace_function
+
+Array = np.ndarray[Any, Any]
+FLOATS = (np.float32, np.float64)
+UFUNCS = {name: getattr(special, name, None) or getattr(special._ufuncs, name)
+          for name in (*bodies.UFUNCS, *bodies.PAIRS)}
+EDGES = (0.0, 1e-30, 0.3, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 41.5, np.inf)
+# Where SciPy's answer is another one, with what it would take to have it.
+APART: dict[str, Callable[..., Any]] = {
+    "beta": lambda a, b: (np.minimum(a, b) <= 0) | np.isinf(a + b),  # the signs of infinities
+    "betaln": lambda a, b: np.isinf(np.maximum(abs(a), abs(b))),
+    "spence": np.isinf,  # -inf is its limit, SciPy has NaN
+    "gammaincc": lambda a, x: np.isinf(a) & np.isinf(x),
+    "_zeta": lambda x, q: np.isnan(x) | np.isinf(x) | (q < 0),  # few digits of SciPy's
+}
+
+
+def grid(dtype: Any, operands: int) -> list[Array]:
+    positive = np.array(EDGES, dtype)
+    values = np.concatenate([positive, -positive, [np.nan]]).astype(dtype)
+    return [part.ravel() for part in np.meshgrid(*[values] * operands)]
+
+
+def parts(results: Any) -> tuple[Array, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UFUNCS)
+def test_special_values_are_scipys(name: str, dtype: Any) -> None:
+    """Infinities, NaN and zeros (of either sign) where SciPy has them, poles and whole numbers."""
+    function = UFUNCS[name]
+    args = grid(dtype, function.nin)
+    if name == "expn":
+        args[0] = np.trunc(args[0])
+        args = [x[np.isfinite(args[0])] for x in args]
+    with np.errstate(all="ignore"):
+        dtypes = [x.dtype for x in parts(function(*args))]
+        # In float32 some of SciPy's functions are less exact than ours.
+        wanted = [x.astype(dtype) for x in parts(function(*(x.astype(float) for x in args)))]
+        kept = ~APART[name](*args) if name in APART else np.full(args[0].shape, True)
+    results = parts(weft.compile(lambda *xs: function(*xs))(*args))
+    assert [x.dtype for x in results] == dtypes
+    for got, want in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(got[kept], want[kept], err_msg=name,
+                                   rtol=1e-6 if dtype == np.float32 else 2e-12)
+
+
+# Measured by ``accuracy.py --special 2000``: the most ULP in float64, with a margin.
+MAX_ULP = {
+    "gammainc": 400, "gammaincc": 400, "betainc": 1500, "zeta": 12, "beta": 3000, "betaln": 400,
+    "expn": 12, "digamma below 0": 12, "riemann_zeta": 60, "ci": 40, "j0": 40, "j1": 40,
+    "gammaln below 0": 8, "i1": 8, "exp1": 8,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_in_ulp(name: str) -> None:
+    """Against mpmath: at most 4 ULP of float32; float64 as stated above, or 5."""
+    base = name.split()[0]
+    function: Any = {
+        "si": lambda x: weft.special.sici(x)[0], "ci": lambda x: weft.special.sici(x)[1],
+        "riemann_zeta": weft.special.zeta}.get(base) or getattr(weft.special, base)
+    for dtype, bound in ((np.float32, 4), (np.float64, MAX_ULP.get(name, 5))):
+        args = points(name, dtype, 30)
+        result = weft.compile(lambda *xs: function(*xs))(*args)
+        error = errors(name, result, exact(name, args))
+        worst = int(np.argmax(error))
+        assert error[worst] <= bound, (dtype, [x[worst] for x in args], result[worst])
+
+
+def test_python_functions_of_scipy_trace_by_any_name() -> None:
+    x = np.linspace(-2, 3, 12).reshape(3, 4)
+    for function in (
+        lambda x: logsumexp(x), lambda x: special.logsumexp(x, axis=0, keepdims=True),
+        lambda x: logsumexp(x, axis=(0, 1), b=np.exp(-x)), lambda x: softmax(x, axis=1),
+        lambda x: logsumexp(x, b=-x, axis=1, return_sign=True), lambda x: special.softmax(x),
+        lambda x: log_softmax(x, axis=-1), lambda x: polygamma(1, x + 3),
+        lambda x: polygamma(np.arange(4), x + 3), lambda x: special.polygamma(0, x),
+        lambda x: special.zeta(x + 4), lambda x: special.zeta(x + 4, 1.5), lambda x: np.i0(x),
+        lambda x: special.expn(2, x + 2), lambda x: special.sici(x), lambda x: special.sinc(x),
+    ):
+        for dtype in FLOATS:
+            given = x.astype(dtype)
+            got = parts(weft.compile(function, on_recompile="silent")(given))
+            for ours, theirs in zip(got, parts(function(given)), strict=True):
+                assert ours.dtype == theirs.dtype
+                np.testing.assert_allclose(ours, theirs, *(
+                    (1e-5, 1e-7) if dtype == np.float32 else (1e-12, 1e-15)))
+    assert logsumexp.__code__.co_filename.endswith("_logsumexp.py")  # SciPy is as it was
+
+
+def test_empty_and_infinite_sums() -> None:
+    x = np.full((2, 3), -np.inf)
+    assert weft.compile(lambda x: logsumexp(x, axis=1))(x).tolist() == [-np.inf] * 2
+    x[0, 1] = np.inf
+    np.testing.assert_array_equal(weft.compile(lambda x: logsumexp(x, axis=1))(x),
+                                  [np.inf, -np.inf])
+    b = np.array([0.0, 1, 1])
+    np.testing.assert_array_equal(weft.compile(lambda x: logsumexp(x, b=b))(
+        np.array([np.inf, 0, 0])), np.log(2))
+
+
+@pytest.mark.parametrize("name", weft.special.__all__)
+def test_the_same_without_scipy(name: str) -> None:
+    """weft.special gives on plain arrays, at once, what it gives compiled."""
+    function = getattr(weft.special, name)
+    x = np.linspace(0.1, 0.9, 7)
+    args = {"beta": 2, "betaln": 2, "gammainc": 2, "gammaincc": 2, "expn": 2, "rel_entr": 2,
+            "kl_div": 2, "huber": 2, "pseudo_huber": 2, "xlogy": 2, "xlog1py": 2, "betainc": 3,
+            "polygamma": 2}.get(name, 1)
+    operands = [x] * args
+    if name == "polygamma":
+        operands[0] = np.arange(7)
+    for got, want in zip(parts(function(*operands)), parts(weft.compile(
+            lambda *xs: function(*xs))(*operands)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-15)
+
+
+def test_scipy_is_not_imported() -> None:
+    code = ("import sys, weft, numpy as np; weft.compile(lambda x: weft.special.gammaln(x))"
+            "(np.ones(3)); assert not [m for m in sys.modules if m.startswith('scipy')]")
+    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_lanes_threads_and_targets_do_not_change_a_bit(dtype: Any) -> None:
+    """A loop runs until the last lane has ended, which is nothing to the others."""
+    rng = np.random.default_rng(3)
+    a, x = rng.uniform(0.1, 300, (2, 4097)).astype(dtype)
+    b = rng.uniform(0, 1, 4097).astype(dtype)
+
+    def function(a: Any, x: Any, b: Any) -> Any:
+        return (special.gammainc(a, x), special.betainc(a, x, b), special.zeta(a + 1, x),
+                special.gammaln(a), special.expn(3, x))
+
+    traced = trace_function(function, (a, x, b), {})
+    wanted = make_program(Stages(traced.graph, Options(threads=1))).run([a, x, b])
+    for options in (Options(threads=2), Options(target="x86-64-v3"), Options(opt=0)):
+        for got, want in zip(make_program(Stages(traced.graph, options)).run([a, x, b]), wanted,
+                             strict=True):
+            np.testing.assert_array_equal(got, want)
+    alone = weft.compile(lambda a, x, b: function(a, x, b))
+    for at in (0, 5, 4096):
+        for got, want in zip(alone(a[at:at + 1], x[at:at + 1], b[at:at + 1]), wanted, strict=True):
+            assert got[0] == want[at]
+
+
+def test_any_size() -> None:
+    function = weft.compile(lambda x: special.gammaln(x) + logsumexp(x, keepdims=True),
+                            dynamic={"x": {0: "b"}})
+    for size in (1, 2, 7, 0, 33):
+        x = np.linspace(0.5, 9, size)
+        want = special.gammaln(x) + (logsumexp(x, keepdims=True) if size else 0)
+        np.testing.assert_allclose(function(x), want, rtol=1e-13)
+
+
+SECOND = {
+    "gammaln": (0.3, 9), "digamma": (0.4, 9), "erfc": (-2, 2), "erfinv": (-0.8, 0.8),
+    "ndtr": (-2, 2), "log_ndtr": (-5, 2), "expit": (-3, 3), "log_expit": (-3, 3), "i0e": (0.2, 9),
+    "i1e": (0.2, 9), "i0": (-3, 3), "i1": (0.2, 3), "j0": (-9, 9), "j1": (0.2, 9),
+    "expi": (0.3, 4), "exp1": (0.3, 4), "spence": (0.2, 0.9), "gamma": (0.5, 4), "entr": (0.2, 3),
+    "ndtri": (0.2, 0.8), "erfcx": (-1, 3),
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives(name: str) -> None:
+    function = getattr(special, name)
+    x = np.linspace(*SECOND[name], 7)
+    first = weft.grad(lambda x: function(x).sum())
+    second = weft.compile(weft.grad(lambda x: first(x).sum()))(x)
+    slope, step = weft.compile(lambda x: first(x)), 1e-5
+    np.testing.assert_allclose(second, (slope(x + step) - slope(x - step)) / (2 * step), rtol=1e-6,
+                               atol=1e-7)
+
+
+@pytest.mark.parametrize("call, operand", [
+    (lambda x: special.gammainc(x, 2.0), "gammainc with respect to a"),
+    (lambda x: special.gammaincc(x, 2.0), "gammaincc with respect to a"),
+    (lambda x: special.betainc(2.0, x, 0.5), "betainc with respect to b"),
+    (lambda x: special.zeta(x, 2.0), "zeta with respect to x"),
+])
+def test_derivatives_that_are_refused_by_name(call: Callable[..., Any], operand: str) -> None:
+    with pytest.raises(weft.Error, match=f"the gradient of {operand}"):
+        weft.compile(weft.grad(lambda x: call(x).sum()))(np.array([2.0, 3.0]))
+    weft.compile(weft.grad(lambda x: special.gammainc(2.0, x).sum()))(np.array([2.0, 3.0]))
+
+
+def test_a_function_is_compiled_once_for_all_its_calls() -> None:
+    x = np.ones(64)
+    text = weft.compile(lambda x: special.gammaln(special.gammaln(x) + special.gammaln(x[::2].sum())
+                                                  ).sum()).lower(x).as_text("llvm")
+    heads = [line for line in text.splitlines() if "define" in line and "@weft_gammaln" in line]
+    assert len(heads) == len({line.split("(")[0] for line in heads})
