@@ -1,4 +1,7 @@
-"""How Weft's dtypes are spelled in LLVM IR, in registers and in memory."""
+"""How Weft's dtypes are spelled in LLVM IR, in registers and in memory.
+
+Half types are the integers of their bits: LLVM is never asked for arithmetic in them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from ...ir.types import DType
 
 LLVM_TYPES = MappingProxyType({
     "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
-    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "f32": "float", "f64": "double",
+    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "f16": "i16", "bf16": "i16", "f32": "float",
+    "f64": "double",
 })
 
 
@@ -46,6 +50,8 @@ def constant(value: bool | int | float, dtype: DType) -> str:
     """A literal with exactly the bits of ``value`` in ``dtype``; floats in hexadecimal."""
     if dtype.name == "bool":
         return "true" if value else "false"
+    if dtype.is_half:
+        return str(int(np.array(value, dtype.numpy).view(np.int16)))
     if dtype.is_float:
         rounded = float(np.float32(value)) if dtype.bits == 32 else float(value)
         return f"0x{struct.unpack('>Q', struct.pack('>d', rounded))[0]:016X}"
