@@ -83,6 +83,12 @@ def number_of(element: Any) -> bool | int | float:
     return number if isinstance(number, (bool, int, float)) else float(number)  # of ml_dtypes
 
 
+def number_kind(dtype: np.dtype[Any]) -> str:
+    """``dtype.kind``, which is f for bfloat16 too: NumPy itself says V there."""
+    known = _BY_NUMPY.get(dtype)
+    return dtype.kind if known is None else known.kind
+
+
 def as_dtype(spec: object) -> DType:
     """The DType of a short name, a NumPy dtype or scalar type, or a DType.
 

@@ -18,6 +18,7 @@ from ....ir.diagnose import error
 from ....ir.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
+from ....ir.types import as_dtype, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.operand import (
     Kind,
@@ -75,7 +76,7 @@ def _logical(op: str) -> Callable[..., Any]:
 
 
 def _reciprocal(x: Any) -> Any:
-    if x.dtype.kind == "f":
+    if number_kind(x.dtype) == "f":
         return 1 / x
     return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
 
@@ -103,6 +104,9 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
     np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
 })
+
+# Those whose bodies compute nothing, or with the bits of the dtype itself.
+_ONE = frozenset((np.positive, np.conjugate, np.nextafter, np.spacing))
 
 # Those that give two results.
 PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
@@ -298,6 +302,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     *wanted, result = resolve(ufunc, inputs, dtype)
     if ufunc in GUFUNCS:
         return GUFUNCS[ufunc](inputs, wanted, result)
+    several = body is not None and ufunc not in _ONE or ufunc is np.power
+    if several and any(as_dtype(kind).is_half for kind in wanted):
+        return cast(apply(ufunc, tuple(map(_single, inputs, wanted))), result)
     if ufunc is np.power and is_number(inputs[1]):
         found = _power(inputs[0], inputs[1], result, common_shape(inputs))
         if found is not None:
@@ -313,6 +320,15 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     operands = [spread(x, kind, shape) for x, kind in zip(inputs, wanted, strict=True)]
     made: Tracer = body(*operands) if body is not None else _emit_row(ufunc, row, operands)
     return made if made.dtype == result else cast(made, result)
+
+
+def _single(x: Any, kind: np.dtype[Any]) -> Any:
+    """An operand in float32 if it is of a half type: what is several ops here is one in NumPy,
+    and rounded once."""
+    if not as_dtype(kind).is_half:
+        return x
+    return np.float32(np.asarray(x, kind)) if is_number(x) else cast(
+        to_tracer(x, kind), np.dtype(np.float32))
 
 
 def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tracer:
@@ -368,7 +384,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
-    if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
+    if number_kind(dtype) != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)
     if exponent == 0.5:

@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import (
     cast,
     common_shape,
@@ -91,9 +93,9 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     a: Any = strong(x)
-    if a.dtype.kind != "f":
+    if number_kind(a.dtype) != "f":
         return fresh(a)
-    limits = np.finfo(a.dtype)
+    limits = ml_dtypes.finfo(a.dtype)
     # What one replaces is not looked at again: nan= may be infinite.
     finite = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
     finite = np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, finite)
@@ -105,7 +107,7 @@ def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
         return np.rint(x)
-    if x.dtype.kind != "f":
+    if number_kind(x.dtype) != "f":
         if decimals < 0:
             raise error("W113", "rounding integers to tens is not supported", types=[x.type])
         return fresh(x)
@@ -182,7 +184,7 @@ def isneginf(x: Any) -> Any:
 @numpy(np.sinc, samples=("x[4]", "i[3]"))
 def sinc(x: Any) -> Any:
     turned: Any = np.pi * strong(x)
-    turned = np.where(turned, turned, np.finfo(turned.dtype).eps)
+    turned = np.where(turned, turned, ml_dtypes.finfo(turned.dtype).eps)
     return np.sin(turned) / turned
 
 

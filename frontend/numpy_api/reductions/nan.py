@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import cast, reshape, strong, to_tracer
 from ...tracing.recorder import current
 from ..registry import numpy
@@ -16,7 +17,7 @@ from .reduce import argmax, argmin, max_, mean_, min_, prod, root, sum_, var
 def _filled(a: Any, other: float) -> tuple[Any, Any]:
     """The array with another number for NaN, and where those are; None if there can be none."""
     x: Any = strong(a)
-    if x.dtype.kind != "f":
+    if number_kind(x.dtype) != "f":
         return x, None
     nan: Any = np.isnan(x)
     return np.where(nan, other, x), nan
@@ -87,7 +88,7 @@ def _parts(total: Any, count: Any) -> Any:
 
 
 def _inexact(a: Any, dtype: Any) -> None:
-    if dtype is not None and np.dtype(dtype).kind != "f" and strong(a).dtype.kind == "f":
+    if dtype is not None and number_kind(np.dtype(dtype)) != "f" and number_kind(strong(a).dtype) == "f":
         raise error("W111", f"an average of floats in {np.dtype(dtype)}")
 
 
