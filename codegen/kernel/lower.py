@@ -311,7 +311,8 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     check = node.op.check
     if check is not None:
         site = CheckSite(check.code, check.message(**node.attrs))
-        low.check(check.holds(low.builder, *operands, **node.attrs), guard, site, node)
+        holds = check.holds(low.builder, *map(low.widened, operands), **node.attrs)
+        low.check(holds, guard, site, node)
     place = {"index": index} if node.op.indexed else {}
     result: Scalar = node.op.computed(low.builder, operands, node.results[0].dtype, **place,
                                       **node.attrs)
