@@ -16,7 +16,7 @@ import numpy as np
 from .kernel import Apply, Const, Index, KernelBuilder
 from .scalar.expand import EXPANSIONS
 from .scalar.primitives import PRIMITIVES, RAW, result_dtype
-from .types import DTYPES, DType, number_of
+from .types import DTYPES, DType
 
 Number = bool | int | float
 
@@ -54,7 +54,8 @@ def fold(
             else:
                 assert isinstance(stmt, Index)
                 return None
-    return number_of(known[result.name].data)
+    number: Number = known[result.name].data.item()
+    return number
 
 
 class FoldedScalars:

@@ -20,7 +20,7 @@ from .diagnose import Error, error
 from .fold import fold
 from .index import Dim
 from .ops.op import Effect, Kind, OpDef
-from .types import BOOL, DTYPES, Device, DType, Loc, TensorType, number_of
+from .types import BOOL, DTYPES, Device, DType, Loc, TensorType
 
 
 class Value:
@@ -235,7 +235,8 @@ class Builder:
                    for constant, value in zip(constants, inputs, strict=True)]
         with np.errstate(all="ignore"):
             result = np.asarray(op.meaning(*scalars, **attrs))
-        return number_of(result.astype(types[0].dtype.numpy))
+        item: bool | int | float = result.astype(types[0].dtype.numpy).item()
+        return item
 
     def full(self, value: bool | int | float, type_: TensorType) -> Value:
         """A constant tensor whose elements are all ``value``."""

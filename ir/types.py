@@ -77,16 +77,15 @@ COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL,
             *(DTYPES[n] for n in ("i8", "i16", "u8", "u16", "f16", "bf16")))
 
 
-def number_of(element: Any) -> bool | int | float:
-    """The Python number of an array of one element."""
-    number = element.item()
-    return number if isinstance(number, (bool, int, float)) else float(number)  # of ml_dtypes
-
-
 def number_kind(dtype: np.dtype[Any]) -> str:
     """``dtype.kind``, which is f for bfloat16 too: NumPy itself says V there."""
     known = _BY_NUMPY.get(dtype)
     return dtype.kind if known is None else known.kind
+
+
+def float_info(dtype: np.dtype[Any]) -> Any:
+    """``np.finfo``, of bfloat16 too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def as_dtype(spec: object) -> DType:

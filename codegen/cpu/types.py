@@ -15,8 +15,8 @@ from ...ir.kernel import Kernel
 from ...ir.types import DType
 
 LLVM_TYPES = MappingProxyType({
-    "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
-    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "f16": "i16", "bf16": "i16", "f32": "float",
+    "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8",
+    "u16": "i16", "u32": "i32", "u64": "i64", "f16": "i16", "bf16": "i16", "f32": "float",
     "f64": "double",
 })
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import as_dtype, number_kind
+from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.arrays import views
 from ...tracing.operand import cast, constant, strong
 from ...tracing.recorder import current
@@ -31,7 +30,7 @@ class Layout:
 
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> Layout:
-        info = ml_dtypes.finfo(dtype)
+        info = float_info(dtype)
         return cls(np.dtype(f"i{dtype.itemsize}"), int(info.nmant), int(info.maxexp) - 1)
 
     @property
@@ -61,7 +60,7 @@ def ldexp(x: Any, n: Any) -> Any:
 def frexp(x: Any) -> tuple[Any, Any]:
     """A mantissa from 0.5 to 1 and an exponent."""
     form = Layout.of(x.dtype)
-    small = abs(x) < ml_dtypes.finfo(x.dtype).tiny
+    small = abs(x) < float_info(x.dtype).tiny
     more = form.mantissa + 2
     bits = bitcast(np.where(small, x * 2.0**more, x), form.ints)
     half = form.bias - 1
@@ -82,7 +81,7 @@ def nextafter(x: Any, y: Any) -> Any:
     form = Layout.of(x.dtype)
     bits = bitcast(x, form.ints)
     moved = bitcast(bits + np.where((x < y) == (x > 0), 1, -1).astype(form.ints), x.dtype)
-    least = constant(float(ml_dtypes.finfo(x.dtype).smallest_subnormal), x.dtype, x.type.shape)
+    least = constant(float(float_info(x.dtype).smallest_subnormal), x.dtype, x.type.shape)
     moved = np.where(np.equal(x, 0), np.copysign(least, y), moved)
     return np.where(np.isnan(x) | np.isnan(y), x + y, np.where(np.equal(x, y), y, moved))
 

@@ -302,7 +302,7 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     *wanted, result = resolve(ufunc, inputs, dtype)
     if ufunc in GUFUNCS:
         return GUFUNCS[ufunc](inputs, wanted, result)
-    several = body is not None and ufunc not in _ONE or ufunc is np.power
+    several = ufunc is np.power or (body is not None and ufunc not in _ONE)
     if several and any(as_dtype(kind).is_half for kind in wanted):
         return cast(apply(ufunc, tuple(map(_single, inputs, wanted))), result)
     if ufunc is np.power and is_number(inputs[1]):

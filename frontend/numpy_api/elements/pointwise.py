@@ -6,20 +6,21 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import number_kind
+from ....ir.types import float_info, number_kind
 from ...tracing.operand import (
     cast,
     common_shape,
     fits_int64,
+    is_number,
     kind_of,
     result_dtype,
     shape_of,
     spread,
     spread_all,
+    stored,
     strong,
     to_tracer,
 )
@@ -95,11 +96,13 @@ def nan_to_num(
     a: Any = strong(x)
     if number_kind(a.dtype) != "f":
         return fresh(a)
-    limits = ml_dtypes.finfo(a.dtype)
+    limits = float_info(a.dtype)
+    high, low, other = (to_tracer(x, a.dtype) for x in (
+        float(limits.max) if posinf is None else posinf,
+        float(limits.min) if neginf is None else neginf, nan))
     # What one replaces is not looked at again: nan= may be infinite.
-    finite = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
-    finite = np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, finite)
-    return np.where(np.isnan(a), nan, finite)
+    finite = np.where(np.isneginf(a), low, np.where(np.isposinf(a), high, a))
+    return np.where(np.isnan(a), other, finite)
 
 
 @numpy(np.round, np.around, method=True, samples=("x[4]", "x[4], 2"))
@@ -114,13 +117,15 @@ def round_(a: Any, decimals: int = 0) -> Any:
     if decimals == 0:
         return np.rint(x)
     scale = 10.0 ** abs(decimals)
-    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+    rounded = np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+    return cast(rounded, x.dtype)
 
 
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = result_dtype(*choicelist, default)
-    result = spread(default, dtype, common_shape((*condlist, *choicelist, default)))
+    shape = common_shape((*condlist, *choicelist, default))
+    result = spread(stored(default, dtype) if is_number(default) else default, dtype, shape)
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = where(condition, spread(choice, dtype, shape_of(choice)), result)
     return result
@@ -168,7 +173,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
 @numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
 def angle(z: Any, deg: Any = False) -> Any:
     turned: Any = np.arctan2(0, strong(z))
-    return turned * (180 / np.pi) if deg else turned
+    return cast(turned * (180 / np.pi), turned.dtype) if deg else turned
 
 
 @numpy(np.isposinf, samples=("x[4]", "1 / np.floor(p[4] - 1)"))
@@ -184,7 +189,7 @@ def isneginf(x: Any) -> Any:
 @numpy(np.sinc, samples=("x[4]", "i[3]"))
 def sinc(x: Any) -> Any:
     turned: Any = np.pi * strong(x)
-    turned = np.where(turned, turned, ml_dtypes.finfo(turned.dtype).eps)
+    turned = np.where(turned, turned, float_info(turned.dtype).eps)
     return np.sin(turned) / turned
 
 

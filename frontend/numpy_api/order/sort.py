@@ -48,7 +48,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
          stable: Any = None) -> Tracer:
     _unordered("a sort", order)
     x, axis = _rows(a, axis)
-    if number_kind(x.dtype) == "f" and (stable or kind in _STABLE):  # signs of zeros stay where they are
+    # Signs of zeros stay where they are.
+    if number_kind(x.dtype) == "f" and (stable or kind in _STABLE):
         return take_along_axis(x, _ordered("argsort", x, axis), axis)
     return _ordered("sort", x, axis)
 

@@ -257,6 +257,8 @@ def average(
                                 "of an axis", types=[x.type, w.type])
         w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
                              for at, dim in enumerate(x.type.shape)))
+    if x.dtype.kind in "iub":  # products of small integers would not fit
+        x, w = (cast(part, np.result_type(x.dtype, w.dtype, _F64)) for part in (x, w))
     scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
     result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
     return (result, scale) if returned else result
