@@ -171,7 +171,8 @@ def _chain(parts: list[Any]) -> Any:
                 for k in range(i, j))
 
     def product(i: int, j: int) -> Any:
-        return parts[i] if i == j else product(i, cut[i, j]) @ product(cut[i, j] + 1, j)
+        return parts[i] if i == j else np.dot(product(i, cut[i, j]), product(
+            cut[i, j] + 1, j))
 
     return product(0, count - 1)
 
