@@ -53,7 +53,7 @@ _MIRRORED: Mapping[Any, np.ufunc] = MappingProxyType({
     np.equal: np.equal, np.not_equal: np.not_equal, np.less: np.greater,
     np.less_equal: np.greater_equal, np.greater: np.less, np.greater_equal: np.less_equal})
 Shape = tuple[Dim, ...]
-_INT64 = np.iinfo(np.int64)
+_INT64, _F32 = np.iinfo(np.int64), np.dtype(np.float32)
 _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 
 
@@ -286,8 +286,10 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     if ufunc is np.divmod:
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
     if ufunc in PAIRS:
-        kind = resolve(ufunc, inputs, dtype)[0]
-        return PAIRS[ufunc](to_tracer(inputs[0], kind))
+        kind, *kinds = resolve(ufunc, inputs, dtype)
+        made = PAIRS[ufunc](to_tracer(_single(inputs[0], kind), _F32 if as_dtype(
+            kind).is_half else kind))
+        return tuple(cast(part, wanted) for part, wanted in zip(made, kinds, strict=True))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
         special = SPECIAL.get(ufunc.__name__)
@@ -327,8 +329,7 @@ def _single(x: Any, kind: np.dtype[Any]) -> Any:
     and rounded once."""
     if not as_dtype(kind).is_half:
         return x
-    return np.float32(np.asarray(x, kind)) if is_number(x) else cast(
-        to_tracer(x, kind), np.dtype(np.float32))
+    return np.float32(np.asarray(x, kind)) if is_number(x) else cast(to_tracer(x, kind), _F32)
 
 
 def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tracer:
