@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
