@@ -22,12 +22,13 @@ LLVM_TYPES = MappingProxyType({
 
 
 def check_dtypes(kernel: Kernel) -> None:
-    """Raise DTypeError (W111) for a dtype that CPUs do not compute with yet."""
+    """Raise DTypeError (W111) for a dtype that is for storage only."""
     for dtype in (*(param.type.dtype for param in kernel.params),
                   *(stmt.dtype for stmt in kernel.body if stmt.name)):
         if dtype.name not in LLVM_TYPES:
-            raise error("W111", f"there is no arithmetic in {dtype} on a CPU yet",
-                        locs=kernel.locs, hint="convert to float32 first: x.astype(np.float32)")
+            raise error("W111", f"there is no arithmetic in {dtype}, which is for storage only",
+                        locs=kernel.locs, hint="convert the array before the call: "
+                                               "x.astype(np.float32)")
 
 
 def memory_type(dtype: DType) -> str:

@@ -74,7 +74,7 @@ _COSTED = MappingProxyType({"i": as_dtype("i32"), "l": as_dtype("i32"), "b": BOO
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _HALVES = MappingProxyType({"f16": "f32", "bf16": "f32"})
-_NARROW = MappingProxyType({**_HALVES, "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"})
+_NARROW = MappingProxyType({**_HALVES, "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"})
 
 
 @dataclass(frozen=True)

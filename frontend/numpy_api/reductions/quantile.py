@@ -313,8 +313,9 @@ def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
     if weak and not contains_tracer([share]):
         share, rest = float(share), float(rest)
     elif weak:
-        share, rest = (part.astype(left.dtype) if number_kind(left.dtype) == "f" else part
-                       for part in (share, rest))
+        # As a Python number counts beside the elements.
+        kind = np.multiply.resolve_dtypes((left.dtype, float, None))[0]
+        share, rest = share.astype(kind), rest.astype(kind)
     elif not rows.each:
         share, rest = (np.reshape(part, (*np.shape(part), *[1] * (rows.ordered.ndim - 1)))
                        for part in (share, rest))
