@@ -287,9 +287,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
     if ufunc in PAIRS:
         kind, *kinds = resolve(ufunc, inputs, dtype)
-        made = PAIRS[ufunc](to_tracer(_single(inputs[0], kind), _F32 if as_dtype(
+        pair = PAIRS[ufunc](to_tracer(_single(inputs[0], kind), _F32 if as_dtype(
             kind).is_half else kind))
-        return tuple(cast(part, wanted) for part, wanted in zip(made, kinds, strict=True))
+        return tuple(cast(part, wanted) for part, wanted in zip(pair, kinds, strict=True))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
         special = SPECIAL.get(ufunc.__name__)
