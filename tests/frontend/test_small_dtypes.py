@@ -24,9 +24,9 @@ def same(got: Any, want: Any) -> None:
     np.testing.assert_array_equal(np.asarray(got), np.asarray(want), strict=True)
 
 
-@pytest.mark.parametrize("other", [dtype.numpy for dtype in COMPUTED], ids=str)
+@pytest.mark.parametrize("other", ["u1", "i2", "i4", "f2", BF16, "f4"], ids=str)
 @small
-def test_promotion_is_numpys(dtype: np.dtype[Any], other: np.dtype[Any]) -> None:
+def test_promotion_is_numpys(dtype: np.dtype[Any], other: Any) -> None:
     x, y = np.arange(1, 5).astype(dtype), np.arange(1, 5).astype(other)
 
     def function(x: Any, y: Any) -> Any:
