@@ -39,6 +39,7 @@ def operands(op: OpDef, dtype: DType, rng: np.random.Generator) -> list[Any]:
     return found
 
 
+@np.errstate(all="ignore")
 @pytest.mark.parametrize(("op", "dtype"), ROWS, ids=lambda part: getattr(part, "name", str(part)))
 def test_folded_constants_have_the_bits_of_the_kernels(op: OpDef, dtype: DType) -> None:
     rng = np.random.default_rng(0)
