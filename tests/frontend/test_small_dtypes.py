@@ -189,3 +189,18 @@ def test_dtypes_without_a_common_one_are_an_error() -> None:
     x = np.ones(3, BF16)
     with pytest.raises(weft.Error, match="W111: bfloat16, float16 have no common dtype"):
         weft.compile(lambda x: np.where(x > 0, x, np.ones(3, np.float16)))(x)
+
+
+@halves
+def test_the_mean_of_two_is_rounded_once(dtype: np.dtype[Any]) -> None:
+    """The sum of both may be beyond the dtype."""
+    x = np.array([60000, 64000, 0.1, 0.3, 0.7], np.float16).astype(dtype)
+    for rows in (x[:2], x[2:4], x[:4]):
+        same(weft.compile(lambda x: np.median(x))(rows), np.median(rows))
+        same(weft.compile(lambda x: np.mean(x))(rows), rows.astype(np.float32).mean().astype(dtype))
+
+
+def test_clipped_bfloat16_is_numpys() -> None:
+    x = np.array([-3, 0.5, 7], BF16)
+    for function in (lambda x: np.clip(x, -1, 1), lambda x: np.clip(x, None, 1)):
+        same(weft.compile(function)(x), function(x))

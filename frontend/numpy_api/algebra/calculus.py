@@ -93,8 +93,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         if isinstance(size, int) and size < edge_order + 1:
             raise error("W102", f"np.gradient needs at least {edge_order + 1} elements",
                         types=[x.type])
-        slope = _slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at)
-        slopes.append(cast(slope, result))
+        slopes.append(_slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at,
+                             result))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
@@ -110,7 +110,7 @@ def _steps(distances: Any, x: Tracer, axis: int) -> Any:
     return steps[0] if known and (steps == steps[0]).all() else steps
 
 
-def _slope(f: Any, steps: Any, order: int, axis: int) -> Any:
+def _slope(f: Any, steps: Any, order: int, axis: int, dtype: np.dtype[Any]) -> Any:
     """The slope along the last axis, which goes back to its place."""
     if np.ndim(steps) == 0:
         inside = (f[..., 2:] - f[..., :-2]) / (2.0 * steps)
@@ -126,7 +126,7 @@ def _slope(f: Any, steps: Any, order: int, axis: int) -> Any:
         last = (f[..., -1] - f[..., -2]) / ends[1][1]
     else:
         first, last = _ends(f, ends, np.ndim(steps) == 0)
-    parts = [cast(to_tracer(part), f.dtype) for part in (first[..., None], inside,
+    parts = [cast(to_tracer(part), dtype) for part in (first[..., None], inside,
                                                          last[..., None])]
     whole: Any = np.concatenate(parts, -1)
     return fresh(moveaxis(whole, -1, axis))

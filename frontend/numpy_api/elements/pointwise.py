@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import float_info, number_kind
+from ....ir.types import BF16, float_info, number_kind
 from ...tracing.operand import (
     cast,
     common_shape,
@@ -58,6 +58,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
         high = None if isinstance(high, int) and high >= limits.max else high
     bounds = [bound for bound in (low, high) if bound is not None]
     x, *spreaded = spread_all(a, *bounds)
+    if x.type.dtype == BF16 and len(bounds) == 2:  # as NumPy has it, whose own clip lacks bfloat16
+        x, *spreaded = (cast(part, np.dtype(np.float32)) for part in (x, *spreaded))
     if low is not None:
         x = current().emit("maximum", x, spreaded.pop(0))
     return fresh(x) if high is None else current().emit("minimum", x, spreaded[0])

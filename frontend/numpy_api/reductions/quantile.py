@@ -18,7 +18,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.index import Dim, product
-from ....ir.types import number_kind
+from ....ir.types import as_dtype, number_kind
 from ...tracing.operand import (
     axes_of,
     broadcast,
@@ -174,19 +174,25 @@ def _middle(rows: _Rows, keepdims: Any) -> Any:
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
         parts = [floats[..., at] for at in dict.fromkeys((low, high))]
-        return rows.result(parts[0] if low == high else (parts[0] + parts[1]) / 2, keepdims)
+        return rows.result(parts[0] if low == high else _mean(*parts), keepdims)
     # One element more, which is the middle of none.
     one = (*floats.type.shape[:-1], 1)
     longer = concatenate([floats, constant(np.nan, floats.dtype, one)], -1)
     rows = replace(rows, ordered=longer)
     count: Any = strong(rows.count)
     low, high = (rows.at(np.maximum(at, 0)) for at in ((count - 1) // 2, count // 2))
-    found = np.where(count % 2 == 1, low, (low + high) / 2)
-    found = np.where(count == 0, np.nan, found)
+    found = np.where(count % 2 == 1, low, _mean(low, high))
+    found = np.where(count == 0, floats.dtype.type(np.nan), found)
     if rows.each:
         return rows.result(found, keepdims)
     last = rows.at(np.maximum(count - 1, 0))
     return replace(rows, each=True).result(np.where(np.isnan(last), last, found), keepdims)
+
+
+def _mean(a: Any, b: Any) -> Any:
+    """The mean of two elements; of half types rounded once."""
+    wide = np.dtype(np.float32) if as_dtype(a.dtype).is_half else a.dtype
+    return cast((cast(a, wide) + cast(b, wide)) / 2, a.dtype)
 
 
 # -- quantiles
