@@ -6,7 +6,7 @@ functions, which differ in the last bits; a fused multiply-add is exact before i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,15 +31,14 @@ class Known:
 
 def fold(
     body: Callable[..., Any], values: Sequence[Number], dtypes: Sequence[DType],
-    attrs: Mapping[str, Any],
 ) -> Number | None:
-    """The number that a kernel gets for these operands from the body of a MAP's row.
+    """The number that a kernel gets for these operands from a body of scalar primitives.
 
     None where it is not known: a body that asks for sizes, or a dtype without expansions.
     """
     builder = KernelBuilder()
     operands = [builder.const(value, dtype) for value, dtype in zip(values, dtypes, strict=True)]
-    result = body(builder, *operands, **attrs)
+    result = body(builder, *operands)
     known: dict[str, Known] = {}
     scalars = FoldedScalars()
     with np.errstate(all="ignore"):

@@ -20,7 +20,7 @@ from .diagnose import Error, error
 from .fold import fold
 from .index import Dim
 from .ops.op import Effect, Kind, OpDef
-from .types import BOOL, Device, DType, Loc, TensorType
+from .types import BOOL, DTYPES, Device, DType, Loc, TensorType
 
 
 class Value:
@@ -160,6 +160,10 @@ class Builder:
         try:
             if op.arity is not None and len(inputs) != op.arity:
                 raise error("W102", f"{op.name} takes {op.arity} operands, got {len(inputs)}")
+            if op.expand is None and types and types[0].dtype.name in op.wider:
+                wider = op.wider[types[0].dtype.name]
+                raise error("W111", f"{op.name} takes {wider}, not {types[0].dtype}",
+                            hint=f"cast to {wider}, and what comes out back again")
             return op.infer(*types, **attrs)
         except Error as problem:
             raise error(problem.code, problem.message, locs=problem.locs or self.locs,
@@ -223,13 +227,14 @@ class Builder:
         if op.ref is None or types[0].dtype.kind == "c":
             return None
         if op.check is None and op.body is not None:
-            folded = fold(op.body, constants, [value.dtype for value in inputs], attrs)
+            folded = fold(lambda s, *xs: op.computed(s, xs, types[0].dtype, **attrs), constants,
+                          [value.dtype for value in inputs])
             if folded is not None:
                 return folded
         scalars = [np.array(constant, value.dtype.numpy)
                    for constant, value in zip(constants, inputs, strict=True)]
         with np.errstate(all="ignore"):
-            result = np.asarray(op.ref(*scalars, **attrs))
+            result = np.asarray(op.meaning(*scalars, **attrs))
         item: bool | int | float = result.astype(types[0].dtype.numpy).item()
         return item
 
@@ -255,12 +260,28 @@ class Builder:
 
         def call(*operands: Value | bool | int | float, **attrs: Any) -> Any:
             inputs = self.lift(operands)
-            if op.expand is not None:
-                return op.expand(self, *inputs, **attrs)
-            node = self.emit(op, inputs, attrs)
-            return node.results[0] if len(node.results) == 1 else node.results
+            results = self.compose(op, inputs, attrs)
+            return results[0] if len(results) == 1 else results
 
         return call
+
+    def compose(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any]
+    ) -> tuple[Value, ...]:
+        """The results of an op, whatever it is made of.
+
+        What has no kernel for its dtype is computed whole in a wider one: a composite of half types
+        is rounded once, sums in memory are as in float32.
+        """
+        wider = op.wider.get(inputs[0].dtype.name) if inputs else None
+        if wider is not None:
+            own = inputs[0].dtype
+            wide = [self.cast(x, dtype=DTYPES[wider]) if x.dtype == own else x for x in inputs]
+            return tuple(self.cast(x, dtype=own) if x.dtype.name == wider else x
+                         for x in self.compose(op, wide, attrs))
+        if op.expand is not None:
+            return (op.expand(self, *inputs, **attrs),)
+        return self.emit(op, inputs, attrs).results
 
 
 def constant_of(value: Value) -> bool | int | float | None:

@@ -38,6 +38,11 @@ class DType:
     def is_int(self) -> bool:
         return self.kind in "iu"
 
+    @property
+    def is_half(self) -> bool:
+        """f16 and bf16 are computed in f32, and each value of a graph is rounded once."""
+        return self.kind == "f" and self.bits == 16
+
     def __str__(self) -> str:
         return self.name
 
@@ -64,11 +69,23 @@ DTYPES = MappingProxyType(dict((
 
 _BY_NUMPY = MappingProxyType({dtype.numpy: dtype for dtype in DTYPES.values()})
 BOOL, I32, I64, U32, U64 = (DTYPES[n] for n in ("bool", "i32", "i64", "u32", "u64"))
-F32, F64 = DTYPES["f32"], DTYPES["f64"]
+F16, BF16, F32, F64 = (DTYPES[n] for n in ("f16", "bf16", "f32", "f64"))
 
 # The dtypes that every op, both emitters and the tests handle today; the others are declared,
 # so that text and files can name them.
-COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL)
+COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL,
+            *(DTYPES[n] for n in ("i8", "i16", "u8", "u16", "f16", "bf16")))
+
+
+def number_kind(dtype: np.dtype[Any]) -> str:
+    """``dtype.kind``, which is f for bfloat16 too: NumPy itself says V there."""
+    known = _BY_NUMPY.get(dtype)
+    return dtype.kind if known is None else known.kind
+
+
+def float_info(dtype: np.dtype[Any]) -> Any:
+    """``np.finfo``, of bfloat16 too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def as_dtype(spec: object) -> DType:

@@ -25,6 +25,11 @@ class Target:
     l2: int = 1 << 20
     mask_registers: bool = False
 
+    @property
+    def f16c(self) -> bool:
+        """Whether the CPU converts float16, as those for AArch64 all do."""
+        return self.triple.startswith("aarch64") or "+f16c" in self.features.split(",")
+
 
 # What schedules for a GPU are made for; the kernels compile for other ones as well.
 GPU = Target("gpu", "sm_90")

@@ -160,8 +160,9 @@ class _Memory:
     """An array dressed as the tensor that Triton's interpreter expects; copies are no-ops."""
 
     _TYPES = MappingProxyType({
-        "float32": "fp32", "float64": "fp64", "int32": "i32", "int64": "i64", "uint32": "u32",
-        "uint64": "u64", "bool": "i8",
+        "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "int8": "i8",
+        "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+        "uint32": "u32", "uint64": "u64", "bool": "i8",
     })
 
     def __init__(self, array: _Array) -> None:

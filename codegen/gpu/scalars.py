@@ -20,13 +20,15 @@ from types import MappingProxyType
 import numpy as np
 
 from ...ir.scalar.expand import EXPANSIONS
+from ...ir.scalar.half import from_half, to_half
 from ...ir.scalar.integer import from_float
 from ...ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
-from ...ir.types import BOOL, DTYPES, DType, as_dtype
+from ...ir.types import BF16, BOOL, DTYPES, F16, F32, F64, DType, as_dtype
 
 # Dtypes in registers; in memory a bool is a byte.
 TRITON_TYPES = MappingProxyType({
-    "bool": "int1", "i32": "int32", "i64": "int64", "u32": "uint32", "u64": "uint64",
+    "bool": "int1", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16",
     "f32": "float32", "f64": "float64",
 })
 
@@ -281,7 +283,14 @@ class TritonScalars:
         dtype = as_dtype(dtype)
         if value.dtype == dtype.name:
             return value
-        if DTYPES[value.dtype].is_float and dtype.is_int:
+        start = DTYPES[value.dtype]
+        if (start.is_half or dtype.is_half) and F32 not in (start, dtype) and (
+                start, dtype) != (F64, F16):
+            return self.cast(self.cast(value, F32), dtype)
+        if BF16 in (start, dtype):  # Triton's interpreter cuts off what does not fit
+            made: Tile = from_half(self, value) if start == BF16 else to_half(self, value, dtype)
+            return made
+        if start.is_float and dtype.is_int:
             result: Tile = from_float(self, value, dtype)
             return result
         return self.define(_cast(self, dtype, (value,)), dtype, value.axes)

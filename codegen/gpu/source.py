@@ -96,7 +96,8 @@ def emit_triton(kernel: Kernel) -> TritonSource:
 def _pointer_type(dtype: DType) -> str:
     if dtype.name not in TRITON_TYPES:
         raise ValueError(f"no Triton kernels for {dtype} yet")
-    return {"bool": "*i8", "f32": "*fp32", "f64": "*fp64"}.get(dtype.name, f"*{dtype.name}")
+    return {"bool": "*i8", "f16": "*fp16", "f32": "*fp32", "f64": "*fp64"}.get(
+        dtype.name, f"*{dtype.name}")
 
 
 class _Emitter(TileSums):

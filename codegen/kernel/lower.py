@@ -32,7 +32,7 @@ from ...ir.kernel import (
     room_of,
     summed_axes,
 )
-from ...ir.ops.op import Kind
+from ...ir.ops.op import Kind, widened
 from ...ir.ops.reduce import contract_places
 from ...ir.ops.sort import steps_of
 from ...ir.ops.view import Condition, unravel
@@ -131,6 +131,11 @@ class Lowering:
         ordered = is_ordered(combine, value.dtype)
         order = order_of(self.axes[axis].extent, value.dtype) if ordered else None
         return self.builder.reduce(combine, value, axis, order)
+
+    def widened(self, value: Scalar) -> Scalar:
+        """A value in the dtype it is computed in."""
+        wide: Scalar = widened(self.builder, value)
+        return wide
 
     def searched(self, node: Node) -> Dim | None:
         """The axis along which a gather looks for an element of a value of the region."""
@@ -303,13 +308,14 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     operands = []
     for operand in node.inputs:
         operands.append((yield operand, index, guard))
-    assert node.op.body is not None
     check = node.op.check
     if check is not None:
         site = CheckSite(check.code, check.message(**node.attrs))
-        low.check(check.holds(low.builder, *operands, **node.attrs), guard, site, node)
+        holds = check.holds(low.builder, *map(low.widened, operands), **node.attrs)
+        low.check(holds, guard, site, node)
     place = {"index": index} if node.op.indexed else {}
-    result: Scalar = node.op.body(low.builder, *operands, **place, **node.attrs)
+    result: Scalar = node.op.computed(low.builder, operands, node.results[0].dtype, **place,
+                                      **node.attrs)
     return result
 
 
@@ -337,29 +343,30 @@ def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | Non
 def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     own, kept, axes = low.place(node), iter(index), node.attrs["axes"]
     full = tuple(place if at in axes else next(kept) for at, place in enumerate(own))
-    value = yield node.inputs[0], full, guard
+    value = low.widened((yield node.inputs[0], full, guard))
     runs = low.runs(node)
     if axes and not runs and node.op.combine == "add" and value.dtype.is_float:
         # One term, from 0.0 on as in every sum: the sum of -0.0 is 0.0.
-        return low.builder.add(low.builder.const(0.0, value.dtype), value)
+        value = low.builder.add(low.builder.const(0.0, value.dtype), value)
     for axis in reversed(runs):
         value = low.reduce(node.op.combine, value, axis)
-    return value
+    return low.builder.cast(value, node.results[0].dtype)
 
 
 def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     out = contract_places(node.attrs["dims"])[2]
     asked = dict(zip(out, index, strict=True))
     own = tuple(asked.get(at, place) for at, place in enumerate(low.place(node)))
-    left = yield node.inputs[0], operand_index(node, 0, own), guard
-    right = yield node.inputs[1], operand_index(node, 1, own), guard
+    left = low.widened((yield node.inputs[0], operand_index(node, 0, own), guard))
+    right = low.widened((yield node.inputs[1], operand_index(node, 1, own), guard))
     axes = low.runs(node)
     if is_chain(node):
-        return low.builder.contract(left, right, tuple(axes))
-    value = low.builder.mul(left, right)
-    for axis in reversed(axes):
-        value = low.reduce("add", value, axis)
-    return value
+        value = low.builder.contract(left, right, tuple(axes))
+    else:
+        value = low.builder.mul(left, right)
+        for axis in reversed(axes):
+            value = low.reduce("add", value, axis)
+    return low.builder.cast(value, node.results[0].dtype)
 
 
 def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
@@ -384,39 +391,41 @@ def _searched(low: Lowering, node: Node, own: Index, at: Mapping[int, Dim]) -> E
     """An element of a value of the region: the only one that is not masked, along its axis."""
     s, place, axis = low.builder, operand_place(node, own), searched_axis(node)
     assert place is not None and axis is not None
-    value: Scalar = yield node.inputs[0], place, None
+    value = low.widened((yield node.inputs[0], place, None))
     hit = s.eq(s.index(own[-1]), s.index(at[axis]))
     none = s.const(identity("max", value.dtype), value.dtype)
-    return low.reduce("max", s.select(hit, value, none), low.run_of(own[-1]))
+    found = low.reduce("max", s.select(hit, value, none), low.run_of(own[-1]))
+    return s.cast(found, node.results[0].dtype)
 
 
 def _scan(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     # No guard: what one index skipped would be missing at all that follow.
     place, operands = low.place(node), []
     for operand in node.inputs:
-        operands.append((yield operand, place, None))
+        operands.append(low.widened((yield operand, place, None)))
     assert node.op.body is not None and node.op.start is not None
-    dtype, along, body = node.results[0].dtype, place[node.attrs["axis"]], node.op.body
+    dtype, along, body = operands[0].dtype, place[node.attrs["axis"]], node.op.body
 
     def step(held: Scalar) -> Scalar:
         made: Scalar = body(low.builder, held, *operands, **node.attrs)
         return made
 
     start = low.builder.const(node.op.start(dtype), dtype)
-    return step(start) if along == 0 else low.builder.carry(start, low.run_of(along), step)
+    last = step(start) if along == 0 else low.builder.carry(start, low.run_of(along), step)
+    return low.builder.cast(last, node.results[0].dtype)
 
 
 def _search(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     """Forward by ever smaller steps, as long as what is there comes before the value."""
     s, (x, values) = low.builder, node.inputs
-    value = yield values, index, guard
+    value = low.widened((yield values, index, guard))
     (extent,) = x.shape
     place, comes_before = s.const(0, I64), node.op.body
     assert comes_before is not None
     for step in steps_of(extent):
         there = s.add(place, s.const(step, I64))
         inside = low.both(guard, s.le(there, s.index(extent)))
-        element = yield x, (symbol(there.name) - 1,), inside
+        element = low.widened((yield x, (symbol(there.name) - 1,), inside))
         before = comes_before(s, element, value, **node.attrs)
         place = s.select(s.and_(inside, before) if inside else before, there, place)
     return place

@@ -61,12 +61,21 @@ def result_dtype(*operands: Any) -> np.dtype[Any]:
     """``np.result_type`` of operands, weak numbers included."""
     samples = dict(_SAMPLES)
     kinds = [kind_of(x) for x in operands]
-    return np.result_type(*(samples[kind] if isinstance(kind, type) else kind for kind in kinds))
+    return _common([samples[kind] if isinstance(kind, type) else kind for kind in kinds])
 
 
 def array_dtype(*operands: Any) -> np.dtype[Any]:
     """The common dtype where NumPy makes arrays of its operands first, so that none is weak."""
-    return np.result_type(*(np.dtype(kind_of(x)) for x in operands))
+    return _common([np.dtype(kind_of(x)) for x in operands])
+
+
+def _common(kinds: Sequence[Any]) -> np.dtype[Any]:
+    try:
+        return np.result_type(*kinds)
+    except TypeError:  # bfloat16 and float16, or wide integers
+        names = ", ".join(dict.fromkeys(str(kind) for kind in kinds if isinstance(kind, np.dtype)))
+        raise error("W111", f"{names} have no common dtype",
+                    hint="convert one with .astype") from None
 
 
 def shape_of(x: Any) -> tuple[Dim, ...]:

@@ -223,8 +223,7 @@ class TraceContext:
         """Append a node; its (first) result as a tracer."""
         row = OPS[op]
         inputs = [self.value_of(operand) for operand in operands]
-        result = (row.expand(self.builder, *inputs, **attrs) if row.expand is not None
-                  else self.builder.emit(row, inputs, attrs).results[0])
+        result = self.builder.compose(row, inputs, attrs)[0]
         return track(self, Tracer(self, result), row, operands, attrs)
 
     def emit_all(self, op: str, *operands: Tracer, **attrs: Any) -> tuple[Tracer, ...]:

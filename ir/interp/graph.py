@@ -140,7 +140,7 @@ class _Run:
         try:
             if node.op.kind is Kind.REGION:
                 return tuple(node.op.ref(self, *operands, **attrs))
-            result = node.op.ref(*operands, **attrs)
+            result = node.op.meaning(*operands, **attrs)
         except IndexError as problem:
             raise error("W124", f"{node.name}: {problem}", locs=node.locs,
                         types=[value.type for value in node.inputs]) from None

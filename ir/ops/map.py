@@ -328,7 +328,7 @@ ROWS: tuple[OpDef, ...] = (
     _binary("shr", np.right_shift, "x >> y, which is 0 or -1 by the sign of x for y < 0 and "
             "y >= bits", types="ii -> i", low=0, high=99),
     map_op("select", "btt -> t", lambda s, c, x, y: s.select(c, x, y), np.where,
-           doc="x where the condition holds, else y",
+           doc="x where the condition holds, else y", moves=True,
            grad=lambda b, g, c, x, y, out: (None, b.select(c, g, 0.0), b.select(c, 0.0, g)),
            numpy=(np.where,)),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
@@ -352,7 +352,7 @@ ROWS: tuple[OpDef, ...] = (
                          for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
     map_op("ensure", "tn -> t", lambda s, x, spare, *, message: x, _ensure_ref,
            doc="the first operand; a step in which an element of the second is below 0 fails "
-               "(W124) with a message", attrs={"message": str},
+               "(W124) with a message", attrs={"message": str}, moves=True,
            grad=lambda b, g, x, spare, out, *, message: (g, None),
            check=RunCheck(_ensure_holds, "W124", _ensure_message),
            samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)

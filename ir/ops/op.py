@@ -26,7 +26,7 @@ import numpy as np
 from ..diagnose import error
 from ..kernel import Apply, KernelBuilder
 from ..scalar.primitives import PRIMITIVES
-from ..types import BOOL, COMPUTED, DType, TensorType, as_dtype
+from ..types import BOOL, COMPUTED, F32, DType, TensorType, as_dtype
 
 
 class Kind(enum.Enum):
@@ -72,6 +72,11 @@ Infer = Callable[..., tuple[TensorType, ...]]
 _COSTED = MappingProxyType({"i": as_dtype("i32"), "l": as_dtype("i32"), "b": BOOL})
 
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+_HALVES = MappingProxyType({"f16": "f32", "bf16": "f32"})
+_NARROW = MappingProxyType({**_HALVES, "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"})
+
+
 @dataclass(frozen=True)
 class RunCheck:
     """What has to hold of the operands of a MAP, or the step fails with this error."""
@@ -98,6 +103,7 @@ class OpDef:
     places: bool = False                                # SORT: of the elements, not themselves
     indexed: bool = False                               # MAP: the body is told index=, its place
     constant: bool = False                              # MAP: every element is the attribute value
+    moves: bool = False                                 # MAP: only the bits of its operands count
     check: RunCheck | None = None                       # MAP
     view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
     back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
@@ -135,6 +141,30 @@ class OpDef:
         self.body(builder, *operands, **attrs)
         return sum(PRIMITIVES[stmt.prim].cost for stmt in builder.body if isinstance(stmt, Apply))
 
+    def computed(
+        self, s: Any, operands: Sequence[Any], dtype: DType, /, **attrs: Any
+    ) -> Any:
+        """An element of a MAP, by its body: half types are computed in f32 and rounded once."""
+        assert self.body is not None
+        wide = operands if self.moves else [widened(s, x) for x in operands]
+        result = self.body(s, *wide, **attrs)
+        return s.cast(result, dtype) if dtype.is_half else result
+
+    def meaning(self, *operands: Any, **attrs: Any) -> Any:
+        """``ref``, computed as kernels do: half types in float32, to be rounded once."""
+        assert self.ref is not None
+        if self.moves or self.kind in (Kind.VIEW, Kind.GATHER):
+            return self.ref(*operands, **attrs)
+        return self.ref(*(x.astype(np.float32) if as_dtype(x.dtype).is_half else x
+                          for x in map(np.asarray, operands)), **attrs)
+
+    @property
+    def wider(self) -> Mapping[str, str]:
+        """Dtypes by name, and those in which the whole op is computed instead."""
+        if self.expand is not None or self.kind is Kind.SCATTER:
+            return _HALVES
+        return _NARROW if self.kind is Kind.SORT else _NONE
+
     def missing(self) -> list[str]:
         """The pieces this row lacks; the completeness test wants none."""
         need = {
@@ -155,6 +185,11 @@ class OpDef:
         if not self.samples:
             lacks.append("samples")
         return lacks
+
+
+def widened(s: Any, value: Any) -> Any:
+    """A scalar in the dtype it is computed in."""
+    return s.cast(value, F32) if value.dtype.is_half else value
 
 
 def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
@@ -211,6 +246,7 @@ def map_op(
     check: RunCheck | None = None,
     indexed: bool = False,
     constant: bool = False,
+    moves: bool = False,
     refused: Mapping[int, str] = MappingProxyType({}),
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
@@ -231,4 +267,4 @@ def map_op(
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
                  dtypes=tuple(dtypes), samples=samples, refused=refused, indexed=indexed,
-                 constant=constant)
+                 constant=constant, moves=moves)

@@ -62,8 +62,8 @@ ROWS: tuple[OpDef, ...] = (
     map_op("ipow", "ii -> i", _power_body, _power_ref, low=0, high=9,
            doc="an integer to an integer power that is not negative"),
     map_op("bitcast", _bitcast_infer, lambda s, x, *, dtype: s.bitcast(x, dtype), _bitcast_ref,
-           doc="the bits of x as another dtype of the same size", attrs={"dtype": DType},
-           dtypes=_INTS[:1], samples=tuple(
+           doc="the bits of x as another dtype of the same size", moves=True,
+           attrs={"dtype": DType}, dtypes=_INTS[:1], samples=tuple(
                Sample((shape,), {"dtype": as_dtype(to)}, low=0, high=9)
                for shape in _SHAPES for to in ("f32", "u32"))),
 )

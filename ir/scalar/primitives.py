@@ -281,6 +281,8 @@ def result_dtype(name: str, args: tuple[DType, ...], dtype: DType | None = None)
     data = args[1:] if primitive.rule == "select" else args
     if any(arg != data[0] for arg in data) or data[0].kind not in primitive.kinds:
         raise TypeError(f"{name} does not take ({', '.join(map(str, args))})")
+    if data[0].is_half and primitive.rule != "select":
+        raise TypeError(f"{name} is computed in f32, not in {data[0]}")
     if primitive.rule == "select" and args[0] != BOOL:
         raise TypeError("select needs a bool condition")
     return BOOL if primitive.rule == "compare" else data[0]

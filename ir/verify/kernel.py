@@ -124,11 +124,11 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             if stmt.combine not in COMBINERS:
                 return f"no combiner '{stmt.combine}'"
             expected = dtypes[stmt.value]
-            if expected.kind not in PRIMITIVES[stmt.combine].kinds:
+            if expected.kind not in PRIMITIVES[stmt.combine].kinds or expected.is_half:
                 return f"combiner '{stmt.combine}' does not take {expected}"
         case Contract():
             expected = dtypes[stmt.lhs]
-            if dtypes[stmt.rhs] != expected or expected == BOOL:
+            if dtypes[stmt.rhs] != expected or expected == BOOL or expected.is_half:
                 return "contract needs two numeric operands of one dtype"
         case Carry():
             expected = dtypes[stmt.init]
@@ -136,7 +136,8 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             expected = dtypes[stmt.value]
         case Store():
             expected = kernel.param(stmt.param).type.dtype
-            if dtypes[stmt.value] != expected or (stmt.accumulate and expected == BOOL):
+            if dtypes[stmt.value] != expected or (
+                    stmt.accumulate and (expected == BOOL or expected.is_half)):
                 return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
         case Sort():
             expected = dtypes[stmt.value]

@@ -23,6 +23,7 @@ from weft.codegen.gpu.build import run_kernel_triton
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_plan
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
+from weft.ir.types import number_kind
 
 
 def difference(case: Case) -> str:
@@ -77,7 +78,7 @@ def wrong_result(name: str) -> str:
 
 def equal(given: NDArray[Any], want: NDArray[Any], case: Case) -> NDArray[np.bool_]:
     """Where elements agree: bit for bit but for NaN, or within the tolerance of the case."""
-    if given.dtype.kind != "f":
+    if number_kind(given.dtype) != "f":
         return np.asarray(given == want)
     with np.errstate(all="ignore"):
         same = (given == want) & (np.signbit(given) == np.signbit(want))

@@ -47,7 +47,7 @@ Array = NDArray[Any]
 
 
 SUM_ERROR = {dtype.name: {32: 5e-6, 64: 4e-15}[dtype.bits] if dtype.is_float else 0
-             for dtype in COMPUTED}
+             for dtype in COMPUTED if not dtype.is_half}
 
 
 @dataclass(frozen=True)
@@ -632,8 +632,8 @@ def _primitive_cases() -> None:
     for name, primitive in PRIMITIVES.items():
         if primitive.rule == "convert":
             continue
-        for dtype in (F32, F64, I32, I64, U32, U64):
-            if dtype.kind not in primitive.kinds:
+        for dtype in COMPUTED:
+            if dtype == BOOL or dtype.is_half or dtype.kind not in primitive.kinds:
                 continue
             ulp = 4.0 if primitive.composite and dtype.is_float else 0.0
 
@@ -653,8 +653,7 @@ FAR = (np.nan, np.inf, -np.inf, 300.0, -1.5, 1e20, -1e20, 2.0**31, -2.0**31, 2.0
        2.0**63, 3 * 2.0**62, -2.0**63)
 
 
-@case(*((a, to) for a in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")
-        for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool") if a != to))
+@case(*((a.name, to.name) for a in COMPUTED for to in COMPUTED if a != to))
 def cast(start: str, to: str) -> Case:
     s = KernelBuilder()
     before, after = DTYPES[start], DTYPES[to]
@@ -668,7 +667,24 @@ def cast(start: str, to: str) -> Case:
     return Case(kernel, {"x": X, "y": zeros(after, 40)})
 
 
-@case(("f32", "i32"), ("u32", "f32"), ("f64", "u64"), ("i64", "f64"), ("u64", "i64"))
+@case(*((start, to) for start in ("f32", "f64") for to in ("f16", "bf16")))
+def rounding(start: str, to: str) -> Case:
+    """Half types around what lies between two of their numbers, subnormals among them."""
+    s, half = KernelBuilder(), DTYPES[to]
+    with np.errstate(all="ignore"):
+        low = np.arange(0, 1 << 16, 61, dtype=np.uint16).view(half.numpy).astype(np.float64)
+        high = np.arange(1, 1 << 16, 61, dtype=np.uint16).view(half.numpy).astype(np.float64)
+        X = np.concatenate([low, (low + high) / 2]).astype(DTYPES[start].numpy)
+        X = np.concatenate([X, np.nextafter(X, X.dtype.type(np.inf)), np.nextafter(X, 0 * X[0])])
+    s.store("y", (i,), s.cast(s.load("x", DTYPES[start], (i,)), half))
+    kernel = Kernel("rounding", (param("x", DTYPES[start], X.size),
+                                 param("y", half, X.size, mutable=True)),
+                    (Axis("i", X.size, "par", 512),), tuple(s.body))
+    return Case(kernel, {"x": X, "y": zeros(half, X.size)})
+
+
+@case(("f32", "i32"), ("u32", "f32"), ("f64", "u64"), ("i64", "f64"), ("u64", "i64"),
+      ("f16", "u16"), ("i16", "bf16"), ("u8", "i8"))
 def bitcast(start: str, to: str) -> Case:
     s = KernelBuilder()
     s.store("y", (i,), s.bitcast(s.load("x", DTYPES[start], (i,)), to))
@@ -720,8 +736,8 @@ def every_primitive(dtype: DType) -> Kernel:
     results = [s.cast(loads[0], to) for to in COMPUTED]
     for name, primitive in PRIMITIVES.items():
         if primitive.rule == "select":
-            results.append(s.select(s.lt(*loads[:2]), *loads[:2]))
-        elif primitive.rule != "convert" and dtype.kind in primitive.kinds:
+            results.append(s.select(s.lt(*(s.cast(x, F32) for x in loads[:2])), *loads[:2]))
+        elif primitive.rule != "convert" and not dtype.is_half and dtype.kind in primitive.kinds:
             results.append(s.apply(name, *loads[:primitive.arity]))
     outputs = [param(f"out{at}", result.dtype, 1000, mutable=True)
                for at, result in enumerate(results)]

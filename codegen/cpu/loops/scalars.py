@@ -14,9 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ....ir.scalar.expand import EXPANSIONS
+from ....ir.scalar.half import from_half, odd_float, to_half
 from ....ir.scalar.integer import from_float
 from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
-from ....ir.types import DTYPES, DType
+from ....ir.types import DTYPES, F16, F32, F64, DType
 from ..text import FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
 
@@ -155,8 +156,8 @@ def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> Fun
 class LlvmScalars:
     """Primitives as methods that emit into ``f``: ``s.add(a, b)``, ``s.exp(x)``."""
 
-    def __init__(self, f: FunctionText) -> None:
-        self.f = f
+    def __init__(self, f: FunctionText, *, f16c: bool = False) -> None:
+        self.f, self.f16c = f, f16c
 
     def const(self, value: bool | int | float, dtype: DType | str) -> LlvmValue:
         dtype = DTYPES[dtype] if isinstance(dtype, str) else dtype
@@ -195,6 +196,8 @@ class LlvmScalars:
         start = DTYPES[value.dtype]
         if start == to:
             return value
+        if start.is_half or to.is_half:
+            return self._half(value, start, to)
         if start.is_float and to.is_int:
             result: LlvmValue = from_float(self, value, to)
             return result
@@ -206,6 +209,30 @@ class LlvmScalars:
         word = _conversion(start, to)
         return LlvmValue(self.f(f"{word} {value.type} {value.ref} to {target}"), to.name,
                          value.width)
+
+    def _half(self, value: LlvmValue, start: DType, to: DType) -> LlvmValue:
+        """To or from f16 and bf16: by the CPU's instruction, or from their bits."""
+        if start.is_half:
+            wide = self._native(value, "fpext", F32) if start == F16 and self.f16c else (
+                from_half(self, value))
+            return self.cast(wide, to)
+        if to == F16 and start == F64:
+            value = odd_float(self, value)
+        value = self.cast(value, F32)
+        if to == F16 and self.f16c:
+            return self._native(value, "fptrunc", F16)
+        result: LlvmValue = to_half(self, value, to)
+        return result
+
+    def _native(self, value: LlvmValue, word: str, to: DType) -> LlvmValue:
+        """A conversion between f32 and f16 with one instruction."""
+        half, single = (vector_type(name, value.width) for name in ("half", "float"))
+        bits = vector_type("i16", value.width)
+        if to == F32:
+            stored = self.f(f"bitcast {bits} {value.ref} to {half}")
+            return LlvmValue(self.f(f"{word} {half} {stored} to {single}"), to.name, value.width)
+        made = self.f(f"{word} {single} {value.ref} to {half}")
+        return LlvmValue(self.f(f"bitcast {half} {made} to {bits}"), to.name, value.width)
 
     def raw_int(self, value: LlvmValue, dtype: DType) -> LlvmValue:
         """A float that is known to fit, as i32 or i64."""
@@ -351,7 +378,7 @@ class LlvmScalars:
         if all(helper.name != name for helper in self.f.helpers):
             inner = [LlvmValue(f"%x{at}", value.dtype) for at, value in enumerate(args)]
             helper = _cold_text(result, name, [(x.type, x.ref[1:]) for x in inner])
-            helper.ret(f"{result} {function(LlvmScalars(helper), *inner).ref}")
+            helper.ret(f"{result} {function(LlvmScalars(helper, f16c=self.f16c), *inner).ref}")
             self.f.helpers.append(helper)
         return name
 

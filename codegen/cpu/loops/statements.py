@@ -91,7 +91,8 @@ class StmtEmitter:
     """Emits statements of ``kernel`` into ``f``."""
 
     def __init__(self, f: FunctionText, kernel: Kernel, target: Target) -> None:
-        self.f, self.kernel, self.target, self.s = f, kernel, target, LlvmScalars(f)
+        self.f, self.kernel, self.target = f, kernel, target
+        self.s = LlvmScalars(f, f16c=target.f16c)
         self.pointers: dict[str, str] = {}
         self.dims: dict[str, str] = {}
         self.scratch = "null"

@@ -77,7 +77,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     "x[4,3], axis=1, edge_order=2", "x[4,3], x[()], axis=0", "i[4]", "x[5], [0, 1, 4, 5, 7]"))
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x: Any = strong(f)
-    x = cast(x, _F64) if x.dtype.kind != "f" else x
+    result = x.dtype if x.dtype.kind == "f" else _F64  # of bfloat16 too, which has kind V
+    x = cast(x, _F64) if x.dtype.kind in "iub" else x
     axes = axes_of(axis, x.ndim)
     if edge_order not in (1, 2):
         raise error("W113", f"np.gradient with edge_order={edge_order!r}: it is 1 or 2")
@@ -92,7 +93,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         if isinstance(size, int) and size < edge_order + 1:
             raise error("W102", f"np.gradient needs at least {edge_order + 1} elements",
                         types=[x.type])
-        slopes.append(_slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at))
+        slopes.append(_slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at,
+                             result))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
@@ -108,7 +110,7 @@ def _steps(distances: Any, x: Tracer, axis: int) -> Any:
     return steps[0] if known and (steps == steps[0]).all() else steps
 
 
-def _slope(f: Any, steps: Any, order: int, axis: int) -> Any:
+def _slope(f: Any, steps: Any, order: int, axis: int, dtype: np.dtype[Any]) -> Any:
     """The slope along the last axis, which goes back to its place."""
     if np.ndim(steps) == 0:
         inside = (f[..., 2:] - f[..., :-2]) / (2.0 * steps)
@@ -124,7 +126,7 @@ def _slope(f: Any, steps: Any, order: int, axis: int) -> Any:
         last = (f[..., -1] - f[..., -2]) / ends[1][1]
     else:
         first, last = _ends(f, ends, np.ndim(steps) == 0)
-    parts = [cast(to_tracer(part), f.dtype) for part in (first[..., None], inside,
+    parts = [cast(to_tracer(part), dtype) for part in (first[..., None], inside,
                                                          last[..., None])]
     whole: Any = np.concatenate(parts, -1)
     return fresh(moveaxis(whole, -1, axis))

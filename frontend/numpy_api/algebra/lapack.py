@@ -39,7 +39,7 @@ _EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
 def _float(x: Any) -> Tracer:
     """An operand as LAPACK takes it."""
     array = strong(x)
-    if array.dtype.kind in "iub":
+    if array.dtype.kind in "iubV":  # so is bfloat16, which NumPy does not know for a float
         return cast(array, F64)
     if array.dtype not in (np.float32, np.float64):
         raise error("W111", f"np.linalg does not take {array.dtype}", types=[array.type],

@@ -159,7 +159,7 @@ def _chain(parts: list[Any]) -> Any:
     where sizes are not known."""
     sizes = [part.type.shape[0] for part in parts] + [parts[-1].type.shape[1]]
     if not all(isinstance(size, int) for size in sizes):
-        return functools.reduce(np.matmul, parts)
+        return functools.reduce(np.dot, parts)
     count = len(parts)
     cost: dict[tuple[int, int], Any] = {(at, at): 0 for at in range(count)}
     cut: dict[tuple[int, int], int] = {}
@@ -171,7 +171,8 @@ def _chain(parts: list[Any]) -> Any:
                 for k in range(i, j))
 
     def product(i: int, j: int) -> Any:
-        return parts[i] if i == j else product(i, cut[i, j]) @ product(cut[i, j] + 1, j)
+        return parts[i] if i == j else np.dot(product(i, cut[i, j]), product(
+            cut[i, j] + 1, j))
 
     return product(0, count - 1)
 

@@ -61,7 +61,7 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
-    return np.matmul(sliding_window_view(x, _size(count, name)), y)
+    return np.dot(sliding_window_view(x, _size(count, name)), y)
 
 
 def _size(count: Any, name: str) -> int:

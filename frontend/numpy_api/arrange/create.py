@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.index import Dim
+from ....ir.types import number_kind
 from ...tracing.operand import (
     Kind,
     as_dim,
@@ -56,7 +57,7 @@ def full_like(
 ) -> Tracer:
     wanted = shape_of(a) if shape is None else as_shape(shape)
     kind = np.dtype(dtype) if dtype is not None else result_dtype(a)
-    if isinstance(fill_value, float) and kind.kind != "f":
+    if isinstance(fill_value, float) and number_kind(kind) != "f":
         fill_value = kind.type(fill_value)
     return fresh(spread(fill_value, kind, wanted))
 

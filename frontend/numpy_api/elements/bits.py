@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import as_dtype
+from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.arrays import views
 from ...tracing.operand import cast, constant, strong
 from ...tracing.recorder import current
@@ -30,7 +30,7 @@ class Layout:
 
     @classmethod
     def of(cls, dtype: np.dtype[Any]) -> Layout:
-        info = np.finfo(dtype)
+        info = float_info(dtype)
         return cls(np.dtype(f"i{dtype.itemsize}"), int(info.nmant), int(info.maxexp) - 1)
 
     @property
@@ -60,7 +60,7 @@ def ldexp(x: Any, n: Any) -> Any:
 def frexp(x: Any) -> tuple[Any, Any]:
     """A mantissa from 0.5 to 1 and an exponent."""
     form = Layout.of(x.dtype)
-    small = abs(x) < np.finfo(x.dtype).tiny
+    small = abs(x) < float_info(x.dtype).tiny
     more = form.mantissa + 2
     bits = bitcast(np.where(small, x * 2.0**more, x), form.ints)
     half = form.bias - 1
@@ -81,7 +81,7 @@ def nextafter(x: Any, y: Any) -> Any:
     form = Layout.of(x.dtype)
     bits = bitcast(x, form.ints)
     moved = bitcast(bits + np.where((x < y) == (x > 0), 1, -1).astype(form.ints), x.dtype)
-    least = constant(float(np.finfo(x.dtype).smallest_subnormal), x.dtype, x.type.shape)
+    least = constant(float(float_info(x.dtype).smallest_subnormal), x.dtype, x.type.shape)
     moved = np.where(np.equal(x, 0), np.copysign(least, y), moved)
     return np.where(np.isnan(x) | np.isnan(y), x + y, np.where(np.equal(x, y), y, moved))
 
@@ -89,6 +89,8 @@ def nextafter(x: Any, y: Any) -> Any:
 def spacing(x: Any) -> Any:
     """The distance to the next number away from 0."""
     inf = constant(np.inf, x.dtype, x.type.shape)
+    if x.dtype == np.float16:  # NumPy has the distance to the next number above
+        return np.where(np.isneginf(x), np.nan, nextafter(x, inf) - x)
     # -0.0 has the distance of 0.0.
     away = np.where(np.equal(x, 0), inf, np.copysign(inf, x))
     return np.where(np.isinf(x), np.nan, nextafter(x, away) - x)
@@ -105,7 +107,7 @@ def bitwise_count(x: Any) -> Any:
 
 
 def fmod(x: Any, y: Any) -> Any:
-    if x.dtype.kind == "f":
+    if number_kind(x.dtype) == "f":
         return current().emit("fmod", x, y)
     rest = np.remainder(x, y)
     wrong = np.not_equal(rest, 0) & ((x < 0) != (y < 0))
@@ -131,7 +133,7 @@ def view(x: Any, dtype: Any) -> Tracer:
     a, wanted = strong(x), np.dtype(dtype)
     if a.dtype == wanted:
         return a[...]
-    if a.dtype.itemsize != wanted.itemsize or (wanted.kind not in "iuf"):
+    if a.dtype.itemsize != wanted.itemsize or (number_kind(wanted) not in "iuf"):
         raise error("W113", f"x.view({wanted}) of an array of {a.dtype} is not supported",
                     types=[a.type], hint="view it as a number dtype of the same size, or convert "
                                          "the numbers with .astype")

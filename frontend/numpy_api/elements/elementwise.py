@@ -18,6 +18,7 @@ from ....ir.diagnose import error
 from ....ir.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
+from ....ir.types import as_dtype, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.operand import (
     Kind,
@@ -52,7 +53,7 @@ _MIRRORED: Mapping[Any, np.ufunc] = MappingProxyType({
     np.equal: np.equal, np.not_equal: np.not_equal, np.less: np.greater,
     np.less_equal: np.greater_equal, np.greater: np.less, np.greater_equal: np.less_equal})
 Shape = tuple[Dim, ...]
-_INT64 = np.iinfo(np.int64)
+_INT64, _F32 = np.iinfo(np.int64), np.dtype(np.float32)
 _LOGIC = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor))
 
 
@@ -75,7 +76,7 @@ def _logical(op: str) -> Callable[..., Any]:
 
 
 def _reciprocal(x: Any) -> Any:
-    if x.dtype.kind == "f":
+    if number_kind(x.dtype) == "f":
         return 1 / x
     return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
 
@@ -98,6 +99,9 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.deg2rad: lambda x: x * (np.pi / 180), np.radians: lambda x: x * (np.pi / 180),
     np.rad2deg: lambda x: x * (180 / np.pi), np.degrees: lambda x: x * (180 / np.pi),
 })
+
+# Those whose bodies compute nothing, or with the bits of the dtype itself.
+_ONE = frozenset((np.positive, np.conjugate, np.nextafter, np.spacing))
 
 # Those that give two results.
 PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
@@ -272,7 +276,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
         return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
     pair = PAIRS.get(ufunc) or special.PAIRS.get(ufunc.__name__)
     if pair is not None:
-        return pair(to_tracer(inputs[0], resolve(ufunc, inputs, dtype)[0]))
+        kind, *kinds = resolve(ufunc, inputs, dtype)
+        parts = pair(to_tracer(_single(inputs[0], kind), _F32 if as_dtype(kind).is_half else kind))
+        return tuple(cast(part, wanted) for part, wanted in zip(parts, kinds, strict=True))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
     if row is None and body is None:
         body = special.UFUNCS.get(ufunc.__name__)
@@ -283,6 +289,9 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     *wanted, result = resolve(ufunc, inputs, dtype)
     if ufunc in GUFUNCS:
         return GUFUNCS[ufunc](inputs, wanted, result)
+    several = ufunc is np.power or (body is not None and ufunc not in _ONE)
+    if several and any(as_dtype(kind).is_half for kind in wanted):
+        return cast(apply(ufunc, tuple(map(_single, inputs, wanted))), result)
     if ufunc is np.power and is_number(inputs[1]):
         found = _power(inputs[0], inputs[1], result, common_shape(inputs))
         if found is not None:
@@ -298,6 +307,14 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     operands = [spread(x, kind, shape) for x, kind in zip(inputs, wanted, strict=True)]
     made: Tracer = body(*operands) if body is not None else _emit_row(ufunc, row, operands)
     return made if made.dtype == result else cast(made, result)
+
+
+def _single(x: Any, kind: np.dtype[Any]) -> Any:
+    """An operand in float32 if it is of a half type: what is several ops here is one in NumPy,
+    and rounded once."""
+    if not as_dtype(kind).is_half:
+        return x
+    return np.float32(np.asarray(x, kind)) if is_number(x) else cast(to_tracer(x, kind), _F32)
 
 
 def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tracer:
@@ -353,7 +370,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
-    if dtype.kind != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
+    if number_kind(dtype) != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)
     if exponent == 0.5:

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import BF16, float_info, number_kind
 from ...tracing.operand import (
     cast,
     common_shape,
     fits_int64,
+    is_number,
     kind_of,
     result_dtype,
     shape_of,
     spread,
     spread_all,
+    stored,
     strong,
     to_tracer,
 )
@@ -55,6 +58,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
         high = None if isinstance(high, int) and high >= limits.max else high
     bounds = [bound for bound in (low, high) if bound is not None]
     x, *spreaded = spread_all(a, *bounds)
+    if x.type.dtype == BF16 and len(bounds) == 2:  # as NumPy has it, whose own clip lacks bfloat16
+        x, *spreaded = (cast(part, np.dtype(np.float32)) for part in (x, *spreaded))
     if low is not None:
         x = current().emit("maximum", x, spreaded.pop(0))
     return fresh(x) if high is None else current().emit("minimum", x, spreaded[0])
@@ -91,13 +96,15 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     a: Any = strong(x)
-    if a.dtype.kind != "f":
+    if number_kind(a.dtype) != "f":
         return fresh(a)
-    limits = np.finfo(a.dtype)
+    limits = float_info(a.dtype)
+    high, low, other = (to_tracer(x, a.dtype) for x in (
+        float(limits.max) if posinf is None else posinf,
+        float(limits.min) if neginf is None else neginf, nan))
     # What one replaces is not looked at again: nan= may be infinite.
-    finite = np.where(a == np.inf, float(limits.max) if posinf is None else posinf, a)
-    finite = np.where(a == -np.inf, float(limits.min) if neginf is None else neginf, finite)
-    return np.where(np.isnan(a), nan, finite)
+    finite = np.where(np.isneginf(a), low, np.where(np.isposinf(a), high, a))
+    return np.where(np.isnan(a), other, finite)
 
 
 @numpy(np.round, np.around, method=True, samples=("x[4]", "x[4], 2"))
@@ -105,20 +112,22 @@ def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
         return np.rint(x)
-    if x.dtype.kind != "f":
+    if number_kind(x.dtype) != "f":
         if decimals < 0:
             raise error("W113", "rounding integers to tens is not supported", types=[x.type])
         return fresh(x)
     if decimals == 0:
         return np.rint(x)
     scale = 10.0 ** abs(decimals)
-    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+    rounded = np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+    return cast(rounded, x.dtype)
 
 
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = result_dtype(*choicelist, default)
-    result = spread(default, dtype, common_shape((*condlist, *choicelist, default)))
+    shape = common_shape((*condlist, *choicelist, default))
+    result = spread(stored(default, dtype) if is_number(default) else default, dtype, shape)
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = where(condition, spread(choice, dtype, shape_of(choice)), result)
     return result
@@ -166,7 +175,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
 @numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
 def angle(z: Any, deg: Any = False) -> Any:
     turned: Any = np.arctan2(0, strong(z))
-    return turned * (180 / np.pi) if deg else turned
+    return cast(turned * (180 / np.pi), turned.dtype) if deg else turned
 
 
 @numpy(np.isposinf, samples=("x[4]", "1 / np.floor(p[4] - 1)"))
@@ -182,7 +191,7 @@ def isneginf(x: Any) -> Any:
 @numpy(np.sinc, samples=("x[4]", "i[3]"))
 def sinc(x: Any) -> Any:
     turned: Any = np.pi * strong(x)
-    turned = np.where(turned, turned, np.finfo(turned.dtype).eps)
+    turned = np.where(turned, turned, float_info(turned.dtype).eps)
     return np.sin(turned) / turned
 
 

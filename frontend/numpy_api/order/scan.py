@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import axis_of, broadcast, cast, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
@@ -109,7 +110,7 @@ def cumulative_prod(
 def _instead(a: Any, number: float) -> Any:
     """The array with a number for each NaN."""
     x: Any = strong(a)
-    return np.where(np.isnan(x), number, x) if x.dtype.kind == "f" else x
+    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) == "f" else x
 
 
 @numpy(np.nancumsum, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))

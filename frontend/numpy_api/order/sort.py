@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import as_int, axis_of, cast, contains_tracer, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
@@ -47,7 +48,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
          stable: Any = None) -> Tracer:
     _unordered("a sort", order)
     x, axis = _rows(a, axis)
-    if x.dtype.kind == "f" and (stable or kind in _STABLE):  # signs of zeros stay where they are
+    # Signs of zeros stay where they are.
+    if number_kind(x.dtype) == "f" and (stable or kind in _STABLE):
         return take_along_axis(x, _ordered("argsort", x, axis), axis)
     return _ordered("sort", x, axis)
 

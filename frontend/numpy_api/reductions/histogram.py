@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import (
     as_int,
     broadcast,
@@ -73,7 +74,7 @@ def _edges(a: Any, bins: Any, limits: Any) -> tuple[Any, tuple[Any, Any] | None]
         raise error("W112", f"np.histogram with {count} bins")
     first, last = _limits(a, limits)
     kind = result_dtype(first, last, a)
-    kind = kind if kind.kind == "f" else _F64
+    kind = kind if number_kind(kind) == "f" else _F64
     if not (is_number(first) and is_number(last)):
         first, last = (cast(strong(end), kind) for end in (first, last))
         apart: Any = np.where(first == last, kind.type(0.5), kind.type(0))
@@ -93,7 +94,7 @@ def _limits(a: Any, limits: Any) -> tuple[Any, Any]:
             return (first - 0.5, last + 0.5) if first == last else (first, last)
     else:
         first, last = _extremes(a)
-        if a.dtype.kind == "f":
+        if number_kind(a.dtype) == "f":
             known: Any = np.isfinite(first) & np.isfinite(last)
             first = current().emit("ensure", first, cast(known, _I64) - 1, message=(
                 "the range of np.histogram's numbers is not finite"))
@@ -104,7 +105,7 @@ def _extremes(a: Any) -> tuple[Any, Any]:
     """The smallest and the largest number; 0 and 1 of none."""
     if isinstance(a.type.size, int):
         return np.min(a), np.max(a)
-    least, most = (-np.inf, np.inf) if a.dtype.kind == "f" else (
+    least, most = (-np.inf, np.inf) if number_kind(a.dtype) == "f" else (
         np.iinfo(a.dtype).min, np.iinfo(a.dtype).max)
     some = a.shape[0] > 0
     return (np.where(some, np.min(a, initial=most), a.dtype.type(0)),

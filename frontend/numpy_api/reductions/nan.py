@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ...tracing.operand import cast, reshape, strong, to_tracer
 from ...tracing.recorder import current
 from ..registry import numpy
@@ -16,10 +17,10 @@ from .reduce import argmax, argmin, max_, mean_, min_, prod, root, sum_, var
 def _filled(a: Any, other: float) -> tuple[Any, Any]:
     """The array with another number for NaN, and where those are; None if there can be none."""
     x: Any = strong(a)
-    if x.dtype.kind != "f":
+    if number_kind(x.dtype) != "f":
         return x, None
     nan: Any = np.isnan(x)
-    return np.where(nan, other, x), nan
+    return np.where(nan, x.dtype.type(other), x), nan
 
 
 @numpy(np.nansum, samples=("np.where(m[3,4], x[3,4], np.nan)",
@@ -58,7 +59,7 @@ def _extreme(function: Any, far: float, a: Any, axis: Any, keepdims: Any, initia
     result = function(x, axis, keepdims, initial, where)
     if nan is None or initial is not None:
         return result
-    return np.where(np.all(nan, axis, keepdims=keepdims), np.nan, result)
+    return np.where(np.all(nan, axis, keepdims=keepdims), x.dtype.type(np.nan), result)
 
 
 @numpy(np.nanargmax, samples=("x[3,4] * 1", "np.where(m[3,1], x[3,4], 0), 1, keepdims=True"))
@@ -87,7 +88,8 @@ def _parts(total: Any, count: Any) -> Any:
 
 
 def _inexact(a: Any, dtype: Any) -> None:
-    if dtype is not None and np.dtype(dtype).kind != "f" and strong(a).dtype.kind == "f":
+    if dtype is not None and number_kind(np.dtype(dtype)) != "f" and (
+            number_kind(strong(a).dtype) == "f"):
         raise error("W111", f"an average of floats in {np.dtype(dtype)}")
 
 
@@ -122,7 +124,7 @@ def nanvar(
     squares = sum_(apart * apart, axis, dtype, keepdims, where=where)
     free: Any = reshape(count, squares.type.shape)
     free = free - (ddof if correction is None else correction)
-    return np.where(free <= 0, np.nan, _parts(squares, free))
+    return np.where(free <= 0, squares.dtype.type(np.nan), _parts(squares, free))
 
 
 @numpy(np.nanstd, samples=("np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1"))

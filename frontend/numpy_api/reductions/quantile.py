@@ -18,6 +18,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.index import Dim, product
+from ....ir.types import as_dtype, number_kind
 from ...tracing.operand import (
     axes_of,
     broadcast,
@@ -109,7 +110,7 @@ class _Rows:
 
     def result(self, found: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
         """What was found for each row, NaN where a row has one (it is the last)."""
-        if self.ordered.dtype.kind == "f" and not self.each:
+        if number_kind(self.ordered.dtype) == "f" and not self.each:
             last: Any = self.ordered[..., -1]
             found = np.where(np.isnan(last), cast(strong(last), found.dtype), found)
         return reshape(strong(found), (*heads, *self.kept)) if keepdims else found
@@ -124,7 +125,7 @@ def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     x = strong(a)
     rows, kept = _behind(x, axes_of(axis, x.ndim))
     ordered: Any = sort(rows)
-    each = each and x.dtype.kind == "f"
+    each = each and number_kind(x.dtype) == "f"
     count = np.sum(~np.isnan(ordered), axis=-1) if each else as_number(rows.type.shape[-1])
     return _Rows(ordered, count, each, kept)
 
@@ -145,7 +146,7 @@ def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> A
         return None
     rest = tuple(1 if at in axes else dim for at, dim in enumerate(shape)
                  if keepdims or at not in axes)
-    return constant(np.nan, x.dtype if x.dtype.kind == "f" else _F64, (*heads, *rest))
+    return constant(np.nan, x.dtype if number_kind(x.dtype) == "f" else _F64, (*heads, *rest))
 
 
 # -- medians
@@ -169,23 +170,29 @@ def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: 
 
 def _middle(rows: _Rows, keepdims: Any) -> Any:
     """The element in the middle, or the mean of two."""
-    floats = rows.ordered if rows.ordered.dtype.kind == "f" else cast(rows.ordered, _F64)
+    floats = rows.ordered if number_kind(rows.ordered.dtype) == "f" else cast(rows.ordered, _F64)
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
         parts = [floats[..., at] for at in dict.fromkeys((low, high))]
-        return rows.result(parts[0] if low == high else (parts[0] + parts[1]) / 2, keepdims)
+        return rows.result(parts[0] if low == high else _mean(*parts), keepdims)
     # One element more, which is the middle of none.
     one = (*floats.type.shape[:-1], 1)
     longer = concatenate([floats, constant(np.nan, floats.dtype, one)], -1)
     rows = replace(rows, ordered=longer)
     count: Any = strong(rows.count)
     low, high = (rows.at(np.maximum(at, 0)) for at in ((count - 1) // 2, count // 2))
-    found = np.where(count % 2 == 1, low, (low + high) / 2)
-    found = np.where(count == 0, np.nan, found)
+    found = np.where(count % 2 == 1, low, _mean(low, high))
+    found = np.where(count == 0, floats.dtype.type(np.nan), found)
     if rows.each:
         return rows.result(found, keepdims)
     last = rows.at(np.maximum(count - 1, 0))
     return replace(rows, each=True).result(np.where(np.isnan(last), last, found), keepdims)
+
+
+def _mean(a: Any, b: Any) -> Any:
+    """The mean of two elements; of half types rounded once."""
+    wide = np.dtype(np.float32) if as_dtype(a.dtype).is_half else a.dtype
+    return cast((cast(a, wide) + cast(b, wide)) / 2, a.dtype)
 
 
 # -- quantiles
@@ -252,7 +259,7 @@ def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> An
     count = rows.count
     if rows.each:
         q = q[(..., *[None] * (rows.ordered.ndim - 1))]
-        count = count.astype(q.dtype) if q.dtype.kind == "f" else count
+        count = count.astype(q.dtype) if number_kind(q.dtype) == "f" else count
     return rows.result(_found(rows, chosen, chosen.place(count, q), weak), keepdims, heads)
 
 
@@ -281,13 +288,13 @@ def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: An
     values: Any
     shares: Any
     (values, kept), (shares, _) = _behind(x, axes), _behind(w, axes)
-    if each and x.dtype.kind == "f":
+    if each and number_kind(x.dtype) == "f":
         shares = np.where(np.isnan(values), 0, shares)
     places = argsort(values)
     values, shares = (take_along_axis(part, places, -1) for part in (values, shares))
     shares = np.cumsum(shares, axis=-1, dtype=_F64)
     shares = shares / shares[..., -1:]
-    shares = shares.astype(q.dtype) if q.dtype.kind == "f" else shares
+    shares = shares.astype(q.dtype) if number_kind(q.dtype) == "f" else shares
     shares = np.where(shares == 0, -1, shares)
     heads = shape_of(q)
     below = np.sum(shares < q[(..., *[None] * values.ndim)], axis=-1)
@@ -312,8 +319,9 @@ def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
     if weak and not contains_tracer([share]):
         share, rest = float(share), float(rest)
     elif weak:
-        share, rest = (part.astype(left.dtype) if left.dtype.kind == "f" else part
-                       for part in (share, rest))
+        # As a Python number counts beside the elements.
+        kind = np.multiply.resolve_dtypes((left.dtype, float, None))[0]
+        share, rest = share.astype(kind), rest.astype(kind)
     elif not rows.each:
         share, rest = (np.reshape(part, (*np.shape(part), *[1] * (rows.ordered.ndim - 1)))
                        for part in (share, rest))

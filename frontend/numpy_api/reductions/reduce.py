@@ -15,6 +15,7 @@ import numpy as np
 from ....ir.diagnose import ShapeError, error
 from ....ir.dims import larger, nonnegative
 from ....ir.index import Dim, product
+from ....ir.types import as_dtype
 from ...tracing.operand import (
     as_int,
     axes_of,
@@ -145,10 +146,10 @@ def _count(x: Tracer, axes: tuple[int, ...], keepdims: Any, where: Any) -> Any:
 
 
 def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
-    """The array as floats to average, and the dtype of the result; float16 in float32."""
+    """The array as floats to average, and the dtype of the result; half types in float32."""
     own = x.dtype if x.dtype.kind not in "iub" else _F64
     result = own if dtype is None else np.dtype(dtype)
-    return cast(x, _F32 if result == np.float16 else result), result
+    return cast(x, _F32 if as_dtype(result).is_half else result), result
 
 
 @numpy(np.max, np.amax, method=True, samples=(
@@ -256,6 +257,8 @@ def average(
                                 "of an axis", types=[x.type, w.type])
         w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
                              for at, dim in enumerate(x.type.shape)))
+    if x.dtype.kind in "iub":  # products of small integers would not fit
+        x, w = (cast(part, np.result_type(x.dtype, w.dtype, _F64)) for part in (x, w))
     scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
     result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
     return (result, scale) if returned else result

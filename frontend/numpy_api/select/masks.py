@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import differ
+from ....ir.types import number_kind
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axes_of, broadcast, cast, matched, to_tracer
@@ -73,7 +74,7 @@ def _not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
     spare = broadcast(cast(some, np.dtype(np.int64)) - 1, x.array.type.shape)
     array = current().emit("ensure", x.array, spare, message=(
         f"{name} of x[mask], which has no elements, has no value"))
-    if x.dtype.kind == "f":
+    if number_kind(x.dtype) == "f":
         return array, -np.inf if largest else np.inf
     if x.dtype.kind == "b":
         return array, not largest

@@ -19,7 +19,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import differ
 from ....ir.index import Dim, positive
-from ....ir.types import BOOL, I32, TensorType
+from ....ir.types import BOOL, I32, TensorType, number_kind
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import (
@@ -139,7 +139,7 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
 
 def nothing_added(dtype: np.dtype[Any]) -> float:
     """What changes no number of a dtype that it is added to: -0.0 + 0.0 is 0.0, so -0.0."""
-    return -0.0 if dtype.kind == "f" else 0
+    return -0.0 if number_kind(dtype) == "f" else 0
 
 
 def _padded(

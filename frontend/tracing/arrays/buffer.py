@@ -18,6 +18,7 @@ from weakref import ref
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import number_kind
 from ..methods import ArrayMethods
 from ..scope import RECORDING, Recording
 from ..source import user_loc
@@ -59,7 +60,7 @@ class Memory:
         self.tracer = Tracer(ctx, made.value)  # which is nobody's argument
         self.tracer.ordered = self.tracer.dense = True
         # Code in C that does not ask reads what nobody takes for a result, and writes nothing.
-        kind = whole.dtype.kind
+        kind = number_kind(whole.dtype)
         whole.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(whole.dtype).min)
         ctx.traced_memory = True
         for array in self.living():
@@ -210,7 +211,7 @@ def own(result: Any, inputs: Any) -> Any:
     if type(result) in (tuple, list):
         return type(result)(own(part, inputs) for part in result)
     if RECORDING.get() is None or type(result) is not np.ndarray or result.base is not None or (
-            result.dtype.kind not in "biuf") or _holds(inputs, result):
+            number_kind(result.dtype) not in "biuf") or _holds(inputs, result):
         return result
     made = result.view(Buffer)
     made.memory()

@@ -24,6 +24,7 @@ from .cases import (
     COMPUTING,
     DIFFERENTIABLE,
     assert_close,
+    dtypes_of,
     expected,
     gradient_case,
     graph_of,
@@ -43,7 +44,7 @@ def test_every_row_that_computes_is_tested() -> None:
 
 
 CASES = [pytest.param(op, dtype, id=f"{op.name}-{dtype}") for op in COMPUTING
-         for dtype in op.dtypes]
+         for dtype in dtypes_of(op)]
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES)
