@@ -220,7 +220,7 @@ class Builder:
             if "value" in attrs:
                 fills.add(repr(attrs["value"]))
             return constants[0] if len(fills) == 1 else None
-        if op.ref is None or types[0].dtype.kind == "c":
+        if op.ref is None or any(each.dtype.is_complex for each in (*types, *inputs)):
             return None
         if op.check is None and op.body is not None:
             folded = fold(op.body, constants, [value.dtype for value in inputs], attrs)

@@ -240,10 +240,15 @@ class TraceContext:
         """A tracer of a value of this graph."""
         return Tracer(self, value)
 
-    def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
+    def full(self, number: bool | int | float | complex, dtype: np.dtype[Any] | DType,
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
-        made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
+        type_ = TensorType(as_dtype(dtype), shape)
+        if isinstance(number, complex):
+            parts = [self.full(part, type_.dtype.part, shape)
+                     for part in (number.real, number.imag)]
+            return self.emit("complex", *parts)
+        made = Tracer(self, self.builder.full(number, type_))
         made.ordered = made.dense = True
         return made
 

@@ -326,11 +326,10 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         if leaf.__array_priority__ > 0:  # NumPy would let it have its way: matrices, masks, units
             raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
                                 "own", locs=user_loc(), hint="pass np.asarray(x)")
-        if leaf.dtype.kind != "c":
-            try:
-                return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
-            except TypeError:
-                pass  # an array of objects, texts or dates
+        try:
+            return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
+        except TypeError:
+            pass  # an array of objects, texts or dates
         raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",
                     locs=user_loc(), hint="convert it to a real number dtype")
     if isinstance(leaf, bool):

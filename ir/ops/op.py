@@ -38,6 +38,8 @@ class Kind(enum.Enum):
     CONTRACT = "contract"  # sum of products over shared axes
     GATHER = "gather"      # a load at computed indices
     SCATTER = "scatter"    # an accumulating store at computed indices
+    COMPLEX = "complex"    # what makes or parts complex numbers, of which no kernel knows
+    ALIAS = "alias"        # the memory of its operand under another type
     HOST = "host"          # a function of NumPy that runs between native launches
     SCAN = "scan"          # what is carried along an axis
     SORT = "sort"          # rows in order, or where their elements in order are
@@ -139,6 +141,7 @@ class OpDef:
         need = {
             Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
+            Kind.COMPLEX: ("ref",), Kind.ALIAS: ("ref",),
             Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
             Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
         }[self.kind]
@@ -161,16 +164,19 @@ def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
     return str(attrs["function"]) if op.foreign else f"np.linalg.{op.name}"
 
 
-_KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b"})
-_WORDS = MappingProxyType({"f": "floating-point", "i": "integer", "n": "numeric",
-                           "l": "integer or bool", "t": "real", "b": "bool"})
+_KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b",
+                           "z": "fc", "a": "iufc", "x": "iufbc"})
+_WORDS = MappingProxyType({"f": "real floating-point", "i": "integer", "n": "real numeric",
+                           "l": "integer or bool", "t": "real", "b": "bool",
+                           "z": "floating-point", "a": "numeric", "x": "numeric or bool"})
 
 
 def signature(name: str, text: str) -> Infer:
     """The type rule of an elementwise signature such as ``"bnn -> n"``.
 
-    Letters: f float, i integer, n numeric, l integer or bool, t any, b bool. Operands with the
-    same letter (other than b) have one dtype; all operands have one shape.
+    Letters: f float, i integer, n numeric, l integer or bool, t any, b bool; with complex numbers,
+    z is f, a is n and x is t. Operands with the same letter (other than b) have one dtype; all
+    operands have one shape.
     """
     left, _, right = (part.strip() for part in text.partition("->"))
 

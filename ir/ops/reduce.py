@@ -168,7 +168,7 @@ def _mean_expand(b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _mean_infer(x: TensorType, *, axes: tuple[int, ...]) -> tuple[TensorType, ...]:
-    return _reduce_infer("f", "mean")(x, axes=axes)  # type: ignore[no-any-return]
+    return _reduce_infer("fc", "mean")(x, axes=axes)  # type: ignore[no-any-return]
 
 
 def _arg_infer(x: TensorType, *, axis: int) -> tuple[TensorType, ...]:
@@ -220,8 +220,8 @@ _CONTRACTIONS = (
 
 ROWS: tuple[OpDef, ...] = (
     _reduce("sum", "add", _sum_ref, lambda b, g, x, y, *, axes: (_spread(b, g, x, axes),),
-            "sum over axes", "iuf", empty=True),
-    _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iuf", empty=True),
+            "sum over axes", "iufc", empty=True),
+    _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iufc", empty=True),
     _reduce("max", "max", np.max, _extreme_grad, "largest over axes, NaN if there is one", "iufb"),
     _reduce("min", "min", np.min, _extreme_grad, "smallest over axes, NaN if there is one", "iufb"),
     _reduce("any", "or_", np.any, None, "true if any is, over axes", "b", empty=True),

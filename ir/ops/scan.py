@@ -107,8 +107,8 @@ def _scan(name: str, combine: str, ufunc: np.ufunc, grad: Any, doc: str, kinds: 
 
 
 ROWS: tuple[OpDef, ...] = (
-    _scan("cumsum", "add", np.add, _sum_grad, "sums of all elements up to each", "iuf"),
-    _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iuf"),
+    _scan("cumsum", "add", np.add, _sum_grad, "sums of all elements up to each", "iufc"),
+    _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iufc"),
     _scan("cummax", "max", np.maximum, _extreme_grad, "the largest element up to each", "iufb"),
     _scan("cummin", "min", np.minimum, _extreme_grad, "the smallest element up to each", "iufb"),
     OpDef("recur", Kind.SCAN, _infer("recur", "iuf"), 2,
