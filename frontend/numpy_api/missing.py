@@ -23,6 +23,3 @@ missing(np.histogram2d, np.histogramdd, np.i0, np.packbits, np.polydiv, np.polyf
         np.sort_complex, np.unpackbits, instead=_OUTSIDE)
 missing(np.linalg.eig, np.linalg.eigvals,
         instead="np.linalg.eigh of symmetric matrices: eigenvalues of others are complex numbers")
-missing(np.fft.fft, np.fft.fft2, np.fft.fftn, np.fft.fftshift, np.fft.hfft, np.fft.ifft,
-        np.fft.ifft2, np.fft.ifftn, np.fft.ifftshift, np.fft.ihfft, np.fft.irfft, np.fft.irfft2,
-        np.fft.irfftn, np.fft.rfft, np.fft.rfft2, np.fft.rfftn, instead=_OUTSIDE)

@@ -243,12 +243,7 @@ class TraceContext:
     def full(self, number: bool | int | float | complex, dtype: np.dtype[Any] | DType,
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
-        type_ = TensorType(as_dtype(dtype), shape)
-        if isinstance(number, complex):
-            parts = [self.full(part, type_.dtype.part, shape)
-                     for part in (number.real, number.imag)]
-            return self.emit("complex", *parts)
-        made = Tracer(self, self.builder.full(number, type_))
+        made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))
         made.ordered = made.dense = True
         return made
 

@@ -382,7 +382,7 @@ ROWS: tuple[OpDef, ...] = (
            dtypes=(I64,), check=RunCheck(_unwrapped_holds, "W131", _unwrapped_message),
            samples=tuple(Sample((shape,) * 3, {"of": of}, low=0, high=9)
                          for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
-    map_op("ensure", "tn -> t", lambda s, x, spare, *, message: x, _ensure_ref,
+    map_op("ensure", "xn -> x", lambda s, x, spare, *, message: x, _ensure_ref,
            doc="the first operand; a step in which an element of the second is below 0 fails "
                "(W124) with a message", attrs={"message": str},
            grad=lambda b, g, x, spare, out, *, message: (g, None),

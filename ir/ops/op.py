@@ -113,6 +113,7 @@ class OpDef:
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
     foreign: bool = False                               # HOST: the user's, called each time
+    room: str = "linalg"                                # HOST: the module of NumPy
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
@@ -161,7 +162,7 @@ class OpDef:
 
 def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
     """What errors call a HOST row: the function of NumPy, or that of the user."""
-    return str(attrs["function"]) if op.foreign else f"np.linalg.{op.name}"
+    return str(attrs["function"]) if op.foreign else f"np.{op.room}.{op.name}"
 
 
 _KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b",

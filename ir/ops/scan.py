@@ -111,7 +111,7 @@ ROWS: tuple[OpDef, ...] = (
     _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iufc"),
     _scan("cummax", "max", np.maximum, _extreme_grad, "the largest element up to each", "iufb"),
     _scan("cummin", "min", np.minimum, _extreme_grad, "the smallest element up to each", "iufb"),
-    OpDef("recur", Kind.SCAN, _infer("recur", "iuf"), 2,
+    OpDef("recur", Kind.SCAN, _infer("recur", "iufc"), 2,
           "y[i] = a[i] * y[i-1] + b[i], from y[-1] = 0", {"axis": int}, ref=_recur_ref,
           body=lambda s, held, a, b, **_: s.add(s.mul(a, held), b),
           start=lambda dtype: 0.0 if dtype.is_float else 0, grad=_recur_grad,

@@ -58,6 +58,10 @@ def _through(function: Callable[[B, Pair], Pair]) -> Callable[[B, Pair], Pair]:
     return lambda b, x: _turn_back(b, function(b, _turn(b, x)))
 
 
+def add(b: B, x: Pair, y: Pair) -> Pair:
+    return Pair(b.add(x.re, y.re), b.add(x.im, y.im))
+
+
 def mul(b: B, x: Pair, y: Pair) -> Pair:
     return Pair(b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im)),
                 b.add(b.mul(x.re, y.im), b.mul(x.im, y.re)))

@@ -8,13 +8,15 @@ come where NumPy has them: a product is not mended as Annex G of C99 would, a qu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.graph import Builder, Node, Value
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.index import product, symbols_of
 from ...ir.ops.op import Kind
-from ...ir.types import BOOL
+from ...ir.types import BOOL, TensorType
 from . import functions as f
 from .functions import Pair
 
@@ -22,21 +24,27 @@ Rule = Callable[..., Any]
 
 
 def _each(b: Builder, node: Node, *operands: Pair | Value) -> Pair:
-    """The op on the real parts, and on the imaginary parts, of which constants have none."""
+    """The op on the real parts, and on the imaginary parts."""
     def part(at: int) -> Value:
         attrs = dict(node.attrs)
-        if at and "value" in attrs:
-            attrs["value"] = 0.0
+        if "value" in attrs:
+            attrs["value"] = _parts(attrs["value"])[at]
         inputs = [x[at] if isinstance(x, Pair) else x for x in operands]
         return b.emit(node.op, inputs, attrs).results[0]
 
     return Pair(part(0), part(1))
 
 
+def _parts(value: complex) -> tuple[float, float]:
+    number = complex(value)
+    return number.real, number.imag
+
+
 def _full(b: Builder, node: Node) -> Pair:
     (result,) = node.results
     type_ = result.type.with_dtype(result.dtype.part)
-    return Pair(b.full(node.attrs["value"], type_), b.full(0.0, type_))
+    re, im = _parts(node.attrs["value"])
+    return Pair(b.full(re, type_), b.full(im, type_))
 
 
 def _cast(b: Builder, node: Node, x: Pair | Value) -> Any:
@@ -60,13 +68,51 @@ def _contract(b: Builder, node: Node, x: Pair, y: Pair) -> Pair:
     return Pair(b.sub(of(x.re, y.re), of(x.im, y.im)), b.add(of(x.re, y.im), of(x.im, y.re)))
 
 
+def _rounds(b: Builder, first: Pair, rows: Sequence[Pair],
+            join: Callable[..., Pair]) -> tuple[Pair, Pair]:
+    """A loop over the rows of pairs, ``held = join(b, held, *row)``: the last, and all of them."""
+    dims = {name for value in b.graph.values() for dim in value.shape for name in symbols_of(dim)}
+    index = next(name for name in (f"t{at}" for at in itertools.count()) if name not in dims)
+    body = Graph("rounds")
+    inner = Builder(body, b.ops, share=False, fold=False)
+    held, *row = (Pair(*(body.add_param(type_, f"{name}{at}.{side}") for side in ("re", "im")))
+                  for at, (name, type_) in enumerate([
+                      ("held", first.re.type), *(("row", each.re.type.with_shape(
+                          each.re.shape[1:])) for each in rows)]))
+    made = join(inner, held, *row)
+    body.results = [*made, *made]
+    found = b.emit(b.ops["scan"], [*first, *(part for each in rows for part in each)], {
+        "carried": 2, "scanned": 2 * len(rows), "length": rows[0].re.shape[0], "reverse": False,
+        "index": index, "body": body}).results
+    return Pair(*found[:2]), Pair(*found[2:])
+
+
+def _one(b: Builder, type_: TensorType) -> Pair:
+    return Pair(b.full(1.0, type_), b.full(0.0, type_))
+
+
 def _prod(b: Builder, node: Node, x: Pair) -> Pair:
-    """A product over axes by halves; of no elements it is 1."""
-    axes = node.attrs["axes"]
+    """A product over axes, one factor after the other."""
+    axes, shape = node.attrs["axes"], node.results[0].shape
     kept = tuple(at for at in range(len(x.re.shape)) if at not in axes)
-    rows = Pair(*(b.transpose(part, perm=(*axes, *kept)) for part in x))
-    shape = node.results[0].shape
-    return f.product_of(b, rows, len(axes), shape, node)
+    count = product(x.re.shape[at] for at in axes)
+    rows = Pair(*(b.reshape(b.transpose(part, perm=(*axes, *kept)), shape=(count, *shape))
+                  for part in x))
+    return _rounds(b, _one(b, x.re.type.with_shape(shape)), [rows], f.mul)[0]
+
+
+def _along(b: Builder, node: Node, start: float, join: Callable[..., Pair],
+           *operands: Pair) -> Pair:
+    """What is carried along an axis, from ``start``."""
+    axis, shape = node.attrs["axis"], node.results[0].shape
+    others = tuple(at for at in range(len(shape)) if at != axis)
+    order = (axis, *others)
+    rows = [Pair(*(b.transpose(part, perm=order) for part in x)) for x in operands]
+    type_ = rows[0].re.type.with_shape(tuple(shape[at] for at in others))
+    first = Pair(b.full(start, type_), b.full(0.0, type_))
+    _, found = _rounds(b, first, rows, join)
+    back = tuple(order.index(at) for at in range(len(shape)))
+    return Pair(*(b.transpose(part, perm=back) for part in found))
 
 
 def _plain(function: Callable[..., Any]) -> Rule:
@@ -102,8 +148,11 @@ BY_KIND: Mapping[Kind, Rule] = MappingProxyType({
     Kind.VIEW: _each, Kind.GATHER: _each, Kind.SCATTER: _each})
 
 RULES: Mapping[str, Rule] = MappingProxyType({
-    **dict.fromkeys(("add", "sub", "neg", "select", "sum", "cumsum", "rint"), _each),
+    **dict.fromkeys(("add", "sub", "neg", "select", "sum", "cumsum", "rint", "ensure"), _each),
     "full": _full, "cast": _cast, "contract": _contract, "prod": _prod,
+    "cumprod": lambda b, node, x: _along(b, node, 1.0, f.mul, x),
+    "recur": lambda b, node, x, y: _along(b, node, 0.0, lambda b, held, x, y: f.add(
+        b, f.mul(b, x, held), y), x, y),
     "real": lambda b, node, x: x.re, "imag": lambda b, node, x: x.im,
     "complex": lambda b, node, re, im: Pair(re, im),
     "conj": lambda b, node, x: Pair(x.re, b.neg(x.im)),

@@ -77,7 +77,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     "x[4,3], axis=1, edge_order=2", "x[4,3], x[()], axis=0", "i[4]", "x[5], [0, 1, 4, 5, 7]"))
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x: Any = strong(f)
-    x = cast(x, _F64) if x.dtype.kind != "f" else x
+    x = cast(x, _F64) if x.dtype.kind not in "fc" else x
     axes = axes_of(axis, x.ndim)
     if edge_order not in (1, 2):
         raise error("W113", f"np.gradient with edge_order={edge_order!r}: it is 1 or 2")

@@ -124,10 +124,15 @@ def _matched_axes(x: Tracer, y: Tracer, pairs: Sequence[tuple[int, int]], hint: 
 
 _vecdot, _matvec, _vecmat = _gufunc("k", "k", ""), _gufunc("mk", "k", "m"), _gufunc("k", "kn", "n")
 
+def _turned(run: Callable[..., Any]) -> Callable[..., Any]:
+    """With the conjugate of the first operand."""
+    return lambda inputs, *dtypes: run((np.conjugate(strong(inputs[0])), *inputs[1:]), *dtypes)
+
+
 GUFUNCS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     getattr(np, name): function for name, function in (
-        ("matmul", _gufunc("mk", "kn", "mn")), ("vecdot", _vecdot), ("matvec", _matvec),
-        ("vecmat", _vecmat)) if hasattr(np, name)})
+        ("matmul", _gufunc("mk", "kn", "mn")), ("vecdot", _turned(_vecdot)), ("matvec", _matvec),
+        ("vecmat", _turned(_vecmat))) if hasattr(np, name)})
 
 
 def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
@@ -163,7 +168,7 @@ def outer(a: Any, b: Any) -> Any:
 @numpy(np.vdot, samples=("x[4], x[4]",))
 def vdot(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
-    return dot(reshape(x, (x.type.size,)), reshape(y, (y.type.size,)))
+    return dot(np.conjugate(reshape(x, (x.type.size,))), reshape(y, (y.type.size,)))
 
 
 @numpy(np.tensordot, samples=("x[2,3], x[3,4], 1", "x[2,3,4], x[4,3,5], ((1, 2), (1, 0))"))

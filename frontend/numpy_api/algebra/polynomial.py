@@ -30,7 +30,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @numpy(np.correlate, samples=("x[5], x[3]", "x[2], x[4], 'same'", "x[3], x[5], mode='full'",
                               "i[4], [1, 2]", "x[4], x[2], 'same'"))
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    x, y = strong(a), strong(v)
+    x, y = strong(a), np.conjugate(strong(v))
     if _longer(y, x):
         return flip(_windows(y, x, mode, "np.correlate"))
     return _windows(x, y, mode, "np.correlate")

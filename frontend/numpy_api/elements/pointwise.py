@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.arrays import views
 from ...tracing.operand import (
     cast,
     common_shape,
@@ -91,6 +92,10 @@ def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     a: Any = strong(x)
+    if a.dtype.kind == "c":
+        parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf)
+                 for part in (np.real(a), np.imag(a)))
+        return current().emit("complex", *parts)
     if a.dtype.kind != "f":
         return fresh(a)
     limits = np.finfo(a.dtype)
@@ -105,6 +110,9 @@ def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
         return np.rint(x)
+    if x.dtype.kind == "c":
+        parts = round_(np.real(x), decimals), round_(np.imag(x), decimals)
+        return current().emit("complex", *parts)
     if x.dtype.kind != "f":
         if decimals < 0:
             raise error("W113", "rounding integers to tens is not supported", types=[x.type])
@@ -138,34 +146,52 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     store("np.copyto", dst, src, where)
 
 
-@numpy(np.real, samples=("x[4]",))
+def _part(x: Tracer, name: str) -> Tracer:
+    """One part of complex numbers; what is written to it is written to them."""
+    def put(base: Any, new: Any) -> Any:
+        parts = {part: current().emit(part, base) for part in ("real", "imag")} | {name: new}
+        return current().emit("complex", *parts.values())
+
+    made = current().emit(name, x)
+    views.link(made, views.Indexed(x, lambda base: current().emit(name, base), put))
+    return made
+
+
+@numpy(np.real, samples=("x[4]", "1j * x[3]"))
 def real(val: Any) -> Any:
-    return strong(val)
+    x = strong(val)
+    return _part(x, "real") if x.dtype.kind == "c" else x
 
 
-@numpy(np.imag, samples=("x[4]", "i[2]"))
+@numpy(np.imag, samples=("x[4]", "i[2]", "1j * x[3]"))
 def imag(val: Any) -> Any:
-    return np.zeros_like(strong(val))
+    x: Any = strong(val)
+    return _part(x, "imag") if x.dtype.kind == "c" else np.zeros_like(x)
 
 
 @numpy(np.isreal, samples=("x[4]",))
 def isreal(x: Any) -> Any:
-    return np.full_like(strong(x), True, dtype=bool)
+    return np.equal(imag(x), 0)
 
 
 @numpy(np.iscomplex, samples=("x[4]",))
 def iscomplex(x: Any) -> Any:
-    return np.full_like(strong(x), False, dtype=bool)
+    return np.not_equal(imag(x), 0)
 
 
 @numpy(np.real_if_close, samples=("x[4]",))
 def real_if_close(a: Any, tol: Any = 100) -> Any:
-    return strong(a)
+    x = strong(a)
+    if x.dtype.kind == "c":
+        raise error("W113", "np.real_if_close of complex numbers is not supported: its dtype "
+                            "depends on values", types=[x.type], hint="take x.real")
+    return x
 
 
-@numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
+@numpy(np.angle, samples=("x[4]", "x[4], deg=True", "x[4] * 1j + 1"))
 def angle(z: Any, deg: Any = False) -> Any:
-    turned: Any = np.arctan2(0, strong(z))
+    x: Any = strong(z)
+    turned: Any = np.arctan2(imag(x), real(x)) if x.dtype.kind == "c" else np.arctan2(0, x)
     return turned * (180 / np.pi) if deg else turned
 
 
@@ -188,12 +214,12 @@ def sinc(x: Any) -> Any:
 
 @numpy(np.iscomplexobj, samples=("x[4]",))
 def iscomplexobj(x: Any) -> bool:
-    return False
+    return strong(x).dtype.kind == "c"
 
 
 @numpy(np.isrealobj, samples=("x[4]",))
 def isrealobj(x: Any) -> bool:
-    return True
+    return strong(x).dtype.kind != "c"
 
 
 if hasattr(np, "fix"):  # NumPy is about to drop it

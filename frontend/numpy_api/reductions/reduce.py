@@ -208,8 +208,9 @@ def var(
     axes = axes_of(axis, x.ndim)
     centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
     difference: Any = x - centre
+    result = np.dtype(result.char.lower()) if result.kind == "c" else result
     free = ddof if correction is None else correction
-    total: Any = sum_(difference * difference, axes, keepdims=keepdims, where=where)
+    total: Any = sum_(square_of_size(difference), axes, keepdims=keepdims, where=where)
     count = product(x.type.shape[at] for at in axes)
     divisor: Any
     if where is not True:
@@ -226,6 +227,11 @@ def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: An
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
     return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
                      correction=correction))
+
+
+def square_of_size(x: Any) -> Any:
+    """|x|^2, without the root."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
 def root(squares: Any) -> Any:

@@ -39,7 +39,7 @@ def cov(
                 aweights)) / total)
     scale: Any = 1 / np.maximum(cast(strong(free), _F64), 0.0)
     apart = x - mean[:, None]
-    product: Any = apart @ (apart if weights is None else apart * weights).T
+    product: Any = apart @ np.conjugate((apart if weights is None else apart * weights).T)
     return np.squeeze(cast(product * scale, kind))
 
 
@@ -71,5 +71,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     c: Any = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    spread: Any = np.sqrt(diag(c))
-    return np.clip(c / spread[:, None] / spread[None, :], -1, 1)
+    spread: Any = np.sqrt(np.real(diag(c)))
+    c = c / spread[:, None] / spread[None, :]
+    if c.dtype.kind == "c":
+        return np.clip(c.real, -1, 1) + 1j * np.clip(c.imag, -1, 1)
+    return np.clip(c, -1, 1)
