@@ -21,5 +21,3 @@ missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
 # Not written yet.
 missing(np.histogram2d, np.histogramdd, np.i0, np.packbits, np.polydiv, np.polyfit, np.roots,
         np.sort_complex, np.unpackbits, instead=_OUTSIDE)
-missing(np.linalg.eig, np.linalg.eigvals,
-        instead="np.linalg.eigh of symmetric matrices: eigenvalues of others are complex numbers")

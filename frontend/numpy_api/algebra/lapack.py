@@ -1,7 +1,7 @@
 """What of np.linalg LAPACK does: HOST rows, which run in NumPy between the native launches, and
 functions that are made of them.
 
-Integers are computed in float64, as in NumPy; float16 and complex numbers are refused.
+Integers are computed in float64, as in NumPy; float16 is refused.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from ..registry import numpy
 
 _LIKE = np.eye(1)
 _RESULTS: tuple[Any, ...] = tuple(type(function(_LIKE)) for function in (
-    np.linalg.eigh, np.linalg.qr, np.linalg.svd, np.linalg.slogdet))
-_EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
+    np.linalg.eig, np.linalg.eigh, np.linalg.qr, np.linalg.svd, np.linalg.slogdet))
+_EIG, _EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
 
 
 def _float(x: Any) -> Tracer:
@@ -41,7 +41,7 @@ def _float(x: Any) -> Tracer:
     array = strong(x)
     if array.dtype.kind in "iub":
         return cast(array, F64)
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype not in (np.float32, np.float64, np.complex64, np.complex128):
         raise error("W111", f"np.linalg does not take {array.dtype}", types=[array.type],
                     hint="convert it: x.astype(np.float32)")
     return array
@@ -138,6 +138,22 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:
 @numpy(np.linalg.eigvalsh, samples=(_POSITIVE, _POSITIVES, f"{_POSITIVE}, UPLO='U'"))
 def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return _only("eigvalsh", _matrices(a, "eigvalsh", square=True), uplo=_triangle(UPLO))
+
+
+def _complex(a: Any, name: str) -> Tracer:
+    x = _matrices(a, name, square=True)
+    return cast(x, np.result_type(x.dtype, np.complex64))
+
+
+@numpy(np.linalg.eig, samples=("1j * x[3,3]", "x[2,3,3] + 1j"))
+def eig(a: Any) -> Any:
+    """Always complex; NumPy makes results real where all eigenvalues of real matrices are."""
+    return _EIG(*_call("eig", _complex(a, "eig")))
+
+
+@numpy(np.linalg.eigvals, samples=("1j * x[3,3]", "x[2,3,3] + 1j"))
+def eigvals(a: Any) -> Any:
+    return _only("eigvals", _complex(a, "eigvals"))
 
 
 @numpy(np.linalg.svd, samples=(
