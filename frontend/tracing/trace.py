@@ -25,7 +25,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim
 from ...ir.text.printer import print_graph
-from ...ir.types import BOOL, F64, I64, TensorType, as_dtype
+from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..compile.exact import UnhashableError, exact
 from ..numpy_api.dispatch import NumpyApi
@@ -338,6 +338,8 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         return "number", TensorType(I64, ())
     if isinstance(leaf, float):
         return "number", TensorType(F64, ())
+    if isinstance(leaf, complex):
+        return "number", TensorType(C128, ())
     if isinstance(leaf, Variable):
         return "variable", leaf.type
     if isinstance(leaf, Tracer):
@@ -346,7 +348,7 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         leaf = Spec.parse(leaf)
     if isinstance(leaf, Spec):
         return "array", leaf.type(name)
-    shown = f"{leaf!r}" if isinstance(leaf, (int, complex)) else type(leaf).__name__
+    shown = f"{leaf!r}" if isinstance(leaf, int) else type(leaf).__name__
     raise error("W112", f"argument {name}: {shown} cannot be traced", locs=user_loc(),
                 hint="pass NumPy arrays, numbers or nests of them; register a class of your own "
                      "with weft.tree.register, or name the argument in static_argnames")

@@ -18,7 +18,6 @@ from ....ir.types import F64
 from ...tracing.operand import as_dim, axes_of, axis_of, cast, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
-from ..arrange.shape import roll
 from ..registry import numpy
 
 _C128 = np.dtype(np.complex128)
@@ -56,10 +55,15 @@ def _sized(x: Tracer, axis: int, size: Dim) -> Tracer:
         high = (*none[:axis], size - own, *none[axis + 1:])
         return current().emit("pad", x, low=none, high=high, interior=none, value=0.0)
     if nonnegative(own - size):
-        shape = (*x.type.shape[:axis], size, *x.type.shape[axis + 1:])
-        return current().emit("slice", x, start=none, step=(1,) * x.ndim, shape=shape)
+        return _part(x, axis, 0, size)
     raise error("W113", f"it is not known which of {own} and {size} is larger", types=[x.type],
                 hint="cut or pad before the transform")
+
+
+def _part(x: Tracer, axis: int, start: Dim, count: Dim) -> Tracer:
+    none, shape = (0,) * x.ndim, x.type.shape
+    return current().emit("slice", x, start=(*none[:axis], start, *none[axis + 1:]),
+                          step=(1,) * x.ndim, shape=(*shape[:axis], count, *shape[axis + 1:]))
 
 
 def _sizes(x: Tracer, s: Any, axes: Any) -> tuple[tuple[int, ...], list[Dim | None]]:
@@ -69,7 +73,8 @@ def _sizes(x: Tracer, s: Any, axes: Any) -> tuple[tuple[int, ...], list[Dim | No
         axes = tuple(range(x.ndim - count, x.ndim))
     found = tuple(axis_of(axis, x.ndim) for axis in axes)
     sizes: list[Dim | None] = [None] * len(found) if s is None else [
-        None if size == -1 else as_dim(size) for size in s]
+        None if size is None or (isinstance(size, int) and size == -1) else as_dim(size)
+        for size in s]
     if not found or len(sizes) != len(found):
         raise error("W102", "a Fourier transform needs axes, and as many sizes", types=[x.type],
                     hint="give s= and axes= of one length")
@@ -197,9 +202,11 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any
 def _shifted(a: Any, axes: Any, back: bool) -> Any:
     x = strong(a)
     for axis in axes_of(axes, x.ndim):
-        size = x.shape[axis]
-        half = size // 2
-        x = roll(x, size - half if back else half, axis)
+        size = x.type.shape[axis]
+        first = size // 2 if back else size - size // 2  # what comes before the others
+        parts = [_part(x, axis, start, count)
+                 for start, count in ((first, size - first), (0, first))]
+        x = current().emit("concatenate", *parts, axis=axis)
     return x
 
 
