@@ -93,9 +93,8 @@ def sign(b: B, x: Pair) -> Pair:
     nothing = _like(b, x, math.nan)
     infinite = Pair(b.select(b.isinf(x.re), b.select(b.isinf(x.im), nothing, b.sign(x.re)), 0.0),
                     b.select(b.isinf(x.im), b.select(b.isinf(x.re), nothing, b.sign(x.im)), 0.0))
-    missing = b.or_(b.isnan(x.re), b.isnan(x.im))
     found = select(b, b.eq(size, math.inf), infinite, plain)
-    return select(b, missing, Pair(nothing, nothing), found)
+    return select(b, b.isnan(size), Pair(nothing, nothing), found)
 
 
 def _scaled_exp(b: B, x: Value) -> tuple[Value, Value]:
@@ -133,11 +132,17 @@ def _square_less_one(b: B, x: Value, y: Value) -> Value:
         total = b.add(b.mul(b.sub(x, 1.0), b.add(x, 1.0)), b.mul(y, y))
         return total  # type: ignore[no-any-return]
     (first, low), (second, small) = _exact_square(b, x), _exact_square(b, y)
-    top = b.sub(first, 1.0)  # exact from 1/2 to 2
-    total = b.add(top, second)
-    back = b.sub(total, top)
-    rest = b.add(b.sub(top, b.sub(total, back)), b.sub(second, back))
-    return b.add(total, b.add(rest, b.add(low, small)))  # type: ignore[no-any-return]
+    top, lost = _exact_sum(b, first, b.full(-1.0, x.type))
+    total, rest = _exact_sum(b, top, second)
+    less = b.add(b.add(lost, rest), b.add(low, small))
+    return b.add(total, less)  # type: ignore[no-any-return]
+
+
+def _exact_sum(b: B, x: Value, y: Value) -> tuple[Value, Value]:
+    """x + y as a number and what it lacks (Knuth)."""
+    total = b.add(x, y)
+    back = b.sub(total, x)
+    return total, b.add(b.sub(x, b.sub(total, back)), b.sub(y, back))
 
 
 def _exact_square(b: B, x: Value) -> tuple[Value, Value]:
@@ -157,7 +162,7 @@ def _log_modulus(b: B, x: Pair) -> Value:
     ratio = b.select(b.eq(large, 0.0), 0.0, b.div(small, large))
     far = b.add(b.log(large), b.mul(b.log1p(b.mul(ratio, ratio)), 0.5))
     size = modulus(b, x)
-    near = b.and_(b.gt(size, 0.7), b.lt(size, 1.4))
+    near = b.and_(b.gt(size, 0.5), b.lt(size, 1.7))
     one, none = b.select(near, large, 1.0), b.select(near, small, 0.0)
     close = b.mul(b.log1p(_square_less_one(b, one, none)), 0.5)
     if close.dtype != size.dtype:
@@ -178,9 +183,12 @@ def log10(b: B, x: Pair) -> Pair:
 
 
 def log1p(b: B, x: Pair) -> Pair:
-    """As NumPy has it: log(hypot(x + 1, y))."""
+    """The real part near 0 is that of log1p(|1 + x|^2 - 1) / 2."""
     more = b.add(x.re, 1.0)
-    return Pair(b.log(b.hypot(more, x.im)), b.atan2(x.im, more))
+    small = b.lt(modulus(b, x), 0.5)
+    re, im = (b.select(small, part, 0.0) for part in x)
+    near = b.mul(b.log1p(b.add(b.mul(re, b.add(re, 2.0)), b.mul(im, im))), 0.5)
+    return Pair(b.select(small, near, _log_modulus(b, Pair(more, x.im))), b.atan2(x.im, more))
 
 
 def sqrt(b: B, x: Pair) -> Pair:
@@ -218,21 +226,22 @@ def power(b: B, x: Pair, y: Pair) -> Pair:
     return select(b, flat, Pair(_like(b, x, 1.0), none), found)
 
 
-def _by_zero(b: B, zero: Value, x: Value, y: Value) -> Value:
-    """x * y, but ``zero`` where it is 0: x may be infinite there."""
-    return b.select(b.eq(zero, 0.0), zero, b.mul(x, y))  # type: ignore[no-any-return]
+def _by_zero(b: B, zero: Value, other: Value, product: Value) -> Value:
+    """A product with ``other``, 0 where ``zero`` is: the other factor may be infinite there."""
+    sign = b.copysign(b.full(1.0, other.type), other)
+    return b.select(b.eq(zero, 0.0), b.mul(zero, sign), product)  # type: ignore[no-any-return]
 
 
 def sinh(b: B, x: Pair) -> Pair:
-    return Pair(_by_zero(b, x.re, b.sinh(x.re), b.cos(x.im)),
-                _by_zero(b, x.im, b.cosh(x.re), b.sin(x.im)))
+    cosine, grown = b.cos(x.im), b.cosh(x.re)
+    return Pair(_by_zero(b, x.re, cosine, b.mul(b.sinh(x.re), cosine)),
+                _by_zero(b, x.im, grown, b.mul(grown, b.sin(x.im))))
 
 
 def cosh(b: B, x: Pair) -> Pair:
-    im = b.mul(b.sinh(x.re), b.sin(x.im))
-    flat = b.or_(b.eq(x.re, 0.0), b.eq(x.im, 0.0))
-    signs = b.mul(b.copysign(_like(b, x, 1.0), x.re), b.copysign(_like(b, x, 0.0), x.im))
-    return Pair(b.mul(b.cosh(x.re), b.cos(x.im)), b.select(flat, signs, im))
+    grown, sine = b.sinh(x.re), b.sin(x.im)
+    im = _by_zero(b, x.im, x.re, _by_zero(b, x.re, sine, b.mul(grown, sine)))
+    return Pair(b.mul(b.cosh(x.re), b.cos(x.im)), im)
 
 
 def tanh(b: B, x: Pair) -> Pair:
@@ -246,7 +255,9 @@ def tanh(b: B, x: Pair) -> Pair:
     far = b.mul(b.exp(b.mul(b.abs(x.re), -2.0)), b.mul(b.mul(b.sin(x.im), b.cos(x.im)), 4.0))
     end = Pair(b.copysign(_like(b, x, 1.0), x.re),
                b.select(b.isfinite(x.im), far, b.copysign(_like(b, x, 0.0), x.im)))
-    return select(b, b.gt(b.abs(x.re), limit), end, plain)
+    found = select(b, b.gt(b.abs(x.re), limit), end, plain)
+    return Pair(b.select(b.eq(x.re, 0.0), x.re, found.re),
+                b.select(b.eq(x.im, 0.0), x.im, found.im))
 
 
 sin, tan = _through(sinh), _through(tanh)
@@ -283,11 +294,17 @@ def acosh(b: B, x: Pair) -> Pair:
 
 
 def atanh(b: B, x: Pair) -> Pair:
-    less = b.sub(1.0, x.re)
-    square = b.mul(x.im, x.im)
-    re = b.mul(b.log1p(b.div(b.mul(x.re, 4.0), b.add(b.mul(less, less), square))), 0.25)
-    across = b.sub(b.mul(less, b.add(x.re, 1.0)), square)
-    return Pair(re, b.mul(b.atan2(b.mul(x.im, 2.0), across), 0.5))
+    large = float(np.sqrt(_info(x).max)) / 4
+    size = b.abs(x.re)
+    less = b.sub(1.0, size)
+    length = b.hypot(less, x.im)
+    share = b.div(b.mul(b.div(size, length), 4.0), length)
+    endless = b.or_(b.eq(size, math.inf), b.eq(b.abs(x.im), math.inf))
+    re = b.select(endless, 0.0, b.mul(b.log1p(share), 0.25))
+    across = b.sub(b.mul(less, b.add(size, 1.0)), b.mul(x.im, x.im))
+    im = b.mul(b.atan2(b.mul(x.im, 2.0), across), 0.5)
+    far = b.copysign(_like(b, x, math.pi / 2), x.im)
+    return Pair(b.copysign(re, x.re), b.select(b.gt(length, large), far, im))
 
 
 asinh, atan = _through(asin), _through(atanh)

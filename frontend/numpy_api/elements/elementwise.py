@@ -79,8 +79,15 @@ def _conjugate(x: Any) -> Any:
 
 
 def _reciprocal(x: Any) -> Any:
-    if x.dtype.kind in "fc":
+    if x.dtype.kind == "f":
         return 1 / x
+    if x.dtype.kind == "c":  # as NumPy has it: signs of zeros are not those of 1 / x
+        re, im = x.real, x.imag
+        wide = np.abs(im) <= np.abs(re)
+        ratio: Any = np.where(wide, im / re, re / im)
+        below = np.where(wide, re + im * ratio, re * ratio + im)
+        return current().emit("complex", np.where(wide, 1, ratio) / below,
+                              -np.where(wide, ratio, 1) / below)
     return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
 
 
