@@ -27,7 +27,7 @@ from ...ir.index import (
 )
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.runs import WHOLE, longest_run, step_along
+from ...ir.runs import PAIR, WHOLE, longest_run, step_along
 from ...ir.space import (
     Index,
     Part,
@@ -49,7 +49,6 @@ from .stacks import with_stacks
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
-PAIR = 2      # arrays of which one lies between the elements of the other
 LONG_RUN = 32  # elements from which on vectors of results may be cut where one ends
 CHEAP = 1   # cost of what may be computed again for each element of a packed panel or repeated row
 
