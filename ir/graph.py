@@ -222,7 +222,8 @@ class Builder:
             if "value" in attrs:
                 fills.add(repr(attrs["value"]))
             return constants[0] if len(fills) == 1 else None
-        if op.ref is None or any(each.dtype.is_complex for each in (*types, *inputs)):
+        if op.ref is None or any(dtype.is_complex for dtype in (
+                *(type_.dtype for type_ in types), *(value.dtype for value in inputs))):
             return None
         if op.check is None and op.body is not None:
             folded = fold(op.body, constants, [value.dtype for value in inputs], attrs)

@@ -84,6 +84,7 @@ C64, C128 = DTYPES["c64"], DTYPES["c128"]
 # The dtypes that every op, both emitters and the tests handle today; the others are declared,
 # so that text and files can name them. Complex numbers are pairs (``passes/complex``).
 COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL)
+NUMBERS = (*COMPUTED, C64, C128)
 
 
 def as_dtype(spec: object) -> DType:

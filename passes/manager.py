@@ -98,7 +98,8 @@ class Fuse(Pass):
         return fuse(graph, self.max)
 
 
-PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, SplitComplex, Simplify, Place, Fuse)})
+PASSES = MappingProxyType({kind.name: kind for kind in (
+    ResolveState, SplitComplex, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({

@@ -20,4 +20,4 @@ missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
         np.setdiff1d, np.setxor1d, np.trim_zeros, instead=_SIZE)
 # Not written yet.
 missing(np.histogram2d, np.histogramdd, np.i0, np.packbits, np.polydiv, np.polyfit, np.roots,
-        np.sort_complex, np.unpackbits, instead=_OUTSIDE)
+        np.unpackbits, instead=_OUTSIDE)

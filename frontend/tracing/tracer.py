@@ -74,7 +74,7 @@ class Tracer(ArrayMethods, TracedArray):
     @property
     def real(self) -> Any:
         """The real part, which can be written to; a real array itself."""
-        return np.real(self) if self.dtype.kind == "c" else self  # type: ignore[call-overload]
+        return np.real(self) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -83,7 +83,7 @@ class Tracer(ArrayMethods, TracedArray):
     @property
     def imag(self) -> Any:
         """The imaginary part, which can be written to; zeros of a real array."""
-        return np.imag(self)  # type: ignore[call-overload]
+        return np.imag(self)
 
     @imag.setter
     def imag(self, value: Any) -> None:

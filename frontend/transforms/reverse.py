@@ -235,8 +235,8 @@ def _scalar(value: Any) -> Any:
 def _one(output: Tracer) -> Tracer:
     """The cotangent of a scalar. Raises DTypeError (W114) for anything else."""
     if output.dtype.kind == "c":
-        raise error("W114", "the function that is differentiated returns a complex number, of which "
-                            "there are two gradients", types=[output.type],
+        raise error("W114", "the function that is differentiated returns a complex number, which "
+                            "has no gradient", types=[output.type],
                     hint="differentiate a real number: value.real, value.imag or abs(value)")
     if output.type.shape != () or output.dtype.kind in "iub":
         hint = ("reduce it first, e.g. with np.sum or np.mean" if output.type.shape else

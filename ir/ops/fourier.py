@@ -52,9 +52,9 @@ def _irfft_infer(
     return (TensorType(x.dtype.part, _resized(x, axes[-1], size)),)
 
 
-def _irfft_ref(x: Any, n: Any, *, axes: tuple[int, ...], norm: str, size: Any) -> Any:
+def _irfft_ref(x: Any, n: Any, *, axes: tuple[int, ...], norm: Any, size: Any) -> Any:
     sizes = [*(x.shape[axis] for axis in axes[:-1]), int(n)]
-    return np.fft.irfftn(x, s=sizes, axes=axes, norm=norm)  # type: ignore[call-overload]
+    return np.fft.irfftn(x, s=sizes, axes=axes, norm=norm)
 
 
 def _rfft_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...], norm: str) -> Any:
@@ -82,14 +82,20 @@ def _row(name: str, infer: Any, ref: Any, grad: Any, doc: str, dtypes: Any, attr
                  samples=samples, room="fft")
 
 
-_CASES = tuple(((shape, axes, norm)) for shape, axes, norm in (
+_CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], str], ...] = (
     ((8,), (0,), "backward"), ((3, 5), (1,), "ortho"), ((3, 5), (0,), "forward"),
-    ((2, 4, 6), (0, 2), "backward"), ((1,), (0,), "backward")))
+    ((2, 4, 6), (0, 2), "backward"), ((1,), (0,), "backward"))
 
 
 def _samples(**more: Any) -> tuple[Sample, ...]:
     return tuple(Sample((shape,), {"axes": axes, "norm": norm, **more})
                  for shape, axes, norm in _CASES)
+
+
+def _half(shape: tuple[int, ...], axes: tuple[int, ...], norm: str) -> Sample:
+    last, size = axes[-1], shape[axes[-1]]
+    shapes: tuple[Any, ...] = ((*shape[:last], size // 2 + 1, *shape[last + 1:]), np.int64(size))
+    return Sample(shapes, {"axes": axes, "norm": norm, "size": size})
 
 
 ROWS: tuple[OpDef, ...] = (
@@ -104,9 +110,5 @@ ROWS: tuple[OpDef, ...] = (
          (F32, F64), _ATTRS, _samples()),
     _row("irfft", _irfft_infer, _irfft_ref, _irfft_grad,
          "the real inverse of rfft, of n elements along the last of the axes; size is n",
-         (C64, C128), {**_ATTRS, "size": object}, tuple(
-             Sample(((*shape[:axes[-1]], shape[axes[-1]] // 2 + 1, *shape[axes[-1] + 1:]),
-                     np.int64(shape[axes[-1]])),
-                    {"axes": axes, "norm": norm, "size": shape[axes[-1]]})
-             for shape, axes, norm in _CASES), arity=2),
+         (C64, C128), {**_ATTRS, "size": object}, tuple(_half(*case) for case in _CASES), arity=2),
 )

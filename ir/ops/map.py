@@ -9,7 +9,7 @@ import numpy as np
 from ..diagnose import error
 from ..index import Dim
 from ..scalar.primitives import PRIMITIVES, NumpyScalars
-from ..types import BOOL, F64, I64, U32, U64, DType, TensorType, as_dtype
+from ..types import BOOL, F64, I64, NUMBERS, U32, U64, DType, TensorType, as_dtype
 from .op import OpDef, RunCheck, Sample, map_op, signature
 
 _erf = PRIMITIVES["erf"].numpy
@@ -292,7 +292,7 @@ ROWS: tuple[OpDef, ...] = (
             types="xx -> x", prim="min"),
     _unary("neg", np.negative, "-x", lambda b, g, x, y: (b.neg(g),), types="a -> a"),
     map_op("abs", _abs_infer, lambda s, x: s.abs(x), np.abs, doc="|x|, real for complex x too",
-           grad=_abs_grad, numpy=(np.abs,), samples=tuple(
+           grad=_abs_grad, dtypes=[dtype for dtype in NUMBERS if dtype != BOOL], samples=tuple(
                Sample((shape,), low=0.1) for shape in (*_SHAPES, (4, 33), (3000,)))),
     map_op("sign", "a -> a", _sign_body, np.sign, doc="-1, 0 or 1 by the sign of x"),
     _unary("exp", np.exp, "e ** x", lambda b, g, x, y: (b.mul(g, y),)),
@@ -366,9 +366,9 @@ ROWS: tuple[OpDef, ...] = (
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
            doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
                "fit become what a C compiler on x86-64 makes of them (``ir/scalar/integer``)",
-           grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0,
+           grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0, dtypes=NUMBERS,
            samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0.0, high=9.0)
-                         for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")
+                         for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool", "c64", "c128")
                          for shape in _SHAPES)),
     map_op("narrow", _narrow_infer, lambda s, x, *, dtype: s.cast(x, dtype), _narrow_ref,
            doc="Python integers, held in i64, in the dtype they meet; a step in which one does not "

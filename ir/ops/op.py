@@ -26,7 +26,7 @@ import numpy as np
 from ..diagnose import error
 from ..kernel import Apply, KernelBuilder
 from ..scalar.primitives import PRIMITIVES
-from ..types import BOOL, COMPUTED, DType, TensorType, as_dtype
+from ..types import BOOL, COMPUTED, NUMBERS, DType, TensorType, as_dtype
 
 
 class Kind(enum.Enum):
@@ -224,7 +224,8 @@ def map_op(
     letters = types.partition("->")[0].strip() if isinstance(types, str) else ""
     if isinstance(types, str):
         kinds = _KINDS[letters[-1]]
-        dtypes = [dtype for dtype in dtypes if dtype.kind in kinds]
+        dtypes = [dtype for dtype in (NUMBERS if "c" in kinds else dtypes)
+                  if dtype.kind in kinds]
         infer, arity = signature(name, types), len(letters)
     else:
         if samples is None:

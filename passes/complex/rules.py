@@ -147,6 +147,22 @@ _LT, _LE = _less("lt"), _less("le")
 BY_KIND: Mapping[Kind, Rule] = MappingProxyType({
     Kind.VIEW: _each, Kind.GATHER: _each, Kind.SCATTER: _each})
 
+_PLAIN: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "mul": f.mul, "div": f.div, "abs": f.modulus, "sign": f.sign, "pow": f.power,
+    "exp": f.exp, "exp2": f.exp2, "expm1": f.expm1, "log": f.log, "log2": f.log2,
+    "log10": f.log10, "log1p": f.log1p, "sqrt": f.sqrt,
+    "sin": f.sin, "cos": f.cos, "tan": f.tan, "sinh": f.sinh, "cosh": f.cosh,
+    "tanh": f.tanh, "asin": f.asin, "acos": f.acos, "atan": f.atan, "asinh": f.asinh,
+    "acosh": f.acosh, "atanh": f.atanh,
+    "eq": lambda b, x, y: b.and_(b.eq(x.re, y.re), b.eq(x.im, y.im)),
+    "ne": lambda b, x, y: b.or_(b.ne(x.re, y.re), b.ne(x.im, y.im)),
+    "lt": _LT, "le": _LE, "gt": _turned(_LT), "ge": _turned(_LE),
+    "maximum": _extreme(_turned(_LE)), "minimum": _extreme(_LE),
+    "isnan": lambda b, x: b.or_(b.isnan(x.re), b.isnan(x.im)),
+    "isinf": lambda b, x: b.or_(b.isinf(x.re), b.isinf(x.im)),
+    "isfinite": lambda b, x: b.and_(b.isfinite(x.re), b.isfinite(x.im)),
+})
+
 RULES: Mapping[str, Rule] = MappingProxyType({
     **dict.fromkeys(("add", "sub", "neg", "select", "sum", "cumsum", "rint", "ensure"), _each),
     "full": _full, "cast": _cast, "contract": _contract, "prod": _prod,
@@ -156,19 +172,5 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     "real": lambda b, node, x: x.re, "imag": lambda b, node, x: x.im,
     "complex": lambda b, node, re, im: Pair(re, im),
     "conj": lambda b, node, x: Pair(x.re, b.neg(x.im)),
-    **{name: _plain(rule) for name, rule in {
-        "mul": f.mul, "div": f.div, "abs": f.modulus, "sign": f.sign, "pow": f.power,
-        "exp": f.exp, "exp2": f.exp2, "expm1": f.expm1, "log": f.log, "log2": f.log2,
-        "log10": f.log10, "log1p": f.log1p, "sqrt": f.sqrt,
-        "sin": f.sin, "cos": f.cos, "tan": f.tan, "sinh": f.sinh, "cosh": f.cosh,
-        "tanh": f.tanh, "asin": f.asin, "acos": f.acos, "atan": f.atan, "asinh": f.asinh,
-        "acosh": f.acosh, "atanh": f.atanh,
-        "eq": lambda b, x, y: b.and_(b.eq(x.re, y.re), b.eq(x.im, y.im)),
-        "ne": lambda b, x, y: b.or_(b.ne(x.re, y.re), b.ne(x.im, y.im)),
-        "lt": _LT, "le": _LE, "gt": _turned(_LT), "ge": _turned(_LE),
-        "maximum": _extreme(_turned(_LE)), "minimum": _extreme(_LE),
-        "isnan": lambda b, x: b.or_(b.isnan(x.re), b.isnan(x.im)),
-        "isinf": lambda b, x: b.or_(b.isinf(x.re), b.isinf(x.im)),
-        "isfinite": lambda b, x: b.and_(b.isfinite(x.re), b.isfinite(x.im)),
-    }.items()},
+    **{name: _plain(rule) for name, rule in _PLAIN.items()},
 })

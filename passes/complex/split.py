@@ -24,7 +24,8 @@ from ...ir.ops.op import Kind
 from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from .rules import BY_KIND, RULES, Pair
+from .functions import Pair
+from .rules import BY_KIND, RULES
 
 
 def split_complex(graph: Graph) -> Graph:

@@ -128,12 +128,13 @@ def _one(n: Any) -> Any:
     return None if n is None else (n,)
 
 
-@numpy(np.fft.fft, samples=("x[6]", "x[3,5], 4", "x[3,4], 7, 0, 'ortho'", "1j * x[4] + 1"))
+@numpy(np.fft.fft, samples=(
+    "z[3,4]", "x[6]", "x[3,5], 4", "x[3,4], 7, 0, 'ortho'", "1j * x[4] + 1"))
 def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     return _whole("fft", a, _one(n), (axis,), norm)
 
 
-@numpy(np.fft.ifft, samples=("x[6]", "x[3,5], 4", "1j * x[3,4], 7, 0, 'forward'"))
+@numpy(np.fft.ifft, samples=("z[3,4], 6", "x[6]", "x[3,5], 4", "1j * x[3,4], 7, 0, 'forward'"))
 def ifft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     return _whole("ifft", a, _one(n), (axis,), norm)
 
@@ -143,14 +144,15 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     return _half(a, _one(n), (axis,), norm)
 
 
-@numpy(np.fft.irfft, samples=("x[6] * 1j", "x[3,5], 7", "x[3,4], 5, 0, 'ortho'", "x[4], 10"))
+@numpy(np.fft.irfft, samples=(
+    "z[3,4], 6", "x[6] * 1j", "x[3,5], 7", "x[3,4], 5, 0, 'ortho'", "x[4], 10"))
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     return _from_half(a, _one(n), (axis,), norm)
 
 
-@numpy(np.fft.hfft, samples=("x[6] * 1j + 2", "x[3,5], 7", "x[3,4], 5, 0, 'ortho'"))
+@numpy(np.fft.hfft, samples=("z[5]", "x[6] * 1j + 2", "x[3,5], 7", "x[3,4], 5, 0, 'ortho'"))
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    turned = np.conjugate(_number(a, real=False))  # type: ignore[call-overload]
+    turned = np.conjugate(_number(a, real=False))
     return irfft(turned, n, axis, OPPOSITE[_norm(norm)])
 
 
@@ -174,12 +176,13 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     return _half(a, s, axes, norm)
 
 
-@numpy(np.fft.irfftn, samples=("x[3,4]", "x[2,3,4], axes=(2, 0)", "x[3,4], (4, 5), (0, 1)"))
+@numpy(np.fft.irfftn, samples=(
+    "z[3,4]", "x[3,4]", "x[2,3,4], axes=(2, 0)", "x[3,4], (4, 5), (0, 1)"))
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     return _from_half(a, s, axes, norm)
 
 
-@numpy(np.fft.fft2, samples=("x[3,4]", "x[2,3,4], (4, 4)"))
+@numpy(np.fft.fft2, samples=("z[3,4]", "x[3,4]", "x[2,3,4], (4, 4)"))
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     return _whole("fft", a, s, axes, norm)
 

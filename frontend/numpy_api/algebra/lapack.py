@@ -81,7 +81,8 @@ _POSITIVE = "(lambda a: a @ a.T + np.eye(3, dtype=a.dtype))(x[3,3])"
 _POSITIVES = "(lambda a: a @ a.mT + np.eye(3, dtype=a.dtype))(x[2,3,3])"
 
 
-@numpy(np.linalg.solve, samples=(f"{_GOOD}, x[3]", f"{_STACK}, x[3,2]", f"{_GOOD}, x[2,3,4]"))
+@numpy(np.linalg.solve, samples=(
+    "z[3,3] + 4 * np.eye(3), z[3]", f"{_GOOD}, x[3]", f"{_STACK}, x[3,2]", f"{_GOOD}, x[2,3,4]"))
 def solve(a: Any, b: Any) -> Any:
     left, right = _common(_matrices(a, "solve", square=True), _float(b))
     vector = right.ndim == 1
@@ -102,7 +103,8 @@ def solve(a: Any, b: Any) -> Any:
     return reshape(result, (*batch, size)) if vector else result
 
 
-@numpy(np.linalg.inv, samples=(_GOOD, _STACK, "i[3,3] + 4 * np.eye(3, dtype=int)"))
+@numpy(np.linalg.inv, samples=(
+    "z[3,3] + 4 * np.eye(3)", _GOOD, _STACK, "i[3,3] + 4 * np.eye(3, dtype=int)"))
 def inv(a: Any) -> Any:
     return _only("inv", _matrices(a, "inv", square=True), quiet=False)
 
@@ -112,12 +114,12 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
     return _only("cholesky", _matrices(a, "cholesky", square=True), upper=bool(upper))
 
 
-@numpy(np.linalg.det, samples=(_GOOD, _STACK))
+@numpy(np.linalg.det, samples=("z[3,3]", _GOOD, _STACK))
 def det(a: Any) -> Any:
     return _only("det", _matrices(a, "det", square=True))
 
 
-@numpy(np.linalg.slogdet, samples=(_GOOD, _STACK))
+@numpy(np.linalg.slogdet, samples=("z[3,3]", _GOOD, _STACK))
 def slogdet(a: Any) -> Any:
     return _SLOGDET(*_call("slogdet", _matrices(a, "slogdet", square=True)))
 
@@ -135,7 +137,8 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:
     return _EIGH(*_call("eigh", x, uplo=_triangle(UPLO)))
 
 
-@numpy(np.linalg.eigvalsh, samples=(_POSITIVE, _POSITIVES, f"{_POSITIVE}, UPLO='U'"))
+@numpy(np.linalg.eigvalsh, samples=(
+    "(lambda a: a + a.mT.conj())(z[3,3])", _POSITIVE, _POSITIVES, f"{_POSITIVE}, UPLO='U'"))
 def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return _only("eigvalsh", _matrices(a, "eigvalsh", square=True), uplo=_triangle(UPLO))
 
@@ -151,7 +154,7 @@ def eig(a: Any) -> Any:
     return _EIG(*_call("eig", _complex(a, "eig")))
 
 
-@numpy(np.linalg.eigvals, samples=("1j * x[3,3]", "x[2,3,3] + 1j"))
+@numpy(np.linalg.eigvals, samples=("z[3,3]", "1j * x[3,3]", "x[2,3,3] + 1j"))
 def eigvals(a: Any) -> Any:
     return _only("eigvals", _complex(a, "eigvals"))
 
@@ -171,7 +174,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True,
     return _SVD(u, s, vh)
 
 
-@numpy(np.linalg.svdvals, samples=("x[3,4]", "x[2,4,3]"))
+@numpy(np.linalg.svdvals, samples=("z[3,4]", "x[3,4]", "x[2,4,3]"))
 def svdvals(x: Any) -> Any:
     return svd(x, compute_uv=False)
 
@@ -179,7 +182,8 @@ def svdvals(x: Any) -> Any:
 _MODES = ("reduced", "complete", "r", "raw")
 
 
-@numpy(np.linalg.qr, samples=("x[4,3]", "x[2,3,4]", "x[4,3], 'r'", "x[3,3], mode='complete'"))
+@numpy(np.linalg.qr, samples=(
+    "z[4,3]", "x[4,3]", "x[2,3,4]", "x[4,3], 'r'", "x[3,3], mode='complete'"))
 def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in _MODES:
         raise error("W112", f"np.linalg.qr has no mode {mode!r}",
@@ -203,7 +207,7 @@ def _tolerance(value: Any, name: str, default: float) -> float:
     return float(value)
 
 
-@numpy(np.linalg.pinv, samples=(
+@numpy(np.linalg.pinv, samples=("z[3,4]", 
     "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None"))
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:

@@ -31,7 +31,7 @@ _BOOL = np.dtype(bool)
 _MISSING: Any = object()
 
 
-@numpy(np.where, samples=("m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
+@numpy(np.where, samples=("m[3], z[3], 1j", "m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
 def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
     if x is _MISSING or y is _MISSING:
         raise error("W113", "np.where with a condition alone is not supported: the size of its "
@@ -86,7 +86,7 @@ def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@numpy(np.nan_to_num, samples=("x[4]",))
+@numpy(np.nan_to_num, samples=("z[3]", "x[4]",))
 @_in_place_unless_copied
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
@@ -105,7 +105,7 @@ def nan_to_num(
     return np.where(np.isnan(a), nan, finite)
 
 
-@numpy(np.round, np.around, method=True, samples=("x[4]", "x[4], 2"))
+@numpy(np.round, np.around, method=True, samples=("z[3], 1", "x[4]", "x[4], 2"))
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
@@ -157,24 +157,24 @@ def _part(x: Tracer, name: str) -> Tracer:
     return made
 
 
-@numpy(np.real, samples=("x[4]", "1j * x[3]"))
+@numpy(np.real, samples=("z[3]", "x[4]", "1j * x[3]"))
 def real(val: Any) -> Any:
     x = strong(val)
     return _part(x, "real") if x.dtype.kind == "c" else x
 
 
-@numpy(np.imag, samples=("x[4]", "i[2]", "1j * x[3]"))
+@numpy(np.imag, samples=("z[3]", "x[4]", "i[2]", "1j * x[3]"))
 def imag(val: Any) -> Any:
     x: Any = strong(val)
     return _part(x, "imag") if x.dtype.kind == "c" else np.zeros_like(x)
 
 
-@numpy(np.isreal, samples=("x[4]",))
+@numpy(np.isreal, samples=("z[3]", "x[4]",))
 def isreal(x: Any) -> Any:
     return np.equal(imag(x), 0)
 
 
-@numpy(np.iscomplex, samples=("x[4]",))
+@numpy(np.iscomplex, samples=("z[3]", "x[4]",))
 def iscomplex(x: Any) -> Any:
     return np.not_equal(imag(x), 0)
 
@@ -188,7 +188,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
     return x
 
 
-@numpy(np.angle, samples=("x[4]", "x[4], deg=True", "x[4] * 1j + 1"))
+@numpy(np.angle, samples=("z[3]", "x[4]", "x[4], deg=True", "x[4] * 1j + 1"))
 def angle(z: Any, deg: Any = False) -> Any:
     x: Any = strong(z)
     turned: Any = np.arctan2(imag(x), real(x)) if x.dtype.kind == "c" else np.arctan2(0, x)

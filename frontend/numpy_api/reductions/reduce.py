@@ -50,6 +50,8 @@ def _reduced(
 ) -> Any:
     """One reduction node, and the axes back as 1 if they are to be kept. ``initial`` counts as one
     element more, and only elements count where the mask holds."""
+    if x.dtype.kind == "c" and op in ("max", "min"):
+        return _extreme_of_complex(op, x, axis, keepdims, initial, where)
     axes = _axes(axis, x.ndim)
     merge = _MERGES.get(op)
     if op in _NEUTRAL:
@@ -100,7 +102,7 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
 
 
-@numpy(np.sum, method=True, samples=(
+@numpy(np.sum, method=True, samples=("z[3,4], 1", 
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
@@ -108,7 +110,7 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
     return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
 
 
-@numpy(np.prod, method=True, samples=(
+@numpy(np.prod, method=True, samples=("z[3,4], 1", 
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]", "x[2,3] * [[1, 0, 1], [0, 1, 0]], 1",
     "i[2,3] * x[3], 0"))
@@ -126,7 +128,7 @@ def _wide(a: Any, dtype: Any) -> Tracer:
     return x if dtype is None else cast(x, np.dtype(dtype))
 
 
-@numpy(np.mean, method=True, samples=(
+@numpy(np.mean, method=True, samples=("z[3,4], 0", 
     "x[3,4]", "x[3,4], 1", "x[3,4], 0, where=m[1,4] | True", "i[4]"))
 def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
          *, where: Any = True) -> Any:
@@ -151,7 +153,7 @@ def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
     return cast(x, _F32 if result == np.float16 else result), result
 
 
-@numpy(np.max, np.amax, method=True, samples=(
+@numpy(np.max, np.amax, method=True, samples=("z[3,4], 1", 
     "x[3,4]", "x[3,4], 0, keepdims=True", "x[3,4], initial=1, where=m[3,4]", "x[3,4], 1"))
 def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
@@ -179,7 +181,7 @@ def argmax(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
     return _place("argmax", strong(a), axis, keepdims)
 
 
-@numpy(np.argmin, method=True, samples=("x[3,4]", "x[3,4], 1"))
+@numpy(np.argmin, method=True, samples=("z[3,4], 0", "x[3,4]", "x[3,4], 1"))
 def argmin(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
     return _place("argmin", strong(a), axis, keepdims)
 
@@ -195,11 +197,39 @@ def _place(op: str, x: Tracer, axis: Any, keepdims: Any) -> Tracer:
     if x.type.shape[axis] == 0:
         raise error("W102", f"the {op} of no elements has no value", types=[x.type],
                     hint="leave the empty axis out, or concatenate a value first")
+    if x.dtype.kind == "c":
+        op, x = "argmax", _first_of_complex(op, x, axis)
     result = current().emit(op, x, axis=axis)
     return reshape(result, kept) if keepdims else result
 
 
-@numpy(np.var, method=True, samples=("x[3,4]", "x[3,4], 0, ddof=1", "i[5]"))
+def _first_of_complex(op: str, x: Any, axis: int) -> Tracer:
+    """Where complex numbers are the largest or least, by their real parts, then by the imaginary
+    ones; NaN where there are any."""
+    extreme, least = (np.max, -np.inf) if op == "argmax" else (np.min, np.inf)
+    first = x.real == extreme(x.real, axis=axis, keepdims=True)
+    second: Any = np.where(first, x.imag, least)
+    best = first & (second == extreme(second, axis=axis, keepdims=True))
+    none = np.isnan(x)
+    found: Tracer = np.where(np.any(none, axis=axis, keepdims=True), none, best)
+    return found
+
+
+def _extreme_of_complex(op: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    """The largest or least of complex numbers."""
+    if initial is not None or where is not True:
+        raise error("W113", f"{op} of complex numbers with initial= or where= is not supported",
+                    types=[x.type], hint="choose with np.where first")
+    axes = axes_of(axis, x.ndim)
+    shape = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
+    rows: Any = np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
+    rows = reshape(rows, (*shape, product(x.type.shape[at] for at in axes)))
+    place = _place(f"arg{op}", rows, -1, True)
+    found = reshape(np.take_along_axis(rows, place, -1), shape)
+    return reshape(found, _kept(x, axes)) if keepdims else found
+
+
+@numpy(np.var, method=True, samples=("z[3,4], 1, ddof=1", "x[3,4]", "x[3,4], 0, ddof=1", "i[5]"))
 def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
@@ -222,7 +252,7 @@ def var(
     return cast(total / divisor, result)
 
 
-@numpy(np.std, method=True, samples=("x[3,4]", "x[3,4], 1, keepdims=True"))
+@numpy(np.std, method=True, samples=("z[3,4]", "x[3,4]", "x[3,4], 1, keepdims=True"))
 def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
     return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,

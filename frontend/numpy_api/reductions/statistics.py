@@ -17,7 +17,7 @@ from .reduce import average
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.cov, samples=(
+@numpy(np.cov, samples=("z[3,5]", 
     "x[3,5]", "x[5]", "x[5,2], rowvar=False", "x[4], x[4]", "x[2,4], bias=True", "x[2,5], ddof=0",
     "x[2,4], fweights=[1, 2, 1, 3]", "x[2,4], aweights=p[4]",
     "x[2,4], fweights=[1, 2, 1, 3], aweights=p[4]", "x[2,4], x[3,4], dtype=np.float64"))
@@ -66,7 +66,7 @@ def _weights(fweights: Any, aweights: Any) -> Any:
     return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
 
 
-@numpy(np.corrcoef, samples=("x[3,5]", "x[4], x[4]", "x[5,2], rowvar=False", "x[5]"))
+@numpy(np.corrcoef, samples=("z[3,5]", "x[3,5]", "x[4], x[4]", "x[5,2], rowvar=False", "x[5]"))
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     c: Any = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
