@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..types import C64, C128, F32, F64, DTYPES, TensorType
+from ..types import C64, C128, DTYPES, F32, F64, TensorType
 from .op import Kind, OpDef, Sample
 
 _COMPLEX = (C64, C128)

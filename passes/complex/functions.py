@@ -129,8 +129,7 @@ def _square_less_one(b: B, x: Value, y: Value) -> Value:
     """x^2 + y^2 - 1 without cancellation, for x and y below 2: f32 in f64, f64 in two of them."""
     if x.dtype.bits == 32:
         x, y = (b.cast(part, dtype=F64) for part in (x, y))
-        total = b.add(b.mul(b.sub(x, 1.0), b.add(x, 1.0)), b.mul(y, y))
-        return total  # type: ignore[no-any-return]
+        return b.add(b.mul(b.sub(x, 1.0), b.add(x, 1.0)), b.mul(y, y))  # type: ignore[no-any-return]
     (first, low), (second, small) = _exact_square(b, x), _exact_square(b, y)
     top, lost = _exact_sum(b, first, b.full(-1.0, x.type))
     total, rest = _exact_sum(b, top, second)

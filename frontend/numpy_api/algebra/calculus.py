@@ -73,7 +73,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum(steps * sums / 2.0, axis)
 
 
-@numpy(np.gradient, samples=("z[5]", 
+@numpy(np.gradient, samples=("z[5]",
     "x[5]", "x[4,3]", "x[5], 0.5", "x[4,3], 2, [0, 1, 3], edge_order=2", "x[5], p[5]",
     "x[4,3], axis=1, edge_order=2", "x[4,3], x[()], axis=0", "i[4]", "x[5], [0, 1, 4, 5, 7]"))
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:

@@ -207,7 +207,7 @@ def _tolerance(value: Any, name: str, default: float) -> float:
     return float(value)
 
 
-@numpy(np.linalg.pinv, samples=("z[3,4]", 
+@numpy(np.linalg.pinv, samples=("z[3,4]",
     "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None"))
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:

@@ -19,7 +19,7 @@ from ..registry import numpy
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.linalg.norm, samples=("z[3,4], axis=1", 
+@numpy(np.linalg.norm, samples=("z[3,4], axis=1",
     "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0", "x[4], -np.inf",
     "x[4], 0", "x[4], 3", "p[3,4], 0.5, axis=1, keepdims=True", "x[3,4], 1", "x[3,4], -1",
     "x[3,4], np.inf", "x[2,3,4], -np.inf, axis=(2, 0)", "x[2,3,4], 'fro', axis=(0, 1)",

@@ -129,7 +129,8 @@ def power(x: Any, n: Any) -> Any:
 def _flat(z: Any) -> Any:
     """Complex numbers as their parts, one after the other."""
     *rest, count = z.type.shape
-    return reshape(np.stack([z.real, z.imag], axis=-1), (*rest, 2 * count))
+    both: Any = np.stack([z.real, z.imag], axis=-1)
+    return reshape(both, (*rest, 2 * count))
 
 
 def _paired(parts: Any) -> Any:

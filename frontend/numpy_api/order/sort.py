@@ -49,7 +49,7 @@ def _unordered(name: str, order: Any) -> None:
         raise error("W113", f"{name} by fields is not supported", hint="leave order= away")
 
 
-@numpy(np.sort, samples=("z[3,4]", 
+@numpy(np.sort, samples=("z[3,4]",
     "x[7]", "x[3,4]", "x[3,4], 0", "x[2,3,4], 1", "x[3,4], None", "i[9]", "m[3,4]", "x[0]",
     "x[3,4], kind='stable'", "x[40]", "x[2,130]"))
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,

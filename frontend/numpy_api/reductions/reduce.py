@@ -102,7 +102,7 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
 
 
-@numpy(np.sum, method=True, samples=("z[3,4], 1", 
+@numpy(np.sum, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
@@ -110,7 +110,7 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
     return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
 
 
-@numpy(np.prod, method=True, samples=("z[3,4], 1", 
+@numpy(np.prod, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]", "x[2,3] * [[1, 0, 1], [0, 1, 0]], 1",
     "i[2,3] * x[3], 0"))
@@ -128,7 +128,7 @@ def _wide(a: Any, dtype: Any) -> Tracer:
     return x if dtype is None else cast(x, np.dtype(dtype))
 
 
-@numpy(np.mean, method=True, samples=("z[3,4], 0", 
+@numpy(np.mean, method=True, samples=("z[3,4], 0",
     "x[3,4]", "x[3,4], 1", "x[3,4], 0, where=m[1,4] | True", "i[4]"))
 def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
          *, where: Any = True) -> Any:
@@ -153,7 +153,7 @@ def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
     return cast(x, _F32 if result == np.float16 else result), result
 
 
-@numpy(np.max, np.amax, method=True, samples=("z[3,4], 1", 
+@numpy(np.max, np.amax, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0, keepdims=True", "x[3,4], initial=1, where=m[3,4]", "x[3,4], 1"))
 def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
@@ -224,8 +224,9 @@ def _extreme_of_complex(op: str, x: Any, axis: Any, keepdims: Any, initial: Any,
     shape = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
     rows: Any = np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
     rows = reshape(rows, (*shape, product(x.type.shape[at] for at in axes)))
-    place = _place(f"arg{op}", rows, -1, True)
-    found = reshape(np.take_along_axis(rows, place, -1), shape)
+    place: Any = _place(f"arg{op}", rows, -1, True)
+    taken: Any = np.take_along_axis(rows, place, -1)
+    found = reshape(taken, shape)
     return reshape(found, _kept(x, axes)) if keepdims else found
 
 

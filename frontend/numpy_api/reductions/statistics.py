@@ -17,7 +17,7 @@ from .reduce import average
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.cov, samples=("z[3,5]", 
+@numpy(np.cov, samples=("z[3,5]",
     "x[3,5]", "x[5]", "x[5,2], rowvar=False", "x[4], x[4]", "x[2,4], bias=True", "x[2,5], ddof=0",
     "x[2,4], fweights=[1, 2, 1, 3]", "x[2,4], aweights=p[4]",
     "x[2,4], fweights=[1, 2, 1, 3], aweights=p[4]", "x[2,4], x[3,4], dtype=np.float64"))
