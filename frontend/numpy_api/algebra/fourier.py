@@ -14,11 +14,12 @@ from ....ir.diagnose import error
 from ....ir.dims import nonnegative
 from ....ir.index import Dim
 from ....ir.ops.fourier import OPPOSITE
-from ....ir.types import F64
+from ....ir.types import F64, I64
 from ...tracing.operand import as_dim, axes_of, axis_of, cast, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
+from ..select.index import as_number
 
 _C128 = np.dtype(np.complex128)
 
@@ -221,3 +222,18 @@ def fftshift(x: Any, axes: Any = None) -> Any:
 @numpy(np.fft.ifftshift, samples=("x[5]", "x[3,4]", "x[3,4], 1"))
 def ifftshift(x: Any, axes: Any = None) -> Any:
     return _shifted(x, axes, back=True)
+
+
+@numpy(np.fft.fftfreq, samples=("5, p[()]", "4, d=p[()]"))
+def fftfreq(n: Any, d: Any = 1.0) -> Any:
+    size = as_dim(n)
+    place = current().emit("iota", axis=0, dtype=I64, shape=(size,))
+    count = as_number(size)
+    return np.where(place < (count + 1) // 2, place, place - count) * (1.0 / (count * d))
+
+
+@numpy(np.fft.rfftfreq, samples=("5, p[()]", "4, d=p[()]"))
+def rfftfreq(n: Any, d: Any = 1.0) -> Any:
+    size = as_dim(n)
+    place: Any = current().emit("iota", axis=0, dtype=I64, shape=(size // 2 + 1,))
+    return place * (1.0 / (as_number(size) * d))
