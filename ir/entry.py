@@ -18,8 +18,9 @@ from .dims import argument_sizes, symbols_from
 from .index import Dim, plain_symbol, substitute, symbol, symbols_of
 from .plan import Loop, Plan, all_steps
 
-SCALARS: Mapping[str, tuple[type[float | int | bool], str]] = MappingProxyType({
+SCALARS: Mapping[str, tuple[type[complex | float | int | bool], str]] = MappingProxyType({
     "float": (float, "f64"), "int": (int, "i64"), "bool": (bool, "bool"),
+    "complex": (complex, "c128"),
 })
 """The Python numbers that an argument may be, with their dtype."""
 MAX_RANK = 64  # NumPy's
@@ -28,7 +29,8 @@ _SMALL_STEPS, _SMALL_SIZE = 2, 4096  # of programs that end before another threa
 
 @dataclass(frozen=True)
 class Input:
-    """An argument: "array" of ``dtype`` and ``shape``, or a Python "float", "int" or "bool".
+    """An argument: "array" of ``dtype`` and ``shape``, or a Python "float", "int", "bool" or
+    "complex".
 
     Each dim is a number or just a symbol.
     """

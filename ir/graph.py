@@ -114,6 +114,8 @@ def freeze(attr: Any) -> Any:
     """An attribute as a hashable key: floats by their bits, graphs by identity."""
     if isinstance(attr, float):
         return struct.pack("<d", attr)
+    if isinstance(attr, complex):
+        return struct.pack("<dd", attr.real, attr.imag)
     if isinstance(attr, tuple):
         return tuple(freeze(item) for item in attr)
     return (type(attr), attr) if isinstance(attr, (bool, int)) else attr
@@ -224,7 +226,8 @@ class Builder:
             if "value" in attrs:
                 fills.add(repr(attrs["value"]))
             return constants[0] if len(fills) == 1 else None
-        if op.ref is None or types[0].dtype.kind == "c":
+        if op.ref is None or any(dtype.is_complex for dtype in (
+                *(type_.dtype for type_ in types), *(value.dtype for value in inputs))):
             return None
         if op.check is None and op.body is not None:
             folded = fold(lambda s, *xs: op.computed(s, xs, types[0].dtype, **attrs), constants,
@@ -238,9 +241,9 @@ class Builder:
         item: bool | int | float = result.astype(types[0].dtype.numpy).item()
         return item
 
-    def full(self, value: bool | int | float, type_: TensorType) -> Value:
+    def full(self, value: bool | int | float | complex, type_: TensorType) -> Value:
         """A constant tensor whose elements are all ``value``."""
-        python = {"b": bool, "i": int, "u": int}.get(type_.dtype.kind, float)
+        python = {"b": bool, "i": int, "u": int, "c": complex}.get(type_.dtype.kind, float)
         attrs = {"value": python(value), "dtype": type_.dtype, "shape": type_.shape}
         return self.emit(self.ops["full"], (), attrs).results[0]
 

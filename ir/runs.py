@@ -22,6 +22,7 @@ from .index import (
 
 SHORTEST, LONGEST = 4, 1 << 31  # elements that are worth a vector, and whose number is an i32
 WHOLE = 1 << 40  # a run that holds any extent
+PAIR = 2         # arrays of which one lies between the elements of the other
 
 
 def run_and_at(axis: str) -> tuple[str, str]:

@@ -43,6 +43,20 @@ class DType:
         """f16 and bf16 are computed in f32, and each value of a graph is rounded once."""
         return self.kind == "f" and self.bits == 16
 
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Real or complex floating point: what has gradients."""
+        return self.kind in "fc"
+
+    @property
+    def part(self) -> DType:
+        """The dtype of the real and of the imaginary part."""
+        return DTYPES[f"f{self.bits // 2}"] if self.kind == "c" else self
+
     def __str__(self) -> str:
         return self.name
 
@@ -70,11 +84,13 @@ DTYPES = MappingProxyType(dict((
 _BY_NUMPY = MappingProxyType({dtype.numpy: dtype for dtype in DTYPES.values()})
 BOOL, I32, I64, U32, U64 = (DTYPES[n] for n in ("bool", "i32", "i64", "u32", "u64"))
 F16, BF16, F32, F64 = (DTYPES[n] for n in ("f16", "bf16", "f32", "f64"))
+C64, C128 = DTYPES["c64"], DTYPES["c128"]
 
 # The dtypes that every op, both emitters and the tests handle today; the others are declared,
-# so that text and files can name them.
+# so that text and files can name them. Complex numbers are pairs (``passes/complex``).
 COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL,
             *(DTYPES[n] for n in ("i8", "i16", "u8", "u16", "f16", "bf16")))
+NUMBERS = (*COMPUTED, C64, C128)
 
 
 def number_kind(dtype: np.dtype[Any]) -> str:
@@ -129,6 +145,13 @@ class TensorType:
     def nbytes(self) -> Dim:
         """Bytes of a dense array of this type."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def parts(self) -> TensorType:
+        """The same memory as real numbers: parts of complex ones are a last axis of 2."""
+        if not self.dtype.is_complex:
+            return self
+        return TensorType(self.dtype.part, (*self.shape, 2))
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return TensorType(self.dtype, shape)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
+from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
 from .place import place
 from .simplify.simplify import simplify
@@ -52,6 +53,16 @@ class ResolveState(Pass):
 
     def run(self, graph: Graph) -> Graph:
         return resolve_state(graph)
+
+
+@dataclass(frozen=True)
+class SplitComplex(Pass):
+    """Complex values become two real ones."""
+
+    name: ClassVar[str] = "complex"
+
+    def run(self, graph: Graph) -> Graph:
+        return split_complex(graph)
 
 
 @dataclass(frozen=True)
@@ -87,13 +98,14 @@ class Fuse(Pass):
         return fuse(graph, self.max)
 
 
-PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Simplify, Place, Fuse)})
+PASSES = MappingProxyType({kind.name: kind for kind in (
+    ResolveState, SplitComplex, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
-    0: "state,place,fuse{max=1}",
-    1: "state,simplify{rounds=1},place,fuse",
-    2: "state,simplify,place,fuse",
+    0: "state,complex,place,fuse{max=1}",
+    1: "state,complex,simplify{rounds=1},place,fuse",
+    2: "state,complex,simplify,place,fuse",
 })
 
 

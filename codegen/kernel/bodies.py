@@ -25,7 +25,7 @@ def share_kernels(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 def _calls(graph: Graph, known: dict[Hashable, Form]) -> tuple[Call, ...]:
     # Recursion is by nesting of bodies only.
-    return tuple(_call(node, known) for node in graph.nodes)
+    return tuple(_call(node, known) for node in graph.nodes if node.op.kind is not Kind.ALIAS)
 
 
 def _call(node: Node, known: dict[Hashable, Form]) -> Call:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from ...ir.calls import Body, Call, GroupCall, map_bodies
 from ...ir.graph import Graph
 from ...ir.kernel import Check
+from ...ir.ops.op import Kind
 from ...ir.plan import KernelCall
 from .cost import kernel_work
 
@@ -26,12 +27,17 @@ MOST = 64        # members of a group
 def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
     """The calls with independent small ones in groups, in bodies too."""
     devices = {value.name: node.device for node in graph.nodes for value in node.results}
+    owners: dict[str, str] = {}  # of the memory that a value names anew
+    for node in graph.nodes:
+        if node.op.kind is Kind.ALIAS:
+            source = node.inputs[0].name
+            owners[node.results[0].name] = owners.get(source, source)
     items: list[list[KernelCall] | Call] = []
     made: dict[str, int] = {}  # the place of the item that makes a value
     for call in calls:
         at = len(items)
         if isinstance(call, KernelCall) and _is_small(call):
-            after = max((made.get(name, -1) for name in _reads(call)), default=-1)
+            after = max((made.get(owners.get(name, name), -1) for name in _reads(call)), default=-1)
             device = devices.get(call.args[-1])
             for place in range(max(after + 1, len(items) - NEAR), len(items)):
                 members = items[place]

@@ -37,6 +37,7 @@ from ...ir.ops.reduce import contract_places
 from ...ir.ops.sort import steps_of
 from ...ir.ops.view import Condition, unravel
 from ...ir.plan import CheckSite, KernelCall
+from ...ir.runs import PAIR
 from ...ir.space import (
     UNPLACED,
     Index,
@@ -266,6 +267,9 @@ class Lowering:
         for at, (value, parts) in enumerate(zip(self.body.results, places, strict=True)):
             out = Param(f"y{at}", value.type, mutable=True)
             outputs.append(out)
+            if len(parts) == PAIR:  # the parts of complex numbers are stored side by side
+                for source, index, _ in parts:
+                    self.value(source, index)
             for source, index, target in parts:
                 self.builder.store(out.name, target, self.value(source, index))
         kernel = self.kernel(name, outputs)

@@ -36,6 +36,8 @@ def example_array(type_: TensorType, sizes: dict[str, int], rng: np.random.Gener
         size = substitute(dim, dict(sizes))
         shape.append(size if isinstance(size, int) else 4)
     dtype = type_.dtype
+    if dtype.is_complex:
+        return example_array(type_.parts, sizes, rng).view(dtype.numpy).reshape(shape)
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
     high = 2 if dtype.name == "bool" else 4
@@ -91,7 +93,7 @@ class PassOracle:
         if self._wanted is None:
             return
         for at, (got, want) in enumerate(zip(self._run(run), self._wanted, strict=True)):
-            tolerance = 1e-5 if want.dtype.itemsize == 4 else 1e-11
+            tolerance = 1e-5 if want.real.dtype.itemsize == 4 else 1e-11
             if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
                 results = self._traced.results
                 node = results[at].node if at < len(results) else None

@@ -141,7 +141,7 @@ def verified(made: Specialisation, given: Sequence[Any]) -> Any:
     # As a writer of all its variables, so that both runs see the same values.
     wanted, raw = Writer(variable.cell for variable in traced.variables.values()).run(both)
     for at, (got, want) in enumerate(zip(raw, wanted, strict=True)):
-        tolerance = 1e-4 if got.dtype.itemsize == 4 else 1e-9
+        tolerance = 1e-4 if got.real.dtype.itemsize == 4 else 1e-9
         if not np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
             value = traced.graph.results[at]
             locs = value.node.locs if value.node is not None else ()

@@ -20,7 +20,7 @@ from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
-from .algebra import calculus, contract, lapack, linalg, polynomial  # noqa: F401
+from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401
 from .binding import bound, parameters
 from .elements import apply, bits, pointwise, special  # noqa: F401

@@ -20,9 +20,4 @@ missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
         np.setdiff1d, np.setxor1d, np.trim_zeros, instead=_SIZE)
 # Not written yet.
 missing(np.histogram2d, np.histogramdd, np.packbits, np.polydiv, np.polyfit, np.roots,
-        np.sort_complex, np.unpackbits, instead=_OUTSIDE)
-missing(np.linalg.eig, np.linalg.eigvals,
-        instead="np.linalg.eigh of symmetric matrices: eigenvalues of others are complex numbers")
-missing(np.fft.fft, np.fft.fft2, np.fft.fftn, np.fft.fftshift, np.fft.hfft, np.fft.ifft,
-        np.fft.ifft2, np.fft.ifftn, np.fft.ifftshift, np.fft.ihfft, np.fft.irfft, np.fft.irfft2,
-        np.fft.irfftn, np.fft.rfft, np.fft.rfft2, np.fft.rfftn, instead=_OUTSIDE)
+        np.unpackbits, instead=_OUTSIDE)

@@ -6,7 +6,7 @@
 Dispatch, array methods, the check of parameters against NumPy's, the table in the docs and the
 tests of values and gradients derive from the rows. A sample is the text of a call's arguments, in
 which ``x[3,4]`` stands for floats of that shape, ``p`` for positive ones, ``i`` for small integers
-from 0 on and ``m`` for truth values.
+from 0 on, ``m`` for truth values and ``z`` for complex numbers.
 
 What is missing is a row too: ``missing(np.unique, instead="...")``.
 """

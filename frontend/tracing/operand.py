@@ -36,9 +36,9 @@ def kind_of(x: Any) -> Kind:
         dtype = x.dtype
         if not x.weak or dtype.kind == "b":
             return dtype
-        return int if dtype.kind == "i" else float
+        return {"i": int, "f": float}.get(dtype.kind, complex)
     if isinstance(x, (np.generic, np.ndarray, Variable)):
-        if x.dtype.kind in "OSUmMc":
+        if x.dtype.kind in "OSUmM":
             raise error("W112", f"an operand of dtype {x.dtype} cannot be traced",
                         hint="convert it to a real number dtype first")
         return x.dtype
@@ -54,7 +54,7 @@ def is_weak(x: Any) -> bool:
     """True for Python numbers and for tracers that stand for one."""
     if isinstance(x, Tracer):
         return x.weak
-    return isinstance(x, (bool, int, float)) and not isinstance(x, np.generic)
+    return isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
 
 
 def result_dtype(*operands: Any) -> np.dtype[Any]:
@@ -91,7 +91,7 @@ def shape_of(x: Any) -> tuple[Dim, ...]:
 
 def is_number(x: Any) -> bool:
     """True for Python and NumPy scalars, which become constants of the graph."""
-    return isinstance(x, (bool, int, float, np.generic))
+    return isinstance(x, (bool, int, float, complex, np.generic))
 
 
 def fits_int64(x: int) -> bool:

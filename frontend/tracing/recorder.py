@@ -239,7 +239,7 @@ class TraceContext:
         """A tracer of a value of this graph."""
         return Tracer(self, value)
 
-    def full(self, number: bool | int | float, dtype: np.dtype[Any] | DType,
+    def full(self, number: bool | int | float | complex, dtype: np.dtype[Any] | DType,
              shape: tuple[Dim, ...] = ()) -> Tracer:
         """A constant."""
         made = Tracer(self, self.builder.full(number, TensorType(as_dtype(dtype), shape)))

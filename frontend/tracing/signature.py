@@ -15,7 +15,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.index import Dim
-from ...ir.types import BOOL, F64, I64, TensorType, as_dtype
+from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..compile.exact import UnhashableError, exact
 from .arrays.variable import Variable
@@ -266,11 +266,10 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         if leaf.__array_priority__ > 0:  # NumPy would let it have its way: matrices, masks, units
             raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
                                 "own", locs=user_loc(), hint="pass np.asarray(x)")
-        if leaf.dtype.kind != "c":
-            try:
-                return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
-            except TypeError:
-                pass  # an array of objects, texts or dates
+        try:
+            return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
+        except TypeError:
+            pass  # an array of objects, texts or dates
         raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",
                     locs=user_loc(), hint="convert it to a real number dtype")
     if isinstance(leaf, bool):
@@ -279,6 +278,8 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         return "number", TensorType(I64, ())
     if isinstance(leaf, float):
         return "number", TensorType(F64, ())
+    if isinstance(leaf, complex):
+        return "number", TensorType(C128, ())
     if isinstance(leaf, Variable):
         return "variable", leaf.type
     if isinstance(leaf, Tracer):
@@ -287,7 +288,7 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         leaf = Spec.parse(leaf)
     if isinstance(leaf, Spec):
         return "array", leaf.type(name)
-    shown = f"{leaf!r}" if isinstance(leaf, (int, complex)) else type(leaf).__name__
+    shown = f"{leaf!r}" if isinstance(leaf, int) else type(leaf).__name__
     raise error("W112", f"argument {name}: {shown} cannot be traced", locs=user_loc(),
                 hint="pass NumPy arrays, numbers or nests of them; register a class of your own "
                      "with weft.tree.register, or name the argument in static_argnames")

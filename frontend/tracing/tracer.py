@@ -72,8 +72,28 @@ class Tracer(ArrayMethods, TracedArray):
         return self.size * self.itemsize
 
     @property
-    def real(self) -> Tracer:
-        return self
+    def real(self) -> Any:
+        """The real part, which can be written to; a real array itself."""
+        return np.real(self) if self.dtype.kind == "c" else self
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, which can be written to; zeros of a real array."""
+        return np.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
+
+    def conj(self) -> Any:
+        """The elements with the opposite imaginary parts."""
+        return np.conjugate(self)
+
+    conjugate = conj
 
     def __repr__(self) -> str:
         return f"Tracer<{self.type} {self._value.name!r}>"

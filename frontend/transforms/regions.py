@@ -184,9 +184,9 @@ def _variable(path: str) -> str:
 def _common(a: DType, b: DType, weak: tuple[bool, bool]) -> DType | None:
     """The dtype of two of which one is that of a Python number, if there is one for both."""
     if all(weak):
-        return a if a.is_float else b
+        return max(a, b, key=lambda dtype: "biufc".index(dtype.kind))
     strong, number = (b, a) if weak[0] else (a, b)
-    python = {"b": False, "i": 0}.get(number.kind, 0.0)
+    python = {"b": False, "i": 0, "c": 0j}.get(number.kind, 0.0)
     return strong if np.result_type(strong.numpy, python) == strong.numpy else None
 
 

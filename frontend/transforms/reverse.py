@@ -38,7 +38,9 @@ def grad(
     """The gradient of a scalar function, in the nest structure of the argument(s) ``argnums``.
 
     With ``has_aux`` the function returns ``(value, aux)`` and the result is ``(gradient, aux)``.
-    Raises DTypeError when called: W114 unless the value is one floating-point number, W111 for
+    With respect to complex z = x + iy the gradient of a real value L is dL/dx - i dL/dy, as JAX has
+    it; so steps of descent go along its conjugate: ``z - rate * np.conj(gradient)``.
+    Raises DTypeError when called: W114 unless the value is one real floating-point number, W111 for
     arguments that are not floating-point.
     """
     both = value_and_grad(function, argnums, has_aux)
@@ -232,6 +234,10 @@ def _scalar(value: Any) -> Any:
 
 def _one(output: Tracer) -> Tracer:
     """The cotangent of a scalar. Raises DTypeError (W114) for anything else."""
+    if output.dtype.kind == "c":
+        raise error("W114", "the function that is differentiated returns a complex number, which "
+                            "has no gradient", types=[output.type],
+                    hint="differentiate a real number: value.real, value.imag or abs(value)")
     if output.type.shape != () or output.dtype.kind in "iub":
         hint = ("reduce it first, e.g. with np.sum or np.mean" if output.type.shape else
                 "compute it from floating-point values")

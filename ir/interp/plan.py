@@ -119,7 +119,8 @@ class _PlanRun:
                 case Launch():
                     self._launch(step)
                 case Copy():
-                    self._window(step.target)[...] = self._window(step.source)
+                    target = self._window(step.target)
+                    target[...] = self._window(step.source).view(target.dtype)
                 case Group():
                     self.steps(step.launches)
                 case Loop():
@@ -177,7 +178,8 @@ class _PlanRun:
 
     def _launch(self, step: Launch) -> None:
         kernel = self.plan.kernels[step.kernel]
-        shaped = {param.name: self._window(arg).reshape(self._shape(param.type))
+        shaped = {param.name: self._window(arg).view(param.type.dtype.numpy).reshape(
+                      self._shape(param.type))
                   for param, arg in zip(kernel.params, step.args, strict=True)}
         try:
             self.runner(kernel, shaped, {**self.dims})
@@ -194,7 +196,8 @@ class _PlanRun:
                 raise error("W601", f"the host has no function @{step.function}")
             function, name = row.ref, host_name(row, attrs)
         windows, count = (*step.inputs, *step.outputs), len(step.inputs)
-        arrays = [self._window(window).reshape(self._shape(type_)) for window, type_ in zip(
+        arrays = [self._window(window).view(type_.dtype.numpy).reshape(self._shape(type_))
+                  for window, type_ in zip(
             windows, host_types(step, self.types), strict=True)]
         targets = arrays[count:]
         made = call_host(function, [array.copy() for array in arrays[:count]], attrs,

@@ -1,8 +1,9 @@
 """Rows of the HOST family: linear algebra that NumPy does with LAPACK, and functions of the user.
 
-Matrices are the last two dims, all others are a batch. Operands are f32 or f64 of one dtype; the
-surface converts and broadcasts. What a row means in NumPy is what runs. Gradients of functions of
-symmetric matrices are symmetric, as NumPy reads one triangle of two that are equal.
+Matrices are the last two dims, all others are a batch. Operands are f32, f64 or complex numbers of
+them, of one dtype; the surface converts and broadcasts. What a row means in NumPy is what runs.
+Gradients of functions of symmetric matrices are symmetric, as NumPy reads one triangle of two that
+are equal.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from ..diagnose import error
 from ..dims import smaller
 from ..host import HostFunction
 from ..index import Dim
-from ..types import F32, F64, I32, TensorType
+from ..types import C64, C128, F32, F64, I32, DType, TensorType
 from . import host_grad as grads
 from .op import Kind, OpDef, Sample
 
 _FLOATS = (F32, F64)
+_COMPLEX = (C64, C128)
+_NUMBERS = (*_FLOATS, *_COMPLEX)
 
 
 def _matrices(name: str, *types: TensorType, square: bool = False) -> None:
     for x in types:
-        if x.dtype not in _FLOATS:
-            raise error("W111", f"{name} takes float32 and float64, not {x.dtype}",
+        if x.dtype not in _NUMBERS:
+            raise error("W111", f"{name} takes floats of 32 and 64 bits and complex numbers of "
+                                f"them, not {x.dtype}",
                         hint="convert it: x.astype(np.float32)")
         if x.rank < 2:
             raise error("W102", f"{name} takes matrices, stacked or not, not {x}")
@@ -54,18 +58,35 @@ def _square(name: str) -> Any:
     return infer
 
 
-def _numbers(name: str, count: int) -> Any:
-    """So many numbers for each matrix."""
-    def infer(x: TensorType) -> tuple[TensorType, ...]:
-        _matrices(name, x, square=True)
-        return (x.with_shape(x.shape[:-2]),) * count
+def _det_infer(x: TensorType) -> tuple[TensorType, ...]:
+    """A number for each matrix."""
+    _matrices("det", x, square=True)
+    return (x.with_shape(x.shape[:-2]),)
 
-    return infer
+
+def _slogdet_infer(x: TensorType) -> tuple[TensorType, ...]:
+    (number,) = _det_infer(x)
+    return number, _real(number)
+
+
+def _real(x: TensorType) -> TensorType:
+    return x.with_dtype(x.dtype.part)
+
+
+def _eigvals_infer(x: TensorType) -> tuple[TensorType, ...]:
+    _matrices("eigvals", x, square=True)
+    if not x.dtype.is_complex:
+        raise error("W111", f"eigvals takes complex matrices, not {x}")
+    return (x.with_shape(x.shape[:-1]),)
+
+
+def _eig_infer(x: TensorType) -> tuple[TensorType, ...]:
+    return (*_eigvals_infer(x), x)
 
 
 def _eigvalsh_infer(x: TensorType, *, uplo: str) -> tuple[TensorType, ...]:
     _matrices("eigvalsh", x, square=True)
-    return (x.with_shape(x.shape[:-1]),)
+    return (_real(x).with_shape(x.shape[:-1]),)
 
 
 def _eigh_infer(x: TensorType, *, uplo: str) -> tuple[TensorType, ...]:
@@ -74,7 +95,7 @@ def _eigh_infer(x: TensorType, *, uplo: str) -> tuple[TensorType, ...]:
 
 def _svdvals_infer(x: TensorType, *, hermitian: bool) -> tuple[TensorType, ...]:
     _matrices("svd", x, square=hermitian)
-    return (x.with_shape((*x.shape[:-2], smaller(*x.shape[-2:]))),)
+    return (_real(x).with_shape((*x.shape[:-2], smaller(*x.shape[-2:]))),)
 
 
 def _svd_infer(x: TensorType, *, full: bool, hermitian: bool) -> tuple[TensorType, ...]:
@@ -119,7 +140,8 @@ def _lstsq_infer(a: TensorType, b: TensorType, *, rcond: float) -> tuple[TensorT
         raise error("W102", "lstsq takes two matrices with as many rows",
                     hint="call it for each matrix of a stack")
     rank = smaller(*a.shape)
-    return (b.with_shape((a.shape[1], b.shape[1])), TensorType(I32, ()), a.with_shape((rank,)))
+    return (b.with_shape((a.shape[1], b.shape[1])), TensorType(I32, ()),
+            _real(a).with_shape((rank,)))
 
 
 def _lstsq_ref(a: Any, b: Any, *, rcond: float) -> Any:
@@ -129,7 +151,7 @@ def _lstsq_ref(a: Any, b: Any, *, rcond: float) -> Any:
 
 def _residuals_infer(a: TensorType, b: TensorType, *, rcond: float) -> tuple[TensorType, ...]:
     _lstsq_infer(a, b, rcond=rcond)
-    return (b.with_shape(b.shape[1:]),)
+    return (_real(b).with_shape(b.shape[1:]),)
 
 
 def _residuals_ref(a: Any, b: Any, *, rcond: float) -> Any:
@@ -157,7 +179,8 @@ def _cofactor_ref(x: Any) -> Any:
     size = x.shape[-1]
     others = np.where(np.eye(size, dtype=bool), 1, values[..., None, :]).prod(axis=-1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
-    return ((u * (sign[..., None] * others)[..., None, :]) @ vh).astype(x.dtype)
+    left = np.conj(u) * (sign[..., None] * others)[..., None, :]
+    return (left @ np.conj(vh)).astype(x.dtype)
 
 
 def _host_infer(
@@ -167,9 +190,10 @@ def _host_infer(
 
 
 def _row(name: str, infer: Any, ref: Any, doc: str, samples: tuple[Sample, ...], grad: Any,
-         attrs: Mapping[str, type] = MappingProxyType({}), arity: int = 1) -> OpDef:
+         attrs: Mapping[str, type] = MappingProxyType({}), arity: int = 1,
+         dtypes: tuple[DType, ...] = _FLOATS) -> OpDef:
     return OpDef(name, Kind.HOST, infer, arity, doc, attrs, ref=ref, grad=grad,
-                 differentiable=grad is not None, dtypes=_FLOATS, samples=samples)
+                 differentiable=grad is not None, dtypes=dtypes, samples=samples)
 
 
 def _samples(*shapes: tuple[int, ...], positive: bool = False, **attrs: Any) -> tuple[Sample, ...]:
@@ -190,12 +214,12 @@ ROWS: tuple[OpDef, ...] = (
          "the triangle l of l @ l.T, or u of u.T @ u",
          _samples(*_SQUARES, positive=True, upper=False)
          + _samples((3, 3), positive=True, upper=True), grads.cholesky, {"upper": bool}),
-    _row("det", _numbers("det", 1), np.linalg.det, "the determinant", _samples(*_SQUARES),
+    _row("det", _det_infer, np.linalg.det, "the determinant", _samples(*_SQUARES),
          grads.det),
     _row("cofactor", _square("cofactor"), _cofactor_ref,
          "the gradient of the determinant, for singular matrices too", _samples(*_SQUARES),
          grads.cofactor),
-    _row("slogdet", _numbers("slogdet", 2), lambda x: tuple(np.linalg.slogdet(x)),
+    _row("slogdet", _slogdet_infer, lambda x: tuple(np.linalg.slogdet(x)),
          "sign and logarithm of the determinant", _samples(*_SQUARES), grads.slogdet),
     _row("eigh", _eigh_infer, lambda x, *, uplo: tuple(np.linalg.eigh(x, uplo)),
          "eigenvalues, ascending, and eigenvectors of symmetric matrices",
@@ -205,6 +229,11 @@ ROWS: tuple[OpDef, ...] = (
          "eigenvalues of symmetric matrices, ascending",
          _samples(*_SQUARES, positive=True, uplo="L") + _samples((3, 3), positive=True, uplo="U"),
          grads.eigvalsh, _UPLO),
+    _row("eig", _eig_infer, lambda x: tuple(np.linalg.eig(x)),
+         "eigenvalues and eigenvectors of complex matrices", _samples(*_SQUARES), grads.eig,
+         dtypes=_COMPLEX),
+    _row("eigvals", _eigvals_infer, np.linalg.eigvals, "eigenvalues of complex matrices",
+         _samples(*_SQUARES), grads.eigvals, dtypes=_COMPLEX),
     _row("svd", _svd_infer, lambda x, *, full, hermitian: tuple(
             np.linalg.svd(x, full, True, hermitian)),
          "u, s and vh of x = u * s @ vh", _samples(*_PLAIN, full=False, hermitian=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..diagnose import error
 from ..index import Dim
-from ..types import COMPUTED, TensorType
+from ..types import NUMBERS, TensorType
 from .op import Kind, OpDef, Sample
 
 
@@ -82,12 +82,12 @@ def _scatter_grad(b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[
     return (g, b.gather(g, *indices, axes=axes), *(None for _ in indices))
 
 
-_NUMERIC = tuple(dtype for dtype in COMPUTED if dtype.kind != "b")
+_NUMERIC = tuple(dtype for dtype in NUMBERS if dtype.kind != "b")
 
 ROWS: tuple[OpDef, ...] = (
     OpDef("gather", Kind.GATHER, _gather_infer, None,
           "elements or rows of x at the given indices of the given axes", {"axes": tuple},
-          ref=_gather_ref, grad=_gather_grad,
+          ref=_gather_ref, grad=_gather_grad, dtypes=NUMBERS,
           samples=(Sample(((9,), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (2, 3)), {"axes": (1,)}, ints={1: 5}),

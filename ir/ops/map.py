@@ -9,8 +9,8 @@ import numpy as np
 from ..diagnose import error
 from ..index import Dim
 from ..scalar.primitives import PRIMITIVES, NumpyScalars
-from ..types import F64, I64, U32, U64, DType, TensorType, as_dtype
-from .op import OpDef, RunCheck, Sample, map_op
+from ..types import BOOL, F64, I64, NUMBERS, U32, U64, DType, TensorType, as_dtype
+from .op import OpDef, RunCheck, Sample, map_op, signature
 
 _erf = PRIMITIVES["erf"].numpy
 _sigmoid = PRIMITIVES["sigmoid"].numpy
@@ -40,6 +40,11 @@ def _minimum_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
 
 def _pow_grad(b: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
     base = b.mul(b.mul(g, y), b.pow(x, b.sub(y, 1.0)))
+    if x.dtype.is_complex:
+        zero = b.eq(x, 0.0)
+        log = b.log(b.select(zero, 1.0, x))
+        return (b.select(b.eq(y, 0.0), 0.0, base),
+                b.select(zero, 0.0, b.mul(g, b.mul(out, log))))
     positive = b.gt(x, 0.0)
     log = b.log(b.select(positive, x, 1.0))
     # y = 0 makes the first factor 0 even where x**(y-1) is infinite. By the exponent, 0**y has the
@@ -66,23 +71,44 @@ def _atan2_grad(b: Any, g: Any, y: Any, x: Any, out: Any) -> Any:
     return b.mul(scale, cosine), b.neg(b.mul(scale, sine))
 
 
+def _asinh_slope(b: Any, g: Any, x: Any) -> Any:
+    """g / sqrt(1 + x^2), without overflow for real x."""
+    return b.div(g, b.sqrt(b.add(b.mul(x, x), 1.0)) if x.dtype.is_complex else b.hypot(x, 1.0))
+
+
 def _asin_slope(b: Any, g: Any, x: Any) -> Any:
     """g / sqrt(1 - x^2), which near 1 needs the factors of the difference."""
     return b.div(g, b.sqrt(b.mul(b.sub(1.0, x), b.add(x, 1.0))))
 
 
 def _cast_infer(*types: TensorType, dtype: DType) -> tuple[TensorType, ...]:
-    if dtype.kind == "c":
-        raise error("W111", f"cast to {dtype} is not supported")
     return (types[0].with_dtype(dtype),)
 
 
 def _cast_ref(x: Any, *, dtype: DType) -> Any:
+    if dtype.is_complex:
+        return np.asarray(x).astype(dtype.numpy)
+    if np.iscomplexobj(x):
+        x = np.not_equal(x, 0) if dtype == BOOL else np.real(x)
     return PRIMITIVES["cast"].numpy(x, dtype)
 
 
 def _cast_grad(b: Any, g: Any, x: Any, y: Any, *, dtype: DType) -> Any:
-    return (b.cast(g, dtype=x.dtype) if x.dtype.is_float and dtype.is_float else None,)
+    if not (x.dtype.is_inexact and dtype.is_inexact):
+        return (None,)
+    return (b.cast(b.real(g) if dtype.is_complex > x.dtype.is_complex else g, dtype=x.dtype),)
+
+
+def _abs_infer(*types: TensorType) -> tuple[TensorType, ...]:
+    (x,) = signature("abs", "a -> a")(*types)
+    return (x.with_dtype(x.dtype.part),)
+
+
+def _abs_grad(b: Any, g: Any, x: Any, y: Any) -> Any:
+    if not x.dtype.is_complex:
+        return (b.mul(g, b.sign(x)),)
+    first, second, _ = _parts_of_length(b, b.real(x), b.imag(x), y)
+    return (b.complex(b.mul(g, first), b.neg(b.mul(g, second))),)
 
 
 def _limits(dtype: DType) -> tuple[int, int]:
@@ -226,8 +252,9 @@ def _u64_pair(*types: TensorType) -> tuple[TensorType, ...]:
 
 def _unary(
     name: str, ref: Any, doc: str, grad: Any = None, low: float = -2.0, high: float = 2.0,
-    types: str = "f -> f",
+    types: str = "",
 ) -> OpDef:
+    types = types or ("z -> z" if name in _OF_COMPLEX else "f -> f")
     return map_op(name, types, lambda s, x: s.apply(name, x), ref, doc=doc, grad=grad,
                   low=low, high=high)
 
@@ -241,28 +268,33 @@ def _binary(
 
 
 _SHAPES = ((), (0,), (1,), (5,), (3, 5), (2, 0), (1000,))
+_OF_COMPLEX = frozenset((
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh",
+    "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "rint"))
 
 ROWS: tuple[OpDef, ...] = (
-    _binary("add", np.add, "x + y", lambda b, g, x, y, out: (g, g)),
-    _binary("sub", np.subtract, "x - y", lambda b, g, x, y, out: (g, b.neg(g))),
-    _binary("mul", np.multiply, "x * y", lambda b, g, x, y, out: (b.mul(g, y), b.mul(g, x))),
+    _binary("add", np.add, "x + y", lambda b, g, x, y, out: (g, g), types="aa -> a"),
+    _binary("sub", np.subtract, "x - y", lambda b, g, x, y, out: (g, b.neg(g)), types="aa -> a"),
+    _binary("mul", np.multiply, "x * y", lambda b, g, x, y, out: (b.mul(g, y), b.mul(g, x)),
+            types="aa -> a"),
     _binary("div", np.divide, "x / y", lambda b, g, x, y, out: (
-        b.div(g, y), b.neg(b.mul(g, b.div(out, y)))), types="ff -> f", low=0.5),
+        b.div(g, y), b.neg(b.mul(g, b.div(out, y)))), types="zz -> z", low=0.5),
     _binary("floordiv", np.floor_divide, "x // y, rounded down; integers divided by 0 give 0",
             types="nn -> n", low=0.5, high=9.0),
     _binary("mod", np.remainder, "x % y with the sign of y; integers modulo 0 give 0",
             lambda b, g, x, y, out: (g, b.neg(b.mul(g, b.floor(b.div(x, y))))), low=1.1, high=9.0),
-    _binary("pow", np.power, "x ** y", _pow_grad, types="ff -> f", low=0.2, high=3.0),
+    _binary("pow", np.power, "x ** y", _pow_grad, types="zz -> z", low=0.2, high=3.0),
     _binary("atan2", np.arctan2, "angle of the point (y, x), operands in that order", _atan2_grad,
             types="ff -> f", low=0.3),
     _binary("maximum", np.maximum, "the larger, NaN if either is NaN", _maximum_grad,
-            types="tt -> t", prim="max"),
+            types="xx -> x", prim="max"),
     _binary("minimum", np.minimum, "the smaller, NaN if either is NaN", _minimum_grad,
-            types="tt -> t", prim="min"),
-    _unary("neg", np.negative, "-x", lambda b, g, x, y: (b.neg(g),), types="n -> n"),
-    _unary("abs", np.abs, "|x|", lambda b, g, x, y: (b.mul(g, b.sign(x)),), types="n -> n",
-           low=0.1),
-    map_op("sign", "n -> n", _sign_body, np.sign, doc="-1, 0 or 1 by the sign of x"),
+            types="xx -> x", prim="min"),
+    _unary("neg", np.negative, "-x", lambda b, g, x, y: (b.neg(g),), types="a -> a"),
+    map_op("abs", _abs_infer, lambda s, x: s.abs(x), np.abs, doc="|x|, real for complex x too",
+           grad=_abs_grad, dtypes=[dtype for dtype in NUMBERS if dtype != BOOL], samples=tuple(
+               Sample((shape,), low=0.1) for shape in (*_SHAPES, (4, 33), (3000,)))),
+    map_op("sign", "a -> a", _sign_body, np.sign, doc="-1, 0 or 1 by the sign of x"),
     _unary("exp", np.exp, "e ** x", lambda b, g, x, y: (b.mul(g, y),)),
     _unary("exp2", np.exp2, "2 ** x", lambda b, g, x, y: (b.mul(g, b.mul(y, _LN2)),)),
     _unary("expm1", np.expm1, "e ** x - 1, exact near 0",
@@ -295,7 +327,7 @@ ROWS: tuple[OpDef, ...] = (
     _unary("atan", np.arctan, "inverse tangent",
            lambda b, g, x, y: (b.div(g, b.add(b.mul(x, x), 1.0)),)),
     _unary("asinh", np.arcsinh, "inverse hyperbolic sine",
-           lambda b, g, x, y: (b.div(g, b.hypot(x, 1.0)),)),
+           lambda b, g, x, y: (_asinh_slope(b, g, x),)),
     _unary("acosh", np.arccosh, "inverse hyperbolic cosine", lambda b, g, x, y: (
         b.div(b.div(g, b.sqrt(b.sub(x, 1.0))), b.sqrt(b.add(x, 1.0))),), 1.1, 9.0),
     _unary("atanh", np.arctanh, "inverse hyperbolic tangent", lambda b, g, x, y: (
@@ -308,17 +340,17 @@ ROWS: tuple[OpDef, ...] = (
     _unary("ceil", np.ceil, "the smallest whole number >= x"),
     _unary("rint", np.rint, "the nearest whole number, ties to even"),
     _unary("trunc", np.trunc, "x without its fraction"),
-    map_op("isnan", "f -> b", lambda s, x: s.ne(x, x), np.isnan, doc="x is not a number"),
-    map_op("isfinite", "f -> b", lambda s, x: s.lt(s.abs(x), s.const(float("inf"), x.dtype)),
+    map_op("isnan", "z -> b", lambda s, x: s.ne(x, x), np.isnan, doc="x is not a number"),
+    map_op("isfinite", "z -> b", lambda s, x: s.lt(s.abs(x), s.const(float("inf"), x.dtype)),
            np.isfinite, doc="x is neither infinite nor NaN"),
-    map_op("isinf", "f -> b", lambda s, x: s.eq(s.abs(x), s.const(float("inf"), x.dtype)),
+    map_op("isinf", "z -> b", lambda s, x: s.eq(s.abs(x), s.const(float("inf"), x.dtype)),
            np.isinf, doc="x is infinite"),
-    _binary("lt", np.less, "x < y", types="tt -> b"),
-    _binary("le", np.less_equal, "x <= y", types="tt -> b"),
-    _binary("gt", np.greater, "x > y", types="tt -> b"),
-    _binary("ge", np.greater_equal, "x >= y", types="tt -> b"),
-    _binary("eq", np.equal, "x == y", types="tt -> b"),
-    _binary("ne", np.not_equal, "x != y", types="tt -> b"),
+    _binary("lt", np.less, "x < y", types="xx -> b"),
+    _binary("le", np.less_equal, "x <= y", types="xx -> b"),
+    _binary("gt", np.greater, "x > y", types="xx -> b"),
+    _binary("ge", np.greater_equal, "x >= y", types="xx -> b"),
+    _binary("eq", np.equal, "x == y", types="xx -> b"),
+    _binary("ne", np.not_equal, "x != y", types="xx -> b"),
     _binary("and_", np.bitwise_and, "x & y, of bits or truth values", types="ll -> l"),
     _binary("or_", np.bitwise_or, "x | y, of bits or truth values", types="ll -> l"),
     _binary("xor", np.bitwise_xor, "x ^ y, of bits or truth values", types="ll -> l"),
@@ -327,16 +359,16 @@ ROWS: tuple[OpDef, ...] = (
             low=0, high=99),
     _binary("shr", np.right_shift, "x >> y, which is 0 or -1 by the sign of x for y < 0 and "
             "y >= bits", types="ii -> i", low=0, high=99),
-    map_op("select", "btt -> t", lambda s, c, x, y: s.select(c, x, y), np.where,
+    map_op("select", "bxx -> x", lambda s, c, x, y: s.select(c, x, y), np.where,
            doc="x where the condition holds, else y", moves=True,
            grad=lambda b, g, c, x, y, out: (None, b.select(c, g, 0.0), b.select(c, 0.0, g)),
            numpy=(np.where,)),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
            doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
                "fit become what a C compiler on x86-64 makes of them (``ir/scalar/integer``)",
-           grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0,
+           grad=_cast_grad, attrs={"dtype": DType}, low=0.0, high=9.0, dtypes=NUMBERS,
            samples=tuple(Sample((shape,), {"dtype": as_dtype(to)}, low=0.0, high=9.0)
-                         for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool")
+                         for to in ("f32", "f64", "i32", "i64", "u32", "u64", "bool", "c64", "c128")
                          for shape in _SHAPES)),
     map_op("narrow", _narrow_infer, lambda s, x, *, dtype: s.cast(x, dtype), _narrow_ref,
            doc="Python integers, held in i64, in the dtype they meet; a step in which one does not "
@@ -350,7 +382,7 @@ ROWS: tuple[OpDef, ...] = (
            dtypes=(I64,), check=RunCheck(_unwrapped_holds, "W131", _unwrapped_message),
            samples=tuple(Sample((shape,) * 3, {"of": of}, low=0, high=9)
                          for of in ("add", "sub", "mul", "pow", "shl") for shape in _SHAPES)),
-    map_op("ensure", "tn -> t", lambda s, x, spare, *, message: x, _ensure_ref,
+    map_op("ensure", "xn -> x", lambda s, x, spare, *, message: x, _ensure_ref,
            doc="the first operand; a step in which an element of the second is below 0 fails "
                "(W124) with a message", attrs={"message": str}, moves=True,
            grad=lambda b, g, x, spare, out, *, message: (g, None),

@@ -26,7 +26,7 @@ import numpy as np
 from ..diagnose import error
 from ..kernel import Apply, KernelBuilder
 from ..scalar.primitives import PRIMITIVES
-from ..types import BOOL, COMPUTED, F32, DType, TensorType, as_dtype
+from ..types import BOOL, COMPUTED, F32, NUMBERS, DType, TensorType, as_dtype
 
 
 class Kind(enum.Enum):
@@ -38,6 +38,8 @@ class Kind(enum.Enum):
     CONTRACT = "contract"  # sum of products over shared axes
     GATHER = "gather"      # a load at computed indices
     SCATTER = "scatter"    # an accumulating store at computed indices
+    COMPLEX = "complex"    # what makes or parts complex numbers, of which no kernel knows
+    ALIAS = "alias"        # the memory of its operand under another type
     HOST = "host"          # a function of NumPy that runs between native launches
     SCAN = "scan"          # what is carried along an axis
     SORT = "sort"          # rows in order, or where their elements in order are
@@ -118,6 +120,7 @@ class OpDef:
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
     foreign: bool = False                               # HOST: the user's, called each time
+    room: str = "linalg"                                # HOST: the module of NumPy
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)
@@ -170,6 +173,7 @@ class OpDef:
         need = {
             Kind.MAP: ("ref", "body"), Kind.VIEW: ("ref", "view"), Kind.REDUCE: ("ref", "combine"),
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
+            Kind.COMPLEX: ("ref",), Kind.ALIAS: ("ref",),
             Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
             Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
         }[self.kind]
@@ -194,19 +198,22 @@ def widened(s: Any, value: Any) -> Any:
 
 def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
     """What errors call a HOST row: the function of NumPy, or that of the user."""
-    return str(attrs["function"]) if op.foreign else f"np.linalg.{op.name}"
+    return str(attrs["function"]) if op.foreign else f"np.{op.room}.{op.name}"
 
 
-_KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b"})
-_WORDS = MappingProxyType({"f": "floating-point", "i": "integer", "n": "numeric",
-                           "l": "integer or bool", "t": "real", "b": "bool"})
+_KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b",
+                           "z": "fc", "a": "iufc", "x": "iufbc"})
+_WORDS = MappingProxyType({"f": "real floating-point", "i": "integer", "n": "real numeric",
+                           "l": "integer or bool", "t": "real", "b": "bool",
+                           "z": "floating-point", "a": "numeric", "x": "numeric or bool"})
 
 
 def signature(name: str, text: str) -> Infer:
     """The type rule of an elementwise signature such as ``"bnn -> n"``.
 
-    Letters: f float, i integer, n numeric, l integer or bool, t any, b bool. Operands with the
-    same letter (other than b) have one dtype; all operands have one shape.
+    Letters: f float, i integer, n numeric, l integer or bool, t any, b bool; with complex numbers,
+    z is f, a is n and x is t. Operands with the same letter (other than b) have one dtype; all
+    operands have one shape.
     """
     left, _, right = (part.strip() for part in text.partition("->"))
 
@@ -255,7 +262,8 @@ def map_op(
     letters = types.partition("->")[0].strip() if isinstance(types, str) else ""
     if isinstance(types, str):
         kinds = _KINDS[letters[-1]]
-        dtypes = [dtype for dtype in dtypes if dtype.kind in kinds]
+        dtypes = [dtype for dtype in (NUMBERS if "c" in kinds else dtypes)
+                  if dtype.kind in kinds]
         infer, arity = signature(name, types), len(letters)
     else:
         if samples is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..diagnose import error
 from ..index import Dim, product
-from ..types import BOOL, COMPUTED, I32, I64, TensorType
+from ..types import BOOL, I32, I64, NUMBERS, TensorType
 from .op import Kind, OpDef, Sample
 
 _SHAPES = (((7,), (0,)), ((3, 5), (1,)), ((3, 5), (0,)), ((2, 3, 4), (0, 2)), ((2, 3, 4), (1, 2)),
@@ -75,7 +75,7 @@ def _reduce(name: str, combine: str, ref: Any, grad: Any, doc: str, kinds: str,
                  ref=lambda x, *, axes: ref(np.asarray(x), axis=axes), combine=combine, grad=grad,
                  requires=None if empty else _extreme_requires(name),
                  differentiable=grad is not None,
-                 dtypes=tuple(d for d in COMPUTED if d.kind in kinds),
+                 dtypes=tuple(d for d in NUMBERS if d.kind in kinds),
                  samples=tuple(Sample((shape,), {"axes": axes}) for shape, axes in shapes))
 
 
@@ -168,7 +168,7 @@ def _mean_expand(b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
 
 
 def _mean_infer(x: TensorType, *, axes: tuple[int, ...]) -> tuple[TensorType, ...]:
-    return _reduce_infer("f", "mean")(x, axes=axes)  # type: ignore[no-any-return]
+    return _reduce_infer("fc", "mean")(x, axes=axes)  # type: ignore[no-any-return]
 
 
 def _arg_infer(x: TensorType, *, axis: int) -> tuple[TensorType, ...]:
@@ -203,7 +203,7 @@ def _composite(name: str, infer: Any, ref: Any, expand: Any, doc: str, attrs: An
                samples: tuple[Sample, ...], kinds: str, *, differentiable: bool) -> OpDef:
     return OpDef(name, Kind.REDUCE, infer, 1, doc, attrs, ref=ref, expand=expand,
                  differentiable=differentiable, samples=samples,
-                 dtypes=tuple(d for d in COMPUTED if d.kind in kinds))
+                 dtypes=tuple(d for d in NUMBERS if d.kind in kinds))
 
 
 _ARG_SAMPLES = tuple(Sample((shape,), {"axis": axis}) for shape, axis in (
@@ -220,8 +220,8 @@ _CONTRACTIONS = (
 
 ROWS: tuple[OpDef, ...] = (
     _reduce("sum", "add", _sum_ref, lambda b, g, x, y, *, axes: (_spread(b, g, x, axes),),
-            "sum over axes", "iuf", empty=True),
-    _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iuf", empty=True),
+            "sum over axes", "iufc", empty=True),
+    _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iufc", empty=True),
     _reduce("max", "max", np.max, _extreme_grad, "largest over axes, NaN if there is one", "iufb"),
     _reduce("min", "min", np.min, _extreme_grad, "smallest over axes, NaN if there is one", "iufb"),
     _reduce("any", "or_", np.any, None, "true if any is, over axes", "b", empty=True),
@@ -229,12 +229,12 @@ ROWS: tuple[OpDef, ...] = (
     OpDef("contract", Kind.CONTRACT, _contract_infer, 2,
           "sum of products over the letters that the result lacks, in index order",
           {"dims": str}, ref=lambda x, y, *, dims: np.einsum(dims, x, y),
-          grad=_contract_grad, dtypes=tuple(d for d in COMPUTED if d != BOOL),
+          grad=_contract_grad, dtypes=tuple(d for d in NUMBERS if d != BOOL),
           samples=tuple(Sample((a, z), {"dims": dims}) for dims, a, z in _CONTRACTIONS)),
     _composite("mean", _mean_infer, lambda x, *, axes: np.mean(x, axis=axes), _mean_expand,
                "mean over axes", {"axes": tuple},
                tuple(Sample((shape,), {"axes": axes}) for shape, axes in _SHAPES
-                     if 0 not in shape), "f", differentiable=True),
+                     if 0 not in shape), "fc", differentiable=True),
     _composite("argmax", _arg_infer, lambda x, *, axis: np.argmax(x, axis=axis), _arg_expand("max"),
                "index of the first largest along an axis", {"axis": int}, _ARG_SAMPLES, "iufb",
                differentiable=False),

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..diagnose import error
 from ..kernel import identity
-from ..types import BOOL, COMPUTED, DType, TensorType
+from ..types import BOOL, NUMBERS, DType, TensorType
 from .op import Kind, OpDef, Sample
 
 _SHAPES = (((7,), 0), ((3, 5), 1), ((3, 5), 0), ((2, 3, 4), 1), ((1,), 0), ((5, 1), 1), ((0,), 0),
@@ -101,21 +101,21 @@ def _scan(name: str, combine: str, ufunc: np.ufunc, grad: Any, doc: str, kinds: 
         name, Kind.SCAN, _infer(name, kinds), 1, doc, {"axis": int},
         ref=lambda x, *, axis: ufunc.accumulate(x, axis=axis, dtype=x.dtype),
         body=lambda s, held, x, **_: s.apply(combine, held, x), start=_start(combine), grad=grad,
-        dtypes=tuple(d for d in COMPUTED if d.kind in kinds),
+        dtypes=tuple(d for d in NUMBERS if d.kind in kinds),
         samples=tuple(Sample((shape,), {"axis": axis}, low=-1.2, high=1.2)
                       for shape, axis in _SHAPES))
 
 
 ROWS: tuple[OpDef, ...] = (
-    _scan("cumsum", "add", np.add, _sum_grad, "sums of all elements up to each", "iuf"),
-    _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iuf"),
+    _scan("cumsum", "add", np.add, _sum_grad, "sums of all elements up to each", "iufc"),
+    _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iufc"),
     _scan("cummax", "max", np.maximum, _extreme_grad, "the largest element up to each", "iufb"),
     _scan("cummin", "min", np.minimum, _extreme_grad, "the smallest element up to each", "iufb"),
-    OpDef("recur", Kind.SCAN, _infer("recur", "iuf"), 2,
+    OpDef("recur", Kind.SCAN, _infer("recur", "iufc"), 2,
           "y[i] = a[i] * y[i-1] + b[i], from y[-1] = 0", {"axis": int}, ref=_recur_ref,
           body=lambda s, held, a, b, **_: s.add(s.mul(a, held), b),
           start=lambda dtype: 0.0 if dtype.is_float else 0, grad=_recur_grad,
-          dtypes=tuple(d for d in COMPUTED if d != BOOL),
+          dtypes=tuple(d for d in NUMBERS if d != BOOL),
           samples=tuple(Sample((shape, shape), {"axis": axis}, low=-1, high=1)
                         for shape, axis in _SHAPES)),
 )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from . import (
+    complex as ops_complex,
+)
+from . import (
     effect as ops_effect,
+)
+from . import (
+    fourier as ops_fourier,
 )
 from . import (
     host as ops_host,
@@ -45,8 +51,8 @@ from .op import OpDef
 ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS,
                                *ops_reduce.ROWS, *ops_view.ROWS,
                                *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
-                               *ops_special.ROWS, *ops_host.ROWS, *ops_effect.ROWS,
-                               *ops_region.ROWS,
+                               *ops_special.ROWS, *ops_complex.ROWS, *ops_host.ROWS,
+                               *ops_fourier.ROWS, *ops_effect.ROWS, *ops_region.ROWS,
                                *ops_whole.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

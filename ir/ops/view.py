@@ -24,7 +24,7 @@ import numpy as np
 from ..diagnose import error
 from ..dims import differ
 from ..index import Dim, Expr, bounds, divide, positive, product, row_major
-from ..types import TensorType
+from ..types import NUMBERS, TensorType
 from .op import Kind, OpDef, Sample
 
 Condition = tuple[Dim, Dim, Dim]
@@ -411,7 +411,7 @@ def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs
           alias: str = "", back: Any = None) -> OpDef:
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, back=back,
                  alias=alias, grad=grad, requires=requires, differentiable=grad is not None,
-                 samples=samples)
+                 dtypes=NUMBERS, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (

@@ -23,6 +23,7 @@ _TYPE = re.compile(r"\w+\[")
 _STRING = re.compile(STRING)
 _INT = re.compile(r"-?\d+(?=\s*[,)}])")
 _FLOAT = re.compile(r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)")
+_COMPLEX = re.compile(rf"({_FLOAT.pattern})([+-]{_FLOAT.pattern.removeprefix('-?')})j")
 _LITERALS: Mapping[str, Any] = {"true": True, "false": False, **DTYPES}
 
 
@@ -64,6 +65,8 @@ class AttrReader:
             return _LITERALS[text]
         if _FLOAT.fullmatch(text):
             return float(text)
+        if found := _COMPLEX.fullmatch(text):
+            return complex(float(found[1]), float(found[2]))
         if text.startswith("(") and self._is_tuple(text):
             scanner.at -= len(text)
             return self._tuple()

@@ -162,7 +162,7 @@ def _attr(value: Any, indent: str) -> str:
     return number_text(value)
 
 
-def number_text(value: bool | int | float) -> str:
+def number_text(value: bool | int | float | complex) -> str:
     """A number that reads back as the same number of the same Python type."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -170,6 +170,8 @@ def number_text(value: bool | int | float) -> str:
         return float.__repr__(value)
     if isinstance(value, int):
         return int.__repr__(value)
+    if isinstance(value, complex):
+        return f"{value.real!r}{'' if str(value.imag)[0] == '-' else '+'}{value.imag!r}j"
     raise TypeError(f"no text for an attribute of type {type(value).__name__}")
 
 

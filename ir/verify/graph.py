@@ -127,12 +127,12 @@ def _fits(value: Any, expected: type, kind: Kind) -> bool:
     if expected is tuple:
         return isinstance(value, tuple) and all(map(_is_item, value))
     if expected is float:  # the text keeps apart 1, 1.0 and true
-        return type(value) in (bool, int, float)
+        return type(value) in (bool, int, float, complex)
     return type(value) is expected
 
 
 def _is_item(value: Any) -> bool:
-    return type(value) in (bool, int, float, str, Expr, DType, TensorType) or (
+    return type(value) in (bool, int, float, complex, str, Expr, DType, TensorType) or (
         isinstance(value, tuple) and all(map(_is_item, value)))
 
 

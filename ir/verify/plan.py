@@ -175,7 +175,7 @@ def check_dims(plan: Plan) -> Problems:
 
 def check_arguments(plan: Plan) -> Problems:
     """Windows have no more indices than their buffers have dims. Launches and copies fit: as many
-    elements, of the same dtype."""
+    elements, of the same dtype, where complex numbers are two real ones."""
     types = plan.types()
     for step in all_steps(plan.steps):
         long = [w for w in windows_of(step) if len(w.indices) > types[w.buffer].rank]
@@ -219,7 +219,7 @@ def _host_arguments(step: Host, types: Mapping[str, TensorType]) -> Problems:
 
 
 def _same_memory(a: TensorType, b: TensorType) -> bool:
-    return a.dtype == b.dtype and a.size == b.size
+    return a.dtype.part == b.dtype.part and a.parts.size == b.parts.size
 
 
 def check_control(plan: Plan) -> Problems:

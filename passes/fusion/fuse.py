@@ -27,7 +27,7 @@ from ...ir.index import (
 )
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.runs import WHOLE, longest_run
+from ...ir.runs import PAIR, WHOLE, longest_run, step_along
 from ...ir.space import (
     Index,
     Part,
@@ -278,6 +278,11 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
     makers = [part.source.node for part in parts]
     regions = {id(region): region for maker in makers if maker is not None
                and (region := partition.home.get(id(maker))) is not None}
+    if len(parts) == len(regions) == PAIR:  # complex numbers: their parts are computed together
+        first, other = regions.values()
+        if not partition.merge(first, other):
+            return None
+        regions = {id(first): first}
     if len(regions) != 1 or not all(part.views for part in parts):
         return None
     region, = regions.values()
@@ -287,10 +292,11 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
         return None
     # Each part is stored in all tasks of the region, so all must have the same axes.
     places = {axes_of(region.index[id(part.source)]) for part in parts}
-    return region if len(places) == 1 and all(_is_even(region, part) for part in parts) else None
+    return region if len(places) == 1 and all(
+        _is_even(region, part, len(parts)) for part in parts) else None
 
 
-def _is_even(region: Region, part: Part) -> bool:
+def _is_even(region: Region, part: Part, count: int) -> bool:
     index, result = natural(part.source.shape), part.views[0][0].results[0]
     offset = row_major(part.moved(index), result.shape)
     axes = [str(dim) for dim in index if dim != 0]
@@ -299,6 +305,8 @@ def _is_even(region: Region, part: Part) -> bool:
     last = [str(place) for place in region.index[id(part.source)] if place != 0][-1:]
     tiles = (region.kinds <= {Kind.CONTRACT, Kind.MAP} and last == [*region.columns]
              and bool(region.par - region.columns - region.batch))
+    if axes and count == PAIR == step_along(offset, axes[-1]):
+        return True  # the parts lie between each other, as those of complex numbers
     run = longest_run(offset, axes[-1]) if axes else WHOLE
     return run >= (LONG_RUN if tiles else WHOLE)
 

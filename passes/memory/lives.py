@@ -21,13 +21,15 @@ from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.index import Dim, symbol
+from ...ir.ops.op import Kind
 from ...ir.plan import KernelCall
 from ...ir.types import CPU0, Device
 
 
 @dataclass(frozen=True)
 class Alias:
-    """A parameter of a body that is the memory of a value outside, or a row of it."""
+    """A parameter of a body that is the memory of a value outside, or a row of it; the result of
+    an ALIAS node."""
 
     value: Value
     indices: tuple[Dim, ...] = ()
@@ -79,6 +81,9 @@ class Lives:
 
     def walk(self, graph: Graph, calls: Sequence[Call]) -> None:
         """Count the calls of a graph, of which all parameters are known."""
+        for node in graph.nodes:
+            if node.op.kind is Kind.ALIAS:
+                self.aliases[node.results[0]] = Alias(node.inputs[0])
         for call in calls:
             start = self.end
             match call:

@@ -153,7 +153,7 @@ class _PlanWriter:
         """The copies for results that are parameters, or are returned twice."""
         copies: list[Step] = []
         for at, value in enumerate(graph.results):
-            site = self.sharing.site.get(value)
+            site = self.sharing.site.get(self.lives.owner(value))
             if site is None or site.home != at:
                 copies.append(Copy(self.place(value), Window(self.results[at].name)))
         return copies

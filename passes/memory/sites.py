@@ -90,7 +90,7 @@ class Sharing:
 
     def _settle(self, value: Value, scope: Graph, home: int | Target) -> bool:
         """Let the memory of a value be ``home``, if it is still free and of this very body."""
-        site = self.site.get(value)
+        site = self.site.get(self.lives.owner(value))
         if site is None or not site.free or site.scope is not scope:
             return False
         site.home = home

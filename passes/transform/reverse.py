@@ -99,7 +99,7 @@ def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
         if node.op.differentiable and any(
                 id(value) in active or id(value) in leaves for value in node.inputs):
             active.update(id(result) for result in node.results
-                          if result.dtype.is_float and id(result) not in leaves)
+                          if result.dtype.is_inexact and id(result) not in leaves)
     return active
 
 
@@ -134,14 +134,14 @@ def _check(
             raise error("W102", f"the cotangent of {output.name} must have its type, {output.type}",
                         locs=_locs(output), types=[cotangent.type])
     for value in inputs:
-        if not value.dtype.is_float:
+        if not value.dtype.is_inexact:
             raise error("W111", f"cannot differentiate with respect to {value.name}, "
                                 f"whose dtype is {value.dtype}", locs=_locs(value),
                         hint="pass floating-point values, or leave it out of argnums")
 
 
 def _check_output(output: Value) -> None:
-    if not output.dtype.is_float:
+    if not output.dtype.is_inexact:
         raise error("W114", f"{output.name} is {output.dtype}, only floating-point results have "
                             "a gradient", locs=_locs(output))
 

@@ -44,17 +44,18 @@ _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
 }
 _FIELDS = frozenset({  # offsets that we know how to check
     "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
-    "descr.byteorder", "descr.num",
+    "descr.byteorder", "descr.num", "complex.value",
 })
 _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
 _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
-    "float": float, "int": int, "ndarray": np.ndarray,
+    "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
 })
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _SLOTS: Mapping[str, Any] = MappingProxyType({
     "float": ctypes.c_double, "int": ctypes.c_int64, "bool": ctypes.c_int8,
+    "complex": lambda number: np.array(number, np.complex128),
 })
 
 
@@ -116,7 +117,11 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
     behind it by the rank, as NumPy allocates the two: a wrong offset must not end in a crash.
     """
     offset = dict(facts)
-    return offset.keys() == _FIELDS and all(_fields_hold(a, offset) for a in _samples())
+    if offset.keys() != _FIELDS or not all(_fields_hold(a, offset) for a in _samples()):
+        return False
+    number = complex(0.1, -7.0)
+    parts = ctypes.string_at(id(number) + offset["complex.value"], 16)
+    return parts == np.complex128(number).tobytes()
 
 
 def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:

@@ -196,6 +196,14 @@ def hosted(x: Array, y: Array, shift: Array) -> Any:
     """Functions of the host between kernels, on the same memory."""
     a = x.T @ x + shift
     return np.linalg.solve(a, y) * 2, np.linalg.eigvalsh(a), np.linalg.qr(x, "r") + 1
+
+
+def turned(x: Array) -> Any:
+    """Parts of complex numbers, which lie between each other."""
+    return (x * (2 + 1j), np.conj(x)[:, ::-1], x.real - x.imag, x.T @ x, x.sum(0),
+            np.stack([x.imag, x.real], axis=-1), np.concatenate([x[:1], 1j * x]))
+
+
 def ordered(x: Array) -> Any:
     """Rows sorted, their places, what is found among them, and sums along both axes."""
     return (np.sort(x), np.argsort(x, kind="stable"), np.sort(x.T), np.cumsum(x, 0),
@@ -247,6 +255,10 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         for size in (*SIZES[::3], 130, 1030, 2100):
             x = whole(rng, (2, size), dtype)
             yield f"ordered {x.dtype} {x.shape}", ordered, (x,)
+    for dtype in ("c8", "c16"):
+        for size in (*SIZES, 130):
+            x = whole(rng, (2, size), dtype) + 1j * whole(rng, (2, size), dtype)
+            yield f"turned {x.dtype} {x.shape}", turned, (x.astype(dtype),)
     for shape in TALL:
         x = whole(rng, shape, "f4")
         yield f"columns {x.dtype} {x.shape}", columns, (x,)

@@ -237,8 +237,6 @@ def test_least_squares_of_any_number_of_rows() -> None:
     (lambda x: np.linalg.pinv(x, 1, rtol=1), (3, 3), "W112: np.linalg.pinv has rcond= and rtol="),
     (lambda x: np.linalg.matrix_rank(x, 1, rtol=1), (3, 3), "W112: .* tol= and rtol="),
     (np.linalg.cond, (0, 3), "W102: np.linalg.cond is not defined for empty"),
-    (np.linalg.eig, (3, 3), "W113: np.linalg.eig is not supported yet.*eigh of symmetric"),
-    (np.linalg.eigvals, (3, 3), "W113: .*complex numbers"),
     (lambda x: np.linalg.tensorinv(x, 0), (3, 3), "W112: .* ind=0"),
     (np.linalg.tensorinv, (3, 3, 2), "W102: np.linalg.tensorinv needs"),
     (lambda x: np.linalg.tensorsolve(x, x[0]), (3, 4), "W102: np.linalg.tensorsolve needs"),

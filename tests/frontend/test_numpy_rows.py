@@ -29,10 +29,11 @@ def agree(found: Any, wanted: Any, rtol: float) -> None:
         return
     assert np.shape(found) == np.shape(wanted)
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
-    rtol = max(rtol, 2e-6) if np.asarray(wanted).dtype == np.float32 else rtol
-    scale = rtol * float(np.max(np.abs(np.asarray(wanted, np.float64)), initial=0))
+    rtol = max(rtol, 2e-6) if np.asarray(wanted).dtype in (np.float32, np.complex64) else rtol
+    wide = np.complex128 if np.iscomplexobj(wanted) else np.float64
+    scale = rtol * float(np.max(np.abs(np.asarray(wanted, wide)), initial=0))
     exact = np.asarray(wanted).dtype.kind in "iub"
-    found, wanted = (np.asarray(x, None if exact else np.float64) for x in (found, wanted))
+    found, wanted = (np.asarray(x, None if exact else wide) for x in (found, wanted))
     np.testing.assert_allclose(found, wanted, rtol=0 if exact else rtol, atol=0 if exact else scale)
 
 
@@ -66,15 +67,17 @@ def test_values_in_a_small_dtype(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_gradients(sample: Sample) -> None:
     arrays = sample.arrays(np.float64)
-    floats = [at for at, x in enumerate(arrays) if x.dtype.kind == "f"]
+    floats = [at for at, x in enumerate(arrays) if x.dtype.kind in "fc"]
     results = parts(sample.call(*arrays))
-    if not floats or not any(np.asarray(x).dtype.kind == "f" for x in results):
+    if not floats or not any(np.asarray(x).dtype.kind in "fc" for x in results):
         pytest.skip("no number that depends on a float")
     rng = np.random.default_rng(3)
-    weights = [rng.normal(size=np.shape(x)) for x in results]
+    weights = [rng.normal(size=np.shape(x)) + (1j * rng.normal(size=np.shape(x))
+                                               if np.iscomplexobj(x) else 0) for x in results]
 
     def loss(*arrays: Any) -> Any:
-        return sum(np.sum(x * w) for x, w in zip(parts(sample.call(*arrays)), weights, strict=True))
+        return sum(np.sum(np.real(x * w))
+                   for x, w in zip(parts(sample.call(*arrays)), weights, strict=True))
 
     found = weft.compile(weft.grad(loss, argnums=tuple(floats)))(*arrays)
     for at, gradient in zip(floats, found, strict=True):
@@ -88,15 +91,17 @@ def parts(result: Any) -> list[Any]:
 
 
 def differences(loss: Callable[..., Any], arrays: list[Any], at: int, step: float = 1e-6) -> Any:
-    """The gradient of a loss by central differences."""
+    """The gradient of a loss by central differences: of complex numbers, by the real parts less i
+    times that by the imaginary ones."""
     wanted = np.zeros_like(arrays[at])
     for place in np.ndindex(wanted.shape):
-        ends = []
-        for sign in (1, -1):
-            moved = [x.copy() for x in arrays]
-            moved[at][place] += sign * step
-            ends.append(loss(*moved))
-        wanted[place] = (ends[0] - ends[1]) / (2 * step)
+        for way in (1, 1j) if np.iscomplexobj(wanted) else (1,):
+            ends = []
+            for sign in (1, -1):
+                moved = [x.copy() for x in arrays]
+                moved[at][place] += sign * way * step
+                ends.append(loss(*moved))
+            wanted[place] += (ends[0] - ends[1]) / (2 * step * way)
     return wanted
 
 

@@ -1,5 +1,5 @@
 """Arrays for the samples of NumPy's rows: ``x[3,4]`` floats, ``p`` positive ones, ``i`` small
-integers from 0 on, ``m`` truth values."""
+integers from 0 on, ``m`` truth values, ``z`` complex numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.frontend.numpy_api.registry import Row
 
-_ARRAY = re.compile(r"\b([xpim])\[([\d,\s]*|\(\))\]")
+_ARRAY = re.compile(r"\b([xpimz])\[([\d,\s]*|\(\))\]")
 
 
 def samples(text: str, dtype: Any = np.float64) -> list[Any]:
@@ -26,6 +26,9 @@ def _array(rng: np.random.Generator, kind: str, dims: str, dtype: Any) -> Any:
         return np.asarray(rng.random(shape) < 0.6)
     if kind == "i":
         return np.asarray(rng.integers(0, 3, shape))
+    if kind == "z":
+        values = rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)
+        return np.asarray(values).astype(np.result_type(dtype, np.complex64))
     low, high = (0.2, 3) if kind == "p" else (-3, 3)
     values = rng.uniform(low, high, shape)
     return np.asarray(np.ceil(values) if np.dtype(dtype).kind in "iu" else values).astype(dtype)

@@ -35,18 +35,18 @@ refused by name.
 def floats(result: Any) -> list[Any]:
     """The arrays of floats among results."""
     parts = result if isinstance(result, (tuple, list)) else [result]
-    return [x for x in parts if hasattr(x, "dtype") and x.dtype.kind == "f"]
+    return [x for x in parts if hasattr(x, "dtype") and x.dtype.kind in "fc"]
 
 
 def differentiable(sample: Sample) -> bool:
     """True if a float result of the sample depends on a float, by a gradient that is not 0."""
     arrays = sample.arrays(np.float64)
-    given = tuple(at for at, x in enumerate(arrays) if x.dtype.kind == "f")
+    given = tuple(at for at, x in enumerate(arrays) if x.dtype.kind in "fc")
     if not given or not floats(sample.call(*arrays)):
         return False
 
     def loss(*arrays: Any) -> Any:
-        return sum(np.sum(x * np.cos(np.arange(x.size).reshape(x.shape) + 1.0))
+        return sum(np.sum(np.real(x) * np.cos(np.arange(x.size).reshape(x.shape) + 1.0))
                    for x in floats(sample.call(*arrays)))
 
     try:

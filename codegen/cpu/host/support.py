@@ -23,11 +23,12 @@ from ....ir.plan import HOST_FAILED
 from ..text import FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
-FORMAT = 3  # of header and rows; a program and a support of different formats never meet
+FORMAT = 4  # of header and rows; a program and a support of different formats never meet
 HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
           "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
-KINDS: Mapping[str, int] = MappingProxyType({"array": 0, "float": 1, "int": 2, "bool": 3})
+KINDS: Mapping[str, int] = MappingProxyType({
+    "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
 SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
@@ -41,6 +42,7 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "array.flags": 64,
     "descr.byteorder": 26,
     "descr.num": 28,
+    "complex.value": 16,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 
@@ -202,7 +204,7 @@ def _arguments(table: ImportTable) -> FunctionText:
         slot = element(f, "i64", "%slots", loop.index)
         type_ = _field(f, "ptr", value, "object.type")
         rank, place = _row(f, row, "rank"), element(f, "ptr", "%pointers", loop.index)
-        cases = " ".join(f"i64 {KINDS[kind]}, label %{kind}" for kind in ("float", "int", "bool"))
+        cases = " ".join(f"i64 {KINDS[kind]}, label %{kind}" for kind in KINDS if kind != "array")
         f.do(f"switch i64 {_row(f, row, 'kind')}, label %array [ {cases} ]")
         f.place("array")
         _guard(f, f(f"icmp eq ptr {type_}, {table.load(f, 'ndarray')}"))
@@ -214,6 +216,10 @@ def _arguments(table: ImportTable) -> FunctionText:
             _read_scalar(f, table, kind, value, type_, slot)
             f.do(f"store ptr {slot}, ptr {place}")
             f.jump("next")
+        f.place("complex")  # both parts lie in the object, as they do in arrays
+        _guard(f, f(f"icmp eq ptr {type_}, {table.load(f, 'complex')}"))
+        f.do(f"store ptr {element(f, 'i8', value, LAYOUT['complex.value'])}, ptr {place}")
+        f.jump("next")
         f.place("next")
         loop.next = [_next(f, row, rank)]
     f.ret(f"ptr {loop.results[0]}")

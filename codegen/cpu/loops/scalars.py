@@ -310,7 +310,7 @@ class LlvmScalars:
         the widest of any CPU at most."""
         first = args[0]
         if first.width * DTYPES[first.dtype].bits > _WIDEST:
-            halves = [self._outlined(name, tuple(self._half(arg, at) for arg in args))
+            halves = [self._outlined(name, tuple(self._side(arg, at) for arg in args))
                       for at in range(2)]
             lanes = ", ".join(f"i32 {at}" for at in range(first.width))
             pair = ", ".join(f"{half.type} {half.ref}" for half in halves)
@@ -327,7 +327,7 @@ class LlvmScalars:
         passed = ", ".join(f"{arg.type} {arg.ref}" for arg in args)
         return replace(first, ref=self.f(f"call {first.type} @{helper_name}({passed})"))
 
-    def _half(self, value: LlvmValue, at: int) -> LlvmValue:
+    def _side(self, value: LlvmValue, at: int) -> LlvmValue:
         width = value.width // 2
         lanes = ", ".join(f"i32 {at * width + lane}" for lane in range(width))
         ref = self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ....ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
 from ....ir.kernel import (
@@ -24,9 +25,10 @@ from ....ir.kernel import (
     Store,
     identity,
 )
+from ....ir.runs import PAIR
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
-from ..runs import MOST_STEP
+from ..runs import MOST_STEP, offset_of
 from ..target import Target
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
@@ -97,6 +99,7 @@ class StmtEmitter:
         self.dims: dict[str, str] = {}
         self.scratch = "null"
         self.hidden: dict[tuple[str, int], str] = {}  # masks of tails, for loads
+        self._stored: Store | None = None             # with the one before it
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
         for at, (type_, name) in enumerate([*slots, ("ptr", "")]):
             place = f(f"getelementptr i64, ptr %context, i64 {at}")
@@ -272,7 +275,8 @@ class StmtEmitter:
         if slope is not None and self._lane_independent(scope, slope[1]):
             if slope[0] == 1:
                 return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
-            if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and isinstance(stmt, Load)
+            if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and (
+                    isinstance(stmt, Load) or (slope[0] == PAIR and not stmt.accumulate))
                     and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
                 return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
         return "any", self.index(scope, offset)
@@ -414,7 +418,9 @@ class StmtEmitter:
             held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))
             value = self.s.add(held, value)
         ref = self._to_memory(self.s.splat(value, width))
-        if how == "next" and mask is None:
+        if isinstance(how, int):
+            self._store_pairs(scope, stmt, address, ref, mask)
+        elif how == "next" and mask is None:
             self.f.do(f"store {type_} {ref}, ptr {address}, align {size}")
         elif how == "next":
             self.f.call("void", f"llvm.masked.store.{suffix(memory, width)}.p0", (type_, ref),
@@ -423,6 +429,47 @@ class StmtEmitter:
             self.f.call("void", f"llvm.masked.scatter.{suffix(memory, width)}.v{width}p0",
                         (type_, ref), (f"<{width} x ptr>", address), ("i32", str(size)),
                         (f"<{width} x i1>", mask or "splat (i1 true)"))
+
+    def _store_pairs(
+        self, scope: Scope, stmt: Store, address: str, ref: str, mask: str | None
+    ) -> None:
+        """Lanes between which those of another store lie: both are stored at once where the other
+        one follows, else the places of the others are lanes that are off."""
+        if stmt is self._stored:
+            return
+        width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
+        type_, lanes, wide = vector_type(memory, width), f"<{width} x i1>", 2 * width
+        twice = ", ".join(f"i32 {at // 2}" for at in range(wide))
+        between = ", ".join(f"i32 {at // 2 + at % 2 * width}" for at in range(wide))
+        other = self._second_of_pair(stmt)
+        self._stored = None
+        if other is None or other.value not in scope.values:
+            second, ones = "poison", "<" + ", ".join(
+                f"i1 {int(at % 2 == 0)}" for at in range(wide)) + ">"
+            if mask is not None:
+                ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
+                              f"<{wide} x i32> <{between}>")
+        else:
+            self._stored = other
+            second = self._to_memory(self.s.splat(scope.values[other.value], width))
+            ones = "" if mask is None else self.f(
+                f"shufflevector {lanes} {mask}, {lanes} poison, <{wide} x i32> <{twice}>")
+        both = self.f(f"shufflevector {type_} {ref}, {type_} {second}, <{wide} x i32> <{between}>")
+        type_ = vector_type(memory, wide)
+        if ones:
+            self.f.call("void", f"llvm.masked.store.{suffix(memory, wide)}.p0", (type_, both),
+                        ("ptr", address), ("i32", str(size)), (f"<{wide} x i1>", ones))
+        else:
+            self.f.do(f"store {type_} {both}, ptr {address}, align {size}")
+
+    def _second_of_pair(self, stmt: Store) -> Store | None:
+        """The next statement, if it stores the elements after those of this one."""
+        body = self.kernel.body
+        other = next((after for each, after in pairwise(body) if each is stmt), None)
+        if not isinstance(other, Store) or other.param != stmt.param or (
+                other.guard or stmt.guard or other.accumulate):
+            return None
+        return other if offset_of(self.kernel, other) - offset_of(self.kernel, stmt) == 1 else None
 
     def _store_scalar(self, scope: Scope, stmt: Store, address: str, value: LlvmValue) -> None:
         if value.width != 1:

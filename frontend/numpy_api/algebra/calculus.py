@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import differ
+from ....ir.types import number_kind
 from ...tracing.operand import as_int, axes_of, axis_of, broadcast, cast, reshape, strong, to_tracer
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
@@ -17,7 +18,8 @@ from ..registry import numpy
 _BOOL, _F64 = np.dtype(bool), np.dtype(np.float64)
 
 
-@numpy(np.diff, samples=("x[5]", "x[3,5], 2, axis=0", "x[3], prepend=0, append=x[2]", "m[4]",
+@numpy(np.diff, samples=(
+    "z[3,4]", "x[5]", "x[3,5], 2, axis=0", "x[3], prepend=0, append=x[2]", "m[4]",
                          "x[2,3], axis=0, append=x[1,3]"))
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     x: Any = strong(a)
@@ -72,13 +74,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return np.sum(steps * sums / 2.0, axis)
 
 
-@numpy(np.gradient, samples=(
+@numpy(np.gradient, samples=("z[5]",
     "x[5]", "x[4,3]", "x[5], 0.5", "x[4,3], 2, [0, 1, 3], edge_order=2", "x[5], p[5]",
     "x[4,3], axis=1, edge_order=2", "x[4,3], x[()], axis=0", "i[4]", "x[5], [0, 1, 4, 5, 7]"))
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x: Any = strong(f)
-    result = x.dtype if x.dtype.kind == "f" else _F64  # of bfloat16 too, which has kind V
-    x = cast(x, _F64) if x.dtype.kind in "iub" else x
+    kind = number_kind(x.dtype)
+    result = x.dtype if kind in "fc" else _F64  # of bfloat16 too, which has kind V
+    x = cast(x, _F64) if kind in "iub" else x
     axes = axes_of(axis, x.ndim)
     if edge_order not in (1, 2):
         raise error("W113", f"np.gradient with edge_order={edge_order!r}: it is 1 or 2")

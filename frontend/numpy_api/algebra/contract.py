@@ -124,10 +124,15 @@ def _matched_axes(x: Tracer, y: Tracer, pairs: Sequence[tuple[int, int]], hint: 
 
 _vecdot, _matvec, _vecmat = _gufunc("k", "k", ""), _gufunc("mk", "k", "m"), _gufunc("k", "kn", "n")
 
+def _turned(run: Callable[..., Any]) -> Callable[..., Any]:
+    """With the conjugate of the first operand."""
+    return lambda inputs, *dtypes: run((np.conjugate(strong(inputs[0])), *inputs[1:]), *dtypes)
+
+
 GUFUNCS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     getattr(np, name): function for name, function in (
-        ("matmul", _gufunc("mk", "kn", "mn")), ("vecdot", _vecdot), ("matvec", _matvec),
-        ("vecmat", _vecmat)) if hasattr(np, name)})
+        ("matmul", _gufunc("mk", "kn", "mn")), ("vecdot", _turned(_vecdot)), ("matvec", _matvec),
+        ("vecmat", _turned(_vecmat))) if hasattr(np, name)})
 
 
 def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
@@ -135,7 +140,8 @@ def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
     return to_tracer(a, dtype), to_tracer(b, dtype)
 
 
-@numpy(np.dot, method=True, samples=("x[3,4], x[4,5]", "x[4], x[4]", "x[2,3,4], x[4]"))
+@numpy(np.dot, method=True, samples=(
+    "z[3,4], z[4,2]", "x[3,4], x[4,5]", "x[4], x[4]", "x[2,3,4], x[4]"))
 def dot(a: Any, b: Any) -> Any:
     if not shape_of(a) or not shape_of(b):
         return np.multiply(strong(a), strong(b))
@@ -153,20 +159,21 @@ def inner(a: Any, b: Any) -> Any:
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
-@numpy(np.outer, samples=("x[3], x[4]",))
+@numpy(np.outer, samples=("z[3], x[4]", "x[3], x[4]",))
 def outer(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
     x, y = reshape(x, (x.type.size,)), reshape(y, (y.type.size,))
     return contract(x, y, "a", "b", "ab")
 
 
-@numpy(np.vdot, samples=("x[4], x[4]",))
+@numpy(np.vdot, samples=("z[4], z[4]", "x[4], x[4]",))
 def vdot(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
-    return dot(reshape(x, (x.type.size,)), reshape(y, (y.type.size,)))
+    return dot(np.conjugate(reshape(x, (x.type.size,))), reshape(y, (y.type.size,)))
 
 
-@numpy(np.tensordot, samples=("x[2,3], x[3,4], 1", "x[2,3,4], x[4,3,5], ((1, 2), (1, 0))"))
+@numpy(np.tensordot, samples=(
+    "z[2,3], z[3,4], 1", "x[2,3], x[3,4], 1", "x[2,3,4], x[4,3,5], ((1, 2), (1, 0))"))
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     x, y = _pair(a, b)
     if not isinstance(axes, (tuple, list)) and np.ndim(axes) == 0:

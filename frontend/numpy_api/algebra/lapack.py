@@ -1,7 +1,7 @@
 """What of np.linalg LAPACK does: HOST rows, which run in NumPy between the native launches, and
 functions that are made of them.
 
-Integers are computed in float64, as in NumPy; float16 and complex numbers are refused.
+Integers are computed in float64, as in NumPy; float16 is refused.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from ..registry import numpy
 
 _LIKE = np.eye(1)
 _RESULTS: tuple[Any, ...] = tuple(type(function(_LIKE)) for function in (
-    np.linalg.eigh, np.linalg.qr, np.linalg.svd, np.linalg.slogdet))
-_EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
+    np.linalg.eig, np.linalg.eigh, np.linalg.qr, np.linalg.svd, np.linalg.slogdet))
+_EIG, _EIGH, _QR, _SVD, _SLOGDET = _RESULTS  # named tuples
 
 
 def _float(x: Any) -> Tracer:
@@ -41,7 +41,7 @@ def _float(x: Any) -> Tracer:
     array = strong(x)
     if array.dtype.kind in "iubV":  # so is bfloat16, which NumPy does not know for a float
         return cast(array, F64)
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype not in (np.float32, np.float64, np.complex64, np.complex128):
         raise error("W111", f"np.linalg does not take {array.dtype}", types=[array.type],
                     hint="convert it: x.astype(np.float32)")
     return array
@@ -81,7 +81,8 @@ _POSITIVE = "(lambda a: a @ a.T + np.eye(3, dtype=a.dtype))(x[3,3])"
 _POSITIVES = "(lambda a: a @ a.mT + np.eye(3, dtype=a.dtype))(x[2,3,3])"
 
 
-@numpy(np.linalg.solve, samples=(f"{_GOOD}, x[3]", f"{_STACK}, x[3,2]", f"{_GOOD}, x[2,3,4]"))
+@numpy(np.linalg.solve, samples=(
+    "z[3,3] + 4 * np.eye(3), z[3]", f"{_GOOD}, x[3]", f"{_STACK}, x[3,2]", f"{_GOOD}, x[2,3,4]"))
 def solve(a: Any, b: Any) -> Any:
     left, right = _common(_matrices(a, "solve", square=True), _float(b))
     vector = right.ndim == 1
@@ -102,7 +103,8 @@ def solve(a: Any, b: Any) -> Any:
     return reshape(result, (*batch, size)) if vector else result
 
 
-@numpy(np.linalg.inv, samples=(_GOOD, _STACK, "i[3,3] + 4 * np.eye(3, dtype=int)"))
+@numpy(np.linalg.inv, samples=(
+    "z[3,3] + 4 * np.eye(3)", _GOOD, _STACK, "i[3,3] + 4 * np.eye(3, dtype=int)"))
 def inv(a: Any) -> Any:
     return _only("inv", _matrices(a, "inv", square=True), quiet=False)
 
@@ -112,12 +114,12 @@ def cholesky(a: Any, *, upper: bool = False) -> Any:
     return _only("cholesky", _matrices(a, "cholesky", square=True), upper=bool(upper))
 
 
-@numpy(np.linalg.det, samples=(_GOOD, _STACK))
+@numpy(np.linalg.det, samples=("z[3,3]", _GOOD, _STACK))
 def det(a: Any) -> Any:
     return _only("det", _matrices(a, "det", square=True))
 
 
-@numpy(np.linalg.slogdet, samples=(_GOOD, _STACK))
+@numpy(np.linalg.slogdet, samples=("z[3,3]", _GOOD, _STACK))
 def slogdet(a: Any) -> Any:
     return _SLOGDET(*_call("slogdet", _matrices(a, "slogdet", square=True)))
 
@@ -135,9 +137,26 @@ def eigh(a: Any, UPLO: Any = "L") -> Any:
     return _EIGH(*_call("eigh", x, uplo=_triangle(UPLO)))
 
 
-@numpy(np.linalg.eigvalsh, samples=(_POSITIVE, _POSITIVES, f"{_POSITIVE}, UPLO='U'"))
+@numpy(np.linalg.eigvalsh, samples=(
+    "(lambda a: a + a.mT.conj())(z[3,3])", _POSITIVE, _POSITIVES, f"{_POSITIVE}, UPLO='U'"))
 def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return _only("eigvalsh", _matrices(a, "eigvalsh", square=True), uplo=_triangle(UPLO))
+
+
+def _complex(a: Any, name: str) -> Tracer:
+    x = _matrices(a, name, square=True)
+    return cast(x, np.result_type(x.dtype, np.complex64))
+
+
+@numpy(np.linalg.eig, samples=("1j * x[3,3]", "x[2,3,3] + 1j"))
+def eig(a: Any) -> Any:
+    """Always complex; NumPy makes results real where all eigenvalues of real matrices are."""
+    return _EIG(*_call("eig", _complex(a, "eig")))
+
+
+@numpy(np.linalg.eigvals, samples=("z[3,3]", "1j * x[3,3]", "x[2,3,3] + 1j"))
+def eigvals(a: Any) -> Any:
+    return _only("eigvals", _complex(a, "eigvals"))
 
 
 @numpy(np.linalg.svd, samples=(
@@ -155,7 +174,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True,
     return _SVD(u, s, vh)
 
 
-@numpy(np.linalg.svdvals, samples=("x[3,4]", "x[2,4,3]"))
+@numpy(np.linalg.svdvals, samples=("z[3,4]", "x[3,4]", "x[2,4,3]"))
 def svdvals(x: Any) -> Any:
     return svd(x, compute_uv=False)
 
@@ -163,7 +182,8 @@ def svdvals(x: Any) -> Any:
 _MODES = ("reduced", "complete", "r", "raw")
 
 
-@numpy(np.linalg.qr, samples=("x[4,3]", "x[2,3,4]", "x[4,3], 'r'", "x[3,3], mode='complete'"))
+@numpy(np.linalg.qr, samples=(
+    "z[4,3]", "x[4,3]", "x[2,3,4]", "x[4,3], 'r'", "x[3,3], mode='complete'"))
 def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in _MODES:
         raise error("W112", f"np.linalg.qr has no mode {mode!r}",
@@ -187,7 +207,7 @@ def _tolerance(value: Any, name: str, default: float) -> float:
     return float(value)
 
 
-@numpy(np.linalg.pinv, samples=(
+@numpy(np.linalg.pinv, samples=("z[3,4]",
     "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None"))
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:

@@ -13,24 +13,24 @@ from ...tracing.operand import array_dtype, as_int, axes_of, axis_of, cast, resh
 from ...tracing.tracer import Tracer
 from ..arrange.diagonal import diagonal
 from ..arrange.shape import atleast, moveaxis, ravel
-from ..reductions.reduce import max_, min_, root, sum_, trace
+from ..reductions.reduce import max_, min_, root, square_of_size, sum_, trace
 from ..registry import numpy
 
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.linalg.norm, samples=(
+@numpy(np.linalg.norm, samples=("z[3,4], axis=1",
     "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0", "x[4], -np.inf",
     "x[4], 0", "x[4], 3", "p[3,4], 0.5, axis=1, keepdims=True", "x[3,4], 1", "x[3,4], -1",
     "x[3,4], np.inf", "x[2,3,4], -np.inf, axis=(2, 0)", "x[2,3,4], 'fro', axis=(0, 1)",
     "x[3,4], 'fro', keepdims=True", "x[2,3,4]"))
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     a: Any = strong(x)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         a = cast(a, _F64)
     if axis is None and (ord is None or (ord in ("f", "fro") and a.ndim == 2)
                          or (ord == 2 and a.ndim == 1)):
-        return root(sum_(a * a, keepdims=keepdims))
+        return root(sum_(square_of_size(a), keepdims=keepdims))
     axes = axes_of(axis, a.ndim)
     if len(axes) == 1:
         return _vector(a, 2 if ord is None else ord, axes, keepdims)
@@ -38,7 +38,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         raise error("W102", "a norm is one of vectors or of matrices: give one axis or two",
                     types=[a.type])
     if ord in (None, "f", "fro"):
-        return root(sum_(a * a, axes, keepdims=keepdims))
+        return root(sum_(square_of_size(a), axes, keepdims=keepdims))
     if ord in (1, -1, np.inf, -np.inf):
         summed, kept = axes if abs(ord) == 1 else axes[::-1]
         sums = sum_(abs(a), summed, keepdims=True)
@@ -56,7 +56,8 @@ def _vector(a: Any, ord: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     if isinstance(ord, str):
         raise error("W102", f"there is no norm of vectors with ord={ord!r}", types=[a.type])
     if ord == 2:
-        return root(sum_(a * a, axis, keepdims=keepdims))
+        return root(sum_(square_of_size(a), axis, keepdims=keepdims))
+    a = abs(a) if a.dtype.kind == "c" else a
     if ord == np.inf:
         return max_(abs(a), axis, keepdims, 0)
     if ord == -np.inf:

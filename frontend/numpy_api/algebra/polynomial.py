@@ -27,10 +27,12 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     return _windows(x, flip(y) if y.ndim == 1 else y, mode, "np.convolve")
 
 
-@numpy(np.correlate, samples=("x[5], x[3]", "x[2], x[4], 'same'", "x[3], x[5], mode='full'",
+@numpy(np.correlate, samples=(
+    "z[5], z[3]", "x[5], x[3]", "x[2], x[4], 'same'", "x[3], x[5], mode='full'",
                               "i[4], [1, 2]", "x[4], x[2], 'same'"))
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    x, y = strong(a), strong(v)
+    x = strong(a)
+    y: Any = np.conjugate(strong(v))
     if _longer(y, x):
         return flip(_windows(y, x, mode, "np.correlate"))
     return _windows(x, y, mode, "np.correlate")

@@ -142,7 +142,8 @@ def _size(x: Any, axis: int) -> int:
     return as_int(x.shape[axis], "size")
 
 
-@numpy(np.kron, samples=("x[2], x[3]", "x[2,2], x[1,3]", "x[2], x[2,2,2]", "x[()], x[2]"))
+@numpy(np.kron, samples=(
+    "z[2,2], z[2,3]", "x[2], x[3]", "x[2,2], x[1,3]", "x[2], x[2,2,2]", "x[()], x[2]"))
 def kron(a: Any, b: Any) -> Any:
     x, y = strong(a), strong(b)
     rank = max(x.ndim, y.ndim)

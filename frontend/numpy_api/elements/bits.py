@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.arrays import views
-from ...tracing.operand import cast, constant, strong
+from ...tracing.operand import cast, constant, reshape, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 
@@ -128,11 +128,36 @@ def power(x: Any, n: Any) -> Any:
     return current().emit("ipow", x, n)
 
 
+def _flat(z: Any) -> Any:
+    """Complex numbers as their parts, one after the other."""
+    *rest, count = z.type.shape
+    both: Any = np.stack([z.real, z.imag], axis=-1)
+    return reshape(both, (*rest, 2 * count))
+
+
+def _paired(parts: Any) -> Any:
+    """Real numbers as complex ones, of two each."""
+    return current().emit("complex", parts[..., ::2], parts[..., 1::2])
+
+
+def _parts_seen(x: Any, a: Tracer, wanted: np.dtype[Any]) -> Tracer:
+    """Complex numbers viewed as real ones, or the other way round."""
+    seen, back = (_flat, _paired) if wanted.kind == "f" else (_paired, _flat)
+    made: Tracer = seen(a)
+    if isinstance(x, Tracer):
+        views.link(made, views.Indexed(x, lambda base: seen(base),
+                                       lambda base, new: back(new)))
+    return made
+
+
 def view(x: Any, dtype: Any) -> Tracer:
     """The memory of an array as elements of another dtype of the same size."""
     a, wanted = strong(x), np.dtype(dtype)
     if a.dtype == wanted:
         return a[...]
+    if {a.dtype.kind, wanted.kind} == {"c", "f"} and a.ndim and (
+            a.dtype.itemsize in (2 * wanted.itemsize, wanted.itemsize // 2)):
+        return _parts_seen(x, a, wanted)
     if a.dtype.itemsize != wanted.itemsize or (number_kind(wanted) not in "iuf"):
         raise error("W113", f"x.view({wanted}) of an array of {a.dtype} is not supported",
                     types=[a.type], hint="view it as a number dtype of the same size, or convert "

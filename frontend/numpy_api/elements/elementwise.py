@@ -75,9 +75,20 @@ def _logical(op: str) -> Callable[..., Any]:
     return body
 
 
+def _conjugate(x: Any) -> Any:
+    return current().emit("conj", x) if x.dtype.kind == "c" else fresh(x)
+
+
 def _reciprocal(x: Any) -> Any:
     if number_kind(x.dtype) == "f":
         return 1 / x
+    if x.dtype.kind == "c":  # as NumPy has it: signs of zeros are not those of 1 / x
+        re, im = x.real, x.imag
+        wide = np.abs(im) <= np.abs(re)
+        ratio: Any = np.where(wide, im / re, re / im)
+        below = np.where(wide, re + im * ratio, re * ratio + im)
+        return current().emit("complex", np.where(wide, 1, ratio) / below,
+                              -np.where(wide, ratio, 1) / below)
     return cast(1.0 / cast(x, np.dtype(np.float64)), x.dtype)
 
 
@@ -86,7 +97,7 @@ def _heaviside(x: Any, y: Any) -> Any:
 
 
 BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.positive: _positive, np.conjugate: _positive,
+    np.positive: _positive, np.conjugate: _conjugate,
     np.logical_and: _logical("and_"), np.logical_or: _logical("or_"),
     np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
     np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
@@ -370,7 +381,7 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
-    if number_kind(dtype) != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
+    if number_kind(dtype) not in "fc" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)
     if exponent == 0.5:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import BF16, float_info, number_kind
+from ...tracing.arrays import views
 from ...tracing.operand import (
     cast,
     common_shape,
@@ -33,7 +34,7 @@ _BOOL = np.dtype(bool)
 _MISSING: Any = object()
 
 
-@numpy(np.where, samples=("m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
+@numpy(np.where, samples=("m[3], z[3], 1j", "m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
 def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Tracer:
     if x is _MISSING or y is _MISSING:
         raise error("W113", "np.where with a condition alone is not supported: the size of its "
@@ -90,12 +91,16 @@ def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@numpy(np.nan_to_num, samples=("x[4]",))
+@numpy(np.nan_to_num, samples=("z[3]", "x[4]",))
 @_in_place_unless_copied
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     a: Any = strong(x)
+    if a.dtype.kind == "c":
+        parts = (nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf)
+                 for part in (np.real(a), np.imag(a)))
+        return current().emit("complex", *parts)
     if number_kind(a.dtype) != "f":
         return fresh(a)
     limits = float_info(a.dtype)
@@ -107,11 +112,14 @@ def nan_to_num(
     return np.where(np.isnan(a), other, finite)
 
 
-@numpy(np.round, np.around, method=True, samples=("x[4]", "x[4], 2"))
+@numpy(np.round, np.around, method=True, samples=("z[3], 1", "x[4]", "x[4], 2"))
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
         return np.rint(x)
+    if x.dtype.kind == "c":
+        parts = round_(np.real(x), decimals), round_(np.imag(x), decimals)
+        return current().emit("complex", *parts)
     if number_kind(x.dtype) != "f":
         if decimals < 0:
             raise error("W113", "rounding integers to tens is not supported", types=[x.type])
@@ -147,34 +155,52 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     store("np.copyto", dst, src, where)
 
 
-@numpy(np.real, samples=("x[4]",))
+def _part(x: Tracer, name: str) -> Tracer:
+    """One part of complex numbers; what is written to it is written to them."""
+    def put(base: Any, new: Any) -> Any:
+        parts = {part: current().emit(part, base) for part in ("real", "imag")} | {name: new}
+        return current().emit("complex", *parts.values())
+
+    made = current().emit(name, x)
+    views.link(made, views.Indexed(x, lambda base: current().emit(name, base), put))
+    return made
+
+
+@numpy(np.real, samples=("z[3]", "x[4]", "1j * x[3]"))
 def real(val: Any) -> Any:
-    return strong(val)
+    x = strong(val)
+    return _part(x, "real") if x.dtype.kind == "c" else x
 
 
-@numpy(np.imag, samples=("x[4]", "i[2]"))
+@numpy(np.imag, samples=("z[3]", "x[4]", "i[2]", "1j * x[3]"))
 def imag(val: Any) -> Any:
-    return np.zeros_like(strong(val))
+    x: Any = strong(val)
+    return _part(x, "imag") if x.dtype.kind == "c" else np.zeros_like(x)
 
 
-@numpy(np.isreal, samples=("x[4]",))
+@numpy(np.isreal, samples=("z[3]", "x[4]",))
 def isreal(x: Any) -> Any:
-    return np.full_like(strong(x), True, dtype=bool)
+    return np.equal(imag(x), 0)
 
 
-@numpy(np.iscomplex, samples=("x[4]",))
+@numpy(np.iscomplex, samples=("z[3]", "x[4]",))
 def iscomplex(x: Any) -> Any:
-    return np.full_like(strong(x), False, dtype=bool)
+    return np.not_equal(imag(x), 0)
 
 
 @numpy(np.real_if_close, samples=("x[4]",))
 def real_if_close(a: Any, tol: Any = 100) -> Any:
-    return strong(a)
+    x = strong(a)
+    if x.dtype.kind == "c":
+        raise error("W113", "np.real_if_close of complex numbers is not supported: its dtype "
+                            "depends on values", types=[x.type], hint="take x.real")
+    return x
 
 
-@numpy(np.angle, samples=("x[4]", "x[4], deg=True"))
+@numpy(np.angle, samples=("z[3]", "x[4]", "x[4], deg=True", "x[4] * 1j + 1"))
 def angle(z: Any, deg: Any = False) -> Any:
-    turned: Any = np.arctan2(0, strong(z))
+    x: Any = strong(z)
+    turned: Any = np.arctan2(imag(x), real(x)) if x.dtype.kind == "c" else np.arctan2(0, x)
     return cast(turned * (180 / np.pi), turned.dtype) if deg else turned
 
 
@@ -197,12 +223,12 @@ def sinc(x: Any) -> Any:
 
 @numpy(np.iscomplexobj, samples=("x[4]",))
 def iscomplexobj(x: Any) -> bool:
-    return False
+    return strong(x).dtype.kind == "c"
 
 
 @numpy(np.isrealobj, samples=("x[4]",))
 def isrealobj(x: Any) -> bool:
-    return True
+    return strong(x).dtype.kind != "c"
 
 
 if hasattr(np, "fix"):  # NumPy is about to drop it

@@ -60,14 +60,14 @@ def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Tracer:
     return accumulate(ufunc, x, axis, dtype)
 
 
-@numpy(np.cumsum, method=True, samples=(
+@numpy(np.cumsum, method=True, samples=("z[3,4], 1",
     "x[7]", "x[3,4]", "x[3,4], 0", "x[2,3,4], -2", "i[3,4], 1", "m[5]", "x[3,4], 1, np.float64",
     "x[()]", "x[0]", "x[3,0], 1"))
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
     return _cumulative(np.add, a, axis, dtype)
 
 
-@numpy(np.cumprod, method=True, samples=(
+@numpy(np.cumprod, method=True, samples=("z[3,4], 1",
     "x[7]", "x[3,4]", "x[3,4], 0", "np.where(m[6], p[6], 0)", "i[3,4], 1", "x[3,4], 1, np.float64"))
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
     return _cumulative(np.multiply, a, axis, dtype)

@@ -31,9 +31,18 @@ def _rows(a: Any, axis: Any) -> tuple[Tracer, int]:
 
 def _ordered(op: str, x: Tracer, axis: int) -> Tracer:
     """A row of the op table along an axis."""
+    if x.dtype.kind == "c":
+        return _complex_ordered(op, x, axis)
     moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
     result = moveaxis(current().emit(op, moved), -1, axis)
     return cast(result, x.dtype) if op == "sort" else result
+
+
+def _complex_ordered(op: str, x: Any, axis: int) -> Tracer:
+    """By real parts, then by imaginary ones; what has NaN comes last, in a real part after all."""
+    apart = np.isnan(x.real) * 2 + np.isnan(x.imag)
+    places = lexsort((x.imag, x.real, apart), axis)
+    return places if op == "argsort" else take_along_axis(x, places, axis)
 
 
 def _unordered(name: str, order: Any) -> None:
@@ -41,7 +50,7 @@ def _unordered(name: str, order: Any) -> None:
         raise error("W113", f"{name} by fields is not supported", hint="leave order= away")
 
 
-@numpy(np.sort, samples=(
+@numpy(np.sort, samples=("z[3,4]",
     "x[7]", "x[3,4]", "x[3,4], 0", "x[2,3,4], 1", "x[3,4], None", "i[9]", "m[3,4]", "x[0]",
     "x[3,4], kind='stable'", "x[40]", "x[2,130]"))
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
@@ -52,6 +61,13 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
     if number_kind(x.dtype) == "f" and (stable or kind in _STABLE):
         return take_along_axis(x, _ordered("argsort", x, axis), axis)
     return _ordered("sort", x, axis)
+
+
+@numpy(np.sort_complex, samples=("x[5]", "x[2,3] * 1j"))
+def sort_complex(a: Any) -> Tracer:
+    x = strong(a)
+    small = x.dtype.itemsize < 3 and x.dtype.kind in "iu"
+    return cast(sort(x), np.dtype(np.complex64) if small else np.result_type(x.dtype, np.complex64))
 
 
 @numpy(np.argsort, method=True, samples=(

@@ -51,6 +51,8 @@ def _reduced(
 ) -> Any:
     """One reduction node, and the axes back as 1 if they are to be kept. ``initial`` counts as one
     element more, and only elements count where the mask holds."""
+    if x.dtype.kind == "c" and op in ("max", "min"):
+        return _extreme_of_complex(op, x, axis, keepdims, initial, where)
     axes = _axes(axis, x.ndim)
     merge = _MERGES.get(op)
     if op in _NEUTRAL:
@@ -101,7 +103,7 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     return tuple(1 if at in axes else dim for at, dim in enumerate(x.type.shape))
 
 
-@numpy(np.sum, method=True, samples=(
+@numpy(np.sum, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
@@ -109,7 +111,7 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
     return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
 
 
-@numpy(np.prod, method=True, samples=(
+@numpy(np.prod, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2), keepdims=True", "x[3,4], initial=2",
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]", "x[2,3] * [[1, 0, 1], [0, 1, 0]], 1",
     "i[2,3] * x[3], 0"))
@@ -127,7 +129,7 @@ def _wide(a: Any, dtype: Any) -> Tracer:
     return x if dtype is None else cast(x, np.dtype(dtype))
 
 
-@numpy(np.mean, method=True, samples=(
+@numpy(np.mean, method=True, samples=("z[3,4], 0",
     "x[3,4]", "x[3,4], 1", "x[3,4], 0, where=m[1,4] | True", "i[4]"))
 def mean_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False,
          *, where: Any = True) -> Any:
@@ -152,7 +154,7 @@ def _floating(x: Tracer, dtype: Any) -> tuple[Tracer, np.dtype[Any]]:
     return cast(x, _F32 if as_dtype(result).is_half else result), result
 
 
-@numpy(np.max, np.amax, method=True, samples=(
+@numpy(np.max, np.amax, method=True, samples=("z[3,4], 1",
     "x[3,4]", "x[3,4], 0, keepdims=True", "x[3,4], initial=1, where=m[3,4]", "x[3,4], 1"))
 def max_(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
@@ -180,7 +182,7 @@ def argmax(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
     return _place("argmax", strong(a), axis, keepdims)
 
 
-@numpy(np.argmin, method=True, samples=("x[3,4]", "x[3,4], 1"))
+@numpy(np.argmin, method=True, samples=("z[3,4], 0", "x[3,4]", "x[3,4], 1"))
 def argmin(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tracer:
     return _place("argmin", strong(a), axis, keepdims)
 
@@ -196,11 +198,40 @@ def _place(op: str, x: Tracer, axis: Any, keepdims: Any) -> Tracer:
     if x.type.shape[axis] == 0:
         raise error("W102", f"the {op} of no elements has no value", types=[x.type],
                     hint="leave the empty axis out, or concatenate a value first")
+    if x.dtype.kind == "c":
+        op, x = "argmax", _first_of_complex(op, x, axis)
     result = current().emit(op, x, axis=axis)
     return reshape(result, kept) if keepdims else result
 
 
-@numpy(np.var, method=True, samples=("x[3,4]", "x[3,4], 0, ddof=1", "i[5]"))
+def _first_of_complex(op: str, x: Any, axis: int) -> Tracer:
+    """Where complex numbers are the largest or least, by their real parts, then by the imaginary
+    ones; NaN where there are any."""
+    extreme, least = (np.max, -np.inf) if op == "argmax" else (np.min, np.inf)
+    first = x.real == extreme(x.real, axis=axis, keepdims=True)
+    second: Any = np.where(first, x.imag, least)
+    best = first & (second == extreme(second, axis=axis, keepdims=True))
+    none = np.isnan(x)
+    found: Tracer = np.where(np.any(none, axis=axis, keepdims=True), none, best)
+    return found
+
+
+def _extreme_of_complex(op: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    """The largest or least of complex numbers."""
+    if initial is not None or where is not True:
+        raise error("W113", f"{op} of complex numbers with initial= or where= is not supported",
+                    types=[x.type], hint="choose with np.where first")
+    axes = axes_of(axis, x.ndim)
+    shape = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
+    rows: Any = np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
+    rows = reshape(rows, (*shape, product(x.type.shape[at] for at in axes)))
+    place: Any = _place(f"arg{op}", rows, -1, True)
+    taken: Any = np.take_along_axis(rows, place, -1)
+    found = reshape(taken, shape)
+    return reshape(found, _kept(x, axes)) if keepdims else found
+
+
+@numpy(np.var, method=True, samples=("z[3,4], 1, ddof=1", "x[3,4]", "x[3,4], 0, ddof=1", "i[5]"))
 def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
@@ -209,8 +240,9 @@ def var(
     axes = axes_of(axis, x.ndim)
     centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
     difference: Any = x - centre
+    result = np.dtype(result.char.lower()) if result.kind == "c" else result
     free = ddof if correction is None else correction
-    total: Any = sum_(difference * difference, axes, keepdims=keepdims, where=where)
+    total: Any = sum_(square_of_size(difference), axes, keepdims=keepdims, where=where)
     count = product(x.type.shape[at] for at in axes)
     divisor: Any
     if where is not True:
@@ -222,11 +254,16 @@ def var(
     return cast(total / divisor, result)
 
 
-@numpy(np.std, method=True, samples=("x[3,4]", "x[3,4], 1, keepdims=True"))
+@numpy(np.std, method=True, samples=("z[3,4]", "x[3,4]", "x[3,4], 1, keepdims=True"))
 def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
     return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,
                      correction=correction))
+
+
+def square_of_size(x: Any) -> Any:
+    """|x|^2, without the root."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
 def root(squares: Any) -> Any:

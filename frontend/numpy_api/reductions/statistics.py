@@ -17,7 +17,7 @@ from .reduce import average
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.cov, samples=(
+@numpy(np.cov, samples=("z[3,5]",
     "x[3,5]", "x[5]", "x[5,2], rowvar=False", "x[4], x[4]", "x[2,4], bias=True", "x[2,5], ddof=0",
     "x[2,4], fweights=[1, 2, 1, 3]", "x[2,4], aweights=p[4]",
     "x[2,4], fweights=[1, 2, 1, 3], aweights=p[4]", "x[2,4], x[3,4], dtype=np.float64"))
@@ -39,7 +39,7 @@ def cov(
                 aweights)) / total)
     scale: Any = 1 / np.maximum(cast(strong(free), _F64), 0.0)
     apart = x - mean[:, None]
-    product: Any = apart @ (apart if weights is None else apart * weights).T
+    product: Any = apart @ np.conjugate((apart if weights is None else apart * weights).T)
     return np.squeeze(cast(product * scale, kind))
 
 
@@ -66,10 +66,13 @@ def _weights(fweights: Any, aweights: Any) -> Any:
     return None if not given else given[0] if len(given) == 1 else given[0] * given[1]
 
 
-@numpy(np.corrcoef, samples=("x[3,5]", "x[4], x[4]", "x[5,2], rowvar=False", "x[5]"))
+@numpy(np.corrcoef, samples=("z[3,5]", "x[3,5]", "x[4], x[4]", "x[5,2], rowvar=False", "x[5]"))
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     c: Any = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    spread: Any = np.sqrt(diag(c))
-    return np.clip(c / spread[:, None] / spread[None, :], -1, 1)
+    spread: Any = np.sqrt(np.real(diag(c)))
+    c = c / spread[:, None] / spread[None, :]
+    if c.dtype.kind == "c":
+        return np.clip(c.real, -1, 1) + 1j * np.clip(c.imag, -1, 1)
+    return np.clip(c, -1, 1)

@@ -137,13 +137,14 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
     return ctx.emit("select", mask, padded, x)
 
 
-def nothing_added(dtype: np.dtype[Any]) -> float:
+def nothing_added(dtype: np.dtype[Any]) -> complex:
     """What changes no number of a dtype that it is added to: -0.0 + 0.0 is 0.0, so -0.0."""
-    return -0.0 if number_kind(dtype) == "f" else 0
+    kind = number_kind(dtype)
+    return complex(-0.0, -0.0) if kind == "c" else -0.0 if kind == "f" else 0
 
 
 def _padded(
-    patch: Tracer, spans: Sequence[Span], shape: Shape, value: float = 0
+    patch: Tracer, spans: Sequence[Span], shape: Shape, value: complex = 0
 ) -> Tracer:
     """The patch in the place that the spans say; ``value`` elsewhere in the given shape."""
     ctx = current()

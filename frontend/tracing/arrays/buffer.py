@@ -211,7 +211,7 @@ def own(result: Any, inputs: Any) -> Any:
     if type(result) in (tuple, list):
         return type(result)(own(part, inputs) for part in result)
     if RECORDING.get() is None or type(result) is not np.ndarray or result.base is not None or (
-            number_kind(result.dtype) not in "biuf") or _holds(inputs, result):
+            number_kind(result.dtype) not in "biufc") or _holds(inputs, result):
         return result
     made = result.view(Buffer)
     made.memory()

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType, MappingProxyType
+from types import FrameType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
     "concatenate", "stack", "hstack", "vstack")
-
+_MODULES: Mapping[str, ModuleType] = MappingProxyType({
+    **dict.fromkeys(NAMES, np), "fftfreq": np.fft, "rfftfreq": np.fft})
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -67,7 +68,7 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
     return made.copy() if hidden else made
 
 
-_ORIGINALS = MappingProxyType({name: getattr(np, name) for name in NAMES})
+_ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({name: _stand_in(function) for name, function in _ORIGINALS.items()})
 
 
@@ -87,7 +88,8 @@ class _Patches:
     def enter(self) -> None:
         with self.lock:
             if self.count == 0:
-                vars(np).update(_STAND_INS)
+                for name, stand_in in _STAND_INS.items():
+                    setattr(_MODULES[name], name, stand_in)
                 self.swapped = swapped.swap()
             self.count += 1
 
@@ -97,8 +99,9 @@ class _Patches:
             if self.count == 0:
                 swapped.undo(self.swapped)
                 for name, function in _ORIGINALS.items():
-                    if vars(np)[name] is _STAND_INS[name]:  # else somebody else's, to keep
-                        setattr(np, name, function)
+                    home = _MODULES[name]
+                    if vars(home)[name] is _STAND_INS[name]:  # else somebody else's, to keep
+                        setattr(home, name, function)
 
 
 _PATCHES = _Patches()

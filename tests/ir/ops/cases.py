@@ -29,6 +29,8 @@ def operand_dtype(op: OpDef, sample: Sample, at: int, dtype: DType) -> DType:
     """The dtype of operand ``at`` when the op is tested for ``dtype``."""
     if at in sample.ints:
         return I64
+    if isinstance(sample.shapes[at], np.generic):
+        return as_dtype(sample.shapes[at].dtype)
     return BOOL if op.letters[at:at + 1] == "b" else dtype
 
 
@@ -43,7 +45,9 @@ def operands(op: OpDef, sample: Sample, dtype: DType, rng: np.random.Generator) 
     arrays = []
     for at, shape in enumerate(sample.shapes):
         kind = operand_dtype(op, sample, at, dtype)
-        if at in sample.ints:
+        if isinstance(shape, np.generic):
+            arrays.append(np.asarray(shape))
+        elif at in sample.ints:
             bound = sample.ints[at]
             arrays.append(rng.integers(-bound, bound, shape).astype(np.int64))
         elif kind == BOOL:
@@ -54,7 +58,10 @@ def operands(op: OpDef, sample: Sample, dtype: DType, rng: np.random.Generator) 
             arrays.append(rng.integers(int(np.ceil(low)), int(high) + 1, shape,
                                        dtype=kind.numpy))
         else:
-            arrays.append(rng.uniform(sample.low, sample.high, shape).astype(kind.numpy))
+            made = rng.uniform(sample.low, sample.high, shape)
+            if kind.is_complex:
+                made = made + 1j * rng.uniform(sample.low, sample.high, shape)
+            arrays.append(np.asarray(made).astype(kind.numpy))
     if sample.positive:
         arrays[0] = positive(arrays[0])
     return arrays
@@ -70,7 +77,8 @@ def graph_of(op: OpDef, dtype: DType, samples: tuple[Sample, ...]) -> Graph:
     graph = Graph(f"{op.name}_{dtype}")
     b = Builder(graph, OPS, share=False, fold=False)
     for number, sample in enumerate(samples):
-        values = [graph.add_param(TensorType(operand_dtype(op, sample, at, dtype), shape),
+        values = [graph.add_param(TensorType(operand_dtype(op, sample, at, dtype),
+                                             () if isinstance(shape, np.generic) else shape),
                                   f"x{number}_{at}")
                   for at, shape in enumerate(sample.shapes)]
         graph.results.append(apply_op(b, op, values, sample))
@@ -89,7 +97,7 @@ def expected(op: OpDef, arrays: list[Any], sample: Sample) -> Any:
 def assert_close(got: Any, want: Any, context: str) -> None:
     """Exact for integers; a few units in the last place (scaled by the data) for floats."""
     assert got.shape == want.shape, context
-    if number_kind(got.dtype) != "f":
+    if number_kind(got.dtype) not in "fc":
         np.testing.assert_array_equal(got, want.astype(got.dtype), err_msg=context)
         return
     if as_dtype(got.dtype).is_half:  # rounded once, of float32 that may be off by its last bits
@@ -98,7 +106,7 @@ def assert_close(got: Any, want: Any, context: str) -> None:
         got, want, tolerance = *(x.astype(np.float32) for x in (got, want)), {
             "f16": 1e-3, "bf16": 8e-3}[as_dtype(got.dtype).name]
     else:
-        tolerance = 2e-5 if got.dtype == np.float32 else 1e-12
+        tolerance = 2e-5 if got.dtype in (np.float32, np.complex64) else 1e-12
     scale = np.max(np.abs(want[np.isfinite(want)]), initial=0.0)
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale * 0.1,
                                err_msg=context)
