@@ -8,6 +8,7 @@ know weak numbers; so the rules here cannot differ from NumPy's.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.dims import differ, nonnegative, smaller
 from ...ir.index import Dim, Expr, divide, product
-from ...ir.types import I64, DType, TensorType, as_dtype
+from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .recorder import current
@@ -190,11 +191,16 @@ def contains_tracer(x: Any) -> bool:
 def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
     """x with that dtype, and no longer weak.
 
-    A traced Python integer does not wrap around: where it does not fit, the step fails (W131).
+    A traced Python integer does not wrap around: where it does not fit, the step fails (W131). An
+    imaginary part that is lost is a ComplexWarning, as in NumPy.
     """
     wanted = dtype if isinstance(dtype, DType) else as_dtype(dtype)
     if x.type.dtype == wanted:
         return Tracer(current(), current().value_of(x)) if x.weak else x
+    if x.type.dtype.is_complex and not (wanted.is_complex or wanted == BOOL):
+        loc = next(iter(user_loc()), Loc("<unknown>", 0))
+        warnings.warn_explicit("Casting complex values to real discards the imaginary part",
+                               np.exceptions.ComplexWarning, loc.file, loc.line)
     narrows = x.weak and x.type.dtype == I64 and wanted.is_int
     return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
 

@@ -27,6 +27,21 @@ class Pair(NamedTuple):
     im: Any
 
 
+def apart(b: B, parts: Value) -> Pair:
+    """The parts that lie along a last axis."""
+    *shape, _ = parts.shape
+    rank = len(shape)
+    return Pair(*(b.reshape(b.slice(parts, start=(*(0,) * rank, at), step=(1,) * (rank + 1),
+                                    shape=(*shape, 1)), shape=tuple(shape)) for at in (0, 1)))
+
+
+def together(b: B, x: Pair) -> Value:
+    """Both parts along a new last axis."""
+    shape = x.re.shape
+    columns = [b.reshape(part, shape=(*shape, 1)) for part in x]
+    return b.concatenate(*columns, axis=len(shape))  # type: ignore[no-any-return]
+
+
 def select(b: B, where: Any, x: Pair, y: Pair) -> Pair:
     return Pair(b.select(where, x.re, y.re), b.select(where, x.im, y.im))
 

@@ -171,6 +171,7 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         b, f.mul(b, x, held), y), x, y),
     "real": lambda b, node, x: x.re, "imag": lambda b, node, x: x.im,
     "complex": lambda b, node, re, im: Pair(re, im),
+    "parts": _plain(f.together), "joined": _plain(f.apart),
     "conj": lambda b, node, x: Pair(x.re, b.neg(x.im)),
     **{name: _plain(rule) for name, rule in _PLAIN.items()},
 })

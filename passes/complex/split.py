@@ -24,7 +24,7 @@ from ...ir.ops.op import Kind
 from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from .functions import Pair
+from .functions import Pair, apart, together
 from .rules import BY_KIND, RULES
 
 
@@ -84,11 +84,7 @@ class _Split:
             return
         b, whole = self.builder, self.clone.values[value]
         b.stem = whole.name.removesuffix(":0").replace(":", "_")
-        rank = len(value.shape)
-        parts = b.parts(whole)
-        self.pairs[value] = Pair(*(
-            b.reshape(b.slice(parts, start=(*(0,) * rank, at), step=(1,) * (rank + 1),
-                              shape=(*value.shape, 1)), shape=value.shape) for at in (0, 1)))
+        self.pairs[value] = apart(b, b.parts(whole))
         b.stem = None
 
     def _join(self, values: Sequence[Value], node: Node | None) -> None:
@@ -100,8 +96,7 @@ class _Split:
             assert value.node is not None or node is None
             b.locs = () if value.node is None else value.node.locs
             b.stem = value.name.removesuffix(":0").replace(":", "_")
-            columns = [b.reshape(part, shape=(*value.shape, 1)) for part in self.pairs[value]]
-            stacks.append(b.concatenate(*columns, axis=len(value.shape)))
+            stacks.append(together(b, self.pairs[value]))
         for value, stack in zip(missing, stacks, strict=True):
             b.stem = value.name.removesuffix(":0").replace(":", "_")
             self.clone.values[value] = b.joined(stack)

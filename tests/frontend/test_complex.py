@@ -165,6 +165,14 @@ def test_casts_follow_numpy() -> None:
           np.float64(2) * x.astype(np.complex64)))
 
 
+def test_a_lost_imaginary_part_is_a_warning() -> None:
+    z = numbers(3)
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part") as caught:
+        found = weft.compile(lambda z: z.astype(np.float32))(z)
+    assert caught[0].filename == __file__
+    same(found, z.real.astype(np.float32))
+
+
 def test_variables_sessions_and_steps_of_the_host() -> None:
     state = weft.Variable(np.array([1j, 2]), name="state")
 

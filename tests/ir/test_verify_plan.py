@@ -171,7 +171,7 @@ plan @p(%x: f32[n], %rows: f32[m,n], %which: bool[5])
   }
   send %y to cpu:1 key "y"
   recv %s from /job:ps/cpu:0 key "s \\"1\\""
-  host @fft(%s, %x) -> (%s)
+  host @wave(%s, %x) -> (%s)
 }'''
 
 

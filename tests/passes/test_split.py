@@ -130,3 +130,9 @@ def test_what_has_no_rule_is_refused() -> None:
     graph.results = [b.emit(replace(OPS["exp"], name="unknown"), [x]).results[0]]
     with pytest.raises(UnsupportedError, match="W113: unknown of complex numbers"):
         split_complex(graph)
+
+
+def test_what_is_split_can_be_split_again() -> None:
+    graph, b, (x,) = graph_of(Z)
+    graph.results = [b.exp(x)]
+    agree(agree(graph, arrays(Z)), arrays(Z))
