@@ -49,7 +49,7 @@ class NumpyApi:
         try:
             return ufuncs.operator(ufunc, operands)
         except UnsupportedError as problem:
-            return self._refused(_ufunc_name(ufunc), ufunc, operands, {}, problem)
+            return self._refused(ufuncs.name_of(ufunc), ufunc, operands, {}, problem)
 
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
@@ -61,7 +61,7 @@ class NumpyApi:
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
             return ufuncs.call(ufunc, method, inputs, options)
         except UnsupportedError as problem:
-            name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
+            name = ufuncs.name_of(ufunc) + (f".{method}" if method != "__call__" else "")
             return self._refused(name, getattr(ufunc, method), inputs, options, problem)
 
     def method(self, x: Any, name: str, problem: Error) -> Any:
@@ -165,12 +165,6 @@ class NumpyApi:
         if op == "update_var" and broadcasts(new.type.shape, variable.shape):
             new = broadcast(new, variable.shape)
         return ctx.write(op, variable, new)
-
-
-def _ufunc_name(ufunc: np.ufunc) -> str:
-    """The name of a ufunc, which may be that of another library."""
-    name = ufunc.__name__
-    return f"np.{name}" if getattr(np, name, None) is ufunc else name
 
 
 def _is_basic(item: Any) -> bool:

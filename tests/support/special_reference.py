@@ -11,6 +11,8 @@ import numpy as np
 from mpmath import mp, mpf
 from scipy import special
 
+import weft
+
 Array = np.ndarray[Any, Any]
 
 
@@ -165,6 +167,12 @@ CASES: dict[str, Case] = {
     "xlog1py": Case(lambda x, y: x * mp.log1p(y), ((-9, 9), (-1, 9))),
     "entr": Case(lambda x: -x * mp.log(x), ((0, 9),)),
 }
+
+
+# What is not a function of weft.special by its own name.
+OURS: dict[str, Callable[..., Any]] = {
+    "si": lambda x: weft.special.sici(x)[0], "ci": lambda x: weft.special.sici(x)[1],
+    "riemann_zeta": weft.special.zeta}
 
 
 def points(name: str, dtype: Any, count: int) -> list[Array]:

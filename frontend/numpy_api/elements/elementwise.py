@@ -281,6 +281,12 @@ def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) ->
     return np.moveaxis(np.stack(parts), 0, axis)
 
 
+def name_of(ufunc: np.ufunc) -> str:
+    """The name of a ufunc, which may be that of another library."""
+    name = ufunc.__name__
+    return f"np.{name}" if getattr(np, name, None) is ufunc else name
+
+
 def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
     """``ufunc(*inputs, dtype=dtype)``."""
     if ufunc is np.divmod:
@@ -294,7 +300,7 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
     if row is None and body is None:
         body = special.UFUNCS.get(ufunc.__name__)
     if row is None and body is None and ufunc not in GUFUNCS:
-        raise error("W113", f"np.{ufunc.__name__} is not supported yet in traced code",
+        raise error("W113", f"{name_of(ufunc)} is not supported yet in traced code",
                     types=[type_of(x) for x in inputs],
                     hint="write it with other NumPy functions, or call it outside the function")
     *wanted, result = resolve(ufunc, inputs, dtype)
