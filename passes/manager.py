@@ -23,6 +23,7 @@ from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
 from .fusion.fuse import LIMIT, fuse
 from .place import place
+from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
 
@@ -52,6 +53,16 @@ class ResolveState(Pass):
 
     def run(self, graph: Graph) -> Graph:
         return resolve_state(graph)
+
+
+@dataclass(frozen=True)
+class Roll(Pass):
+    """Straight lines of equal segments become loops."""
+
+    name: ClassVar[str] = "roll"
+
+    def run(self, graph: Graph) -> Graph:
+        return roll(graph)
 
 
 @dataclass(frozen=True)
@@ -87,13 +98,13 @@ class Fuse(Pass):
         return fuse(graph, self.max)
 
 
-PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Simplify, Place, Fuse)})
+PASSES = MappingProxyType({kind.name: kind for kind in (ResolveState, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "state,place,fuse{max=1}",
-    1: "state,simplify{rounds=1},place,fuse",
-    2: "state,simplify,place,fuse",
+    1: "state,roll,simplify{rounds=1},place,fuse",
+    2: "state,roll,simplify,place,fuse",
 })
 
 

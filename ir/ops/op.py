@@ -102,6 +102,7 @@ class OpDef:
     view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
     back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
+    moving: tuple[str, ...] = ()                        # VIEW: places, which rounds may count on
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
     requires: Callable[..., Any] | None = None          # of sizes: see below

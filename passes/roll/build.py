@@ -1,0 +1,322 @@
+"""The graph with loops in the place of segments.
+
+What others need of a loop is what its values are at the end (carried, though perhaps nothing in the
+loop reads it) or the rows of all rounds. What is written into a buffer, a part in each round, is
+rows, too: they are put into the buffer behind the loop.
+
+    out1 = select(pad(k, low=t), pad(y, low=t), out0)       y of round t is row t;
+                                                            out = out0 with rows from low on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
+from ...ir.index import Dim, symbol, symbols_of
+from ...ir.ops.op import Kind
+from ...ir.ops.region import Looping
+from ...ir.ops.table import OPS
+from ...ir.space import is_transparent
+from ..clone import Clone
+from .buffers import Buffer, buffers, written
+from .line import Line
+from .segment import Family, Inside, Outside, Segment
+
+Slot = tuple[int, tuple[int, ...]]  # a value of a round, and what is read of it before it is made
+
+
+@dataclass
+class Needs:
+    """What is needed of a loop: rows of values, and values at its end by how many rounds ago."""
+
+    rows: set[int] = field(default_factory=set)
+    ends: dict[int, set[int]] = field(default_factory=dict)
+
+
+class Roller:
+    """The new graph under construction."""
+
+    def __init__(self, line: Line, loops: list[Segment], roll: Callable[[Graph], Graph]) -> None:
+        self.line, self.loops, self.roll = line, loops, roll
+        self.clone = Clone(line.graph)
+        self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
+        self.owner = {at: loop for loop in loops for at in (loop.start,)}
+        self.spans = sorted((loop.span.start, loop.span.stop, at)
+                            for at, loop in enumerate(loops))
+        self.needs = [Needs() for _ in loops]
+        self.buffers: list[tuple[Buffer, ...]] = [() for _ in loops]
+        self.ends: dict[tuple[int, int, int], Value] = {}  # loop, value, rounds ago
+        self.rows: dict[tuple[int, int], Value] = {}
+        self.taken = _names(line.graph)
+        self._find_needs()
+
+    # -- what is needed -------------------------------------------------------------------------
+
+    def _loop_of(self, number: int) -> int:
+        from bisect import bisect_right
+
+        at = bisect_right(self.spans, (number, 1 << 62, 0)) - 1
+        if at >= 0 and number < self.spans[at][1]:
+            return self.spans[at][2]
+        return -1
+
+    def _find_needs(self) -> None:
+        line = self.line
+        uses: list[dict[int, set[int]]] = [{} for _ in self.loops]
+
+        def use(number: int) -> None:
+            loop = self._loop_of(number)
+            if loop >= 0:
+                round_, at = self.loops[loop].place(number)
+                uses[loop].setdefault(at, set()).add(self.loops[loop].rounds - 1 - round_)
+
+        at = 0
+        for loop in [*self.loops, None]:
+            for node in line.nodes[at:loop.start if loop else len(line.nodes)]:
+                for value in line.inputs(node):
+                    use(line.number[value])
+            if loop is None:
+                break
+            at = loop.stop
+            for source in (each for sources in loop.sources for each in sources):
+                if isinstance(source, Outside):
+                    use(source.number)
+                elif isinstance(source, Inside):
+                    for number in source.first:
+                        use(number)
+                else:
+                    self.needs[source.loop].rows.add(source.at)
+        for value in line.graph.results:
+            use(line.number[value])
+        for number, (loop, used) in enumerate(zip(self.loops, uses, strict=True)):
+            self._settle(number, loop, used)
+
+    def _settle(self, number: int, loop: Segment, used: Mapping[int, set[int]]) -> None:
+        """Rows, ends and buffers of a loop."""
+        needs = self.needs[number]
+        kept = tuple(buffer for buffer in buffers(self.line, loop) if all(
+            at not in needs.rows and (at not in used or (
+                used[at] == {0} and at == buffer.last)) for at in buffer.members))
+        self.buffers[number] = kept
+        of_buffers = {at for buffer in kept for at in buffer.members}
+        delays: dict[int, int] = {}
+        for source in (each for sources in loop.sources for each in sources):
+            if isinstance(source, Inside):
+                delays[source.at] = max(delays.get(source.at, 0), source.back)
+        for at, ago in used.items():
+            if at in of_buffers:
+                continue
+            if max(ago) < max(1, delays.get(at, 0)):
+                needs.ends[at] = ago
+            else:
+                needs.rows.add(at)
+        needs.rows.update(part.patch for buffer in kept for part in buffer.parts)
+
+    # -- the new graph --------------------------------------------------------------------------
+
+    def graph(self) -> Graph:
+        line, clone = self.line, self.clone
+        for param in line.graph.params:
+            clone.param(param)
+        at = 0
+        for number, loop in enumerate(self.loops):
+            self._plain(at, loop.start)
+            _LoopWriter(self, number, loop).write()
+            at = loop.stop
+        self._plain(at, len(line.nodes))
+        for value in line.graph.results:
+            self.get(line.number[value])
+        return clone.finish()
+
+    def _plain(self, first: int, stop: int) -> None:
+        for node in self.line.nodes[first:stop]:
+            for value in self.line.inputs(node):
+                self.get(self.line.number[value])
+            copied(self.line, self.clone, node, self.clone.values)
+
+    def get(self, number: int) -> Value:
+        """The new value of an old one."""
+        old, values = self.line.value(number), self.clone.values
+        if old not in values:
+            loop = self._loop_of(number)
+            round_, at = self.loops[loop].place(number)
+            ago = self.loops[loop].rounds - 1 - round_
+            end = self.ends.get((loop, at, ago))
+            values[old] = end if end is not None else row(
+                self.builder, self.rows[loop, at], round_, old.shape)
+        return values[old]
+
+
+def row(b: Builder, rows: Value, at: Dim, shape: tuple[Dim, ...]) -> Value:
+    """One of the rows of an array."""
+    rank = len(shape)
+    one = b.slice(rows, start=(at, *(0,) * rank), step=(1,) * (rank + 1), shape=(1, *shape))
+    made: Value = b.reshape(one, shape=shape)
+    return made
+
+
+def copied(
+    line: Line, clone: Clone, node: Node, values: dict[Value, Value],
+    attrs: Mapping[str, Any] | None = None,
+) -> Node:
+    """A copy of a node as a line has it."""
+    read = Node(node.op, line.inputs(node), dict(line.attrs(node) if attrs is None else attrs),
+                node.name, node.results, node.device, node.locs, node.after)
+    copy = clone.copy(read, values)
+    clone.nodes[node] = copy
+    return copy
+
+
+def _names(graph: Graph) -> frozenset[str]:
+    """The symbols that a graph knows: of sizes, and the indices of its loops."""
+    found = frozenset[str]().union(*(symbols_of(dim) for value in graph.values()
+                                     for dim in value.shape))
+    found |= {control.index for node in all_nodes(graph)
+              if isinstance(control := control_of(node), Looping)}
+    return found
+
+
+class _LoopWriter:
+    """One loop: its body, and what comes before and after it."""
+
+    def __init__(self, roller: Roller, number: int, loop: Segment) -> None:
+        self.roller, self.number, self.loop, self.line = roller, number, loop, roller.line
+        self.nodes = self.line.nodes[loop.start:loop.start + loop.period]
+        self.needs, self.buffers = roller.needs[number], roller.buffers[number]
+        self.index = next(name for k in count() if (name := f"k{k}") not in roller.taken)
+        self.body = Clone(self.line.graph)
+        self.body.graph = Graph("round")
+        self.b = Builder(self.body.graph, OPS, share=False, fold=False)
+        self.slots: dict[Slot, Value] = {}
+        self.outer: dict[Value, Value] = {}     # new values from around, and their parameters
+        self.local: list[Value | None] = [None] * loop.values
+        self.skipped = {at for buffer in self.buffers for at in buffer.members}
+        self.ahead = self._invariant()
+
+    def write(self) -> None:
+        """Append the loop to the new graph."""
+        loop, roller, line = self.loop, self.roller, self.line
+        for at, source in self._handed_on():
+            for back in range(source.back):
+                slot = source.at, source.first[back:]
+                if slot not in self.slots:
+                    type_ = line.value(loop.first + source.at).type
+                    self.slots[slot] = self.body.graph.add_param(type_, f"c{len(self.slots)}")
+        for at in sorted(self.needs.ends):
+            if not any(slot[0] == at for slot in self.slots):
+                type_ = line.value(loop.first + at).type
+                self.slots[at, ()] = self.body.graph.add_param(type_, f"c{len(self.slots)}")
+        self._write_body()
+        rows = sorted(self.needs.rows)
+        results = [self._following(slot) for slot in self.slots]
+        self.body.graph.results = [*results, *(self._local(at) for at in rows)]
+        inits = [self._init(slot) for slot in self.slots]
+        body = roller.roll(self.body.graph)
+        made = roller.builder.emit(OPS["scan"], [*inits, *self.outer], {
+            "carried": len(inits), "scanned": 0, "length": loop.rounds, "reverse": False,
+            "index": self.index, "body": body}, name="rounds", locs=self.nodes[0].locs)
+        for (at, first), result in zip(self.slots, made.results, strict=False):
+            roller.ends[self.number, at, max(0, len(first) - 1)] = result
+        for at, result in zip(rows, made.results[len(inits):], strict=True):
+            roller.rows[self.number, at] = result
+        for buffer in self.buffers:
+            first = roller.get(buffer.base)
+            roller.ends[self.number, buffer.last, 0] = written(
+                roller.builder, buffer, first, loop.rounds,
+                {part.patch: roller.rows[self.number, part.patch] for part in buffer.parts})
+
+    def _handed_on(self) -> list[tuple[int, Inside]]:
+        """The operands that come from rounds before, the longest ways first."""
+        found = [(at, source) for at, sources in enumerate(self.loop.sources)
+                 if not self._is_skipped(at) for source in sources
+                 if isinstance(source, Inside) and source.back]
+        return sorted(found, key=lambda pair: pair[1].back)
+
+    def _is_skipped(self, at: int) -> bool:
+        return self._number(at) in self.skipped
+
+    def _number(self, at: int) -> int:
+        """Which value of the round the first result of a node is."""
+        return int(self.line.first_value[self.loop.start + at]) - self.loop.first
+
+    def _invariant(self) -> set[int]:
+        """The nodes that are the same in all rounds; those that compute are computed before."""
+        loop, found, values = self.loop, set[int](), set[int]()
+        for at, (node, sources) in enumerate(zip(self.nodes, loop.sources, strict=True)):
+            still = not any(loop.steps[at]) and not node.op.foreign and all(
+                isinstance(source, Outside) or (
+                    isinstance(source, Inside) and not source.back and source.at in values)
+                for source in sources)
+            if still and node.op.control is None:
+                found.add(at)
+                values.update(self._number(at) + k for k in range(len(node.results)))
+        return found
+
+    def _outside(self, value: Value) -> Value:
+        """The parameter for a value of the new graph."""
+        if value not in self.outer:
+            self.outer[value] = self.body.graph.add_param(value.type, f"x{len(self.outer)}")
+        return self.outer[value]
+
+    def _write_body(self) -> None:
+        loop, roller = self.loop, self.roller
+        for at, node in enumerate(self.nodes):
+            if at in self.ahead:
+                for source in loop.sources[at]:
+                    if isinstance(source, Outside):
+                        roller.get(source.number)
+                copied(self.line, roller.clone, node, roller.clone.values)
+                if not is_transparent(node):
+                    for k, value in enumerate(node.results):
+                        self.local[self._number(at) + k] = self._outside(
+                            roller.clone.values[value])
+                    continue
+            if self._is_skipped(at):
+                continue
+            own = dict(zip(self.line.inputs(node), map(self._source, loop.sources[at]),
+                           strict=True))
+            results: dict[Value, Value] = dict(own)
+            copied(self.line, self.body, node, results, self._attrs(at, node))
+            for k, value in enumerate(node.results):
+                self.local[self._number(at) + k] = results[value]
+
+    def _source(self, source: Outside | Inside | Family) -> Value:
+        if isinstance(source, Outside):
+            return self._outside(self.roller.get(source.number))
+        if isinstance(source, Inside):
+            return self._local(source.at) if not source.back else self.slots[
+                source.at, source.first]
+        rows = self._outside(self.roller.rows[source.loop, source.at])
+        place = self._index() * source.step + source.first
+        return row(self.b, rows, place, rows.shape[1:])
+
+    def _index(self) -> Any:
+        return symbol(self.index, self.loop.rounds)
+
+    def _local(self, at: int) -> Value:
+        value = self.local[at]
+        assert value is not None, "a value that no round makes"
+        return value
+
+    def _attrs(self, at: int, node: Node) -> Mapping[str, Any]:
+        """Attributes whose places move with the number of the round."""
+        attrs, steps = dict(self.line.attrs(node)), iter(self.loop.steps[at])
+        for name in node.op.moving:
+            attrs[name] = tuple(
+                place + self._index() * step if isinstance(place, int) and (step := next(steps))
+                else place for place in attrs[name])
+        return attrs
+
+    def _following(self, slot: Slot) -> Value:
+        at, first = slot
+        return self.slots[at, first[1:]] if len(first) > 1 else self._local(at)
+
+    def _init(self, slot: Slot) -> Value:
+        at, first = slot
+        if first:
+            return self.roller.get(first[0])
+        return self.roller.builder.full(0, self.line.value(self.loop.first + at).type)
