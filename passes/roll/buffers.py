@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...ir.graph import Builder, Value
+from ...ir.index import Dim
 from ...ir.types import BOOL, TensorType
 from ..simplify.updates import Update, apart, update_of
 from .line import Line
@@ -117,7 +118,7 @@ def written(
 ) -> Value:
     """The buffer with the rows of all rounds in it."""
     for part in buffer.parts:
-        base = _put(b, base, part, _side_by_side(b, rows[part.patch], part, rounds))
+        base = _put(b, base, part, _side_by_side(b, rows[part.patch], part, rounds), rounds)
     return base
 
 
@@ -135,11 +136,10 @@ def _side_by_side(b: Builder, rows: Value, part: Part, rounds: int) -> Value:
     return made
 
 
-def _put(b: Builder, base: Value, part: Part, patch: Value) -> Value:
+def _put(b: Builder, base: Value, part: Part, patch: Value, rounds: int) -> Value:
     """An update of the region of a part; nothing of the base is left where it is all."""
     rank, shape = len(part.low), base.shape
-    regions = [part.region(at, rounds=patch.shape[at] // part.count[at] if at == part.axis else 1)
-               for at in range(rank)]
+    regions = [part.region(at, rounds) for at in range(rank)]
     low = tuple(min(region[0], region[-1]) for region in regions)
     gap = tuple(abs(region.step) - 1 for region in regions)
     size = tuple(n + (n - 1) * by for n, by in zip(patch.shape, gap, strict=True))
@@ -160,10 +160,10 @@ def _between(b: Builder, base: Value, patch: Value, axis: int, low: int) -> Valu
     """What stands before the patch, the patch, and what stands behind it."""
     stop = low + patch.shape[axis]
 
-    def cut(first: int, end: int) -> list[Value]:
+    def cut(first: Dim, end: Dim) -> list[Value]:
         shape = tuple(end - first if at == axis else n for at, n in enumerate(base.shape))
         start = tuple(first if at == axis else 0 for at in range(len(shape)))
-        return [b.slice(base, start=start, step=(1,) * len(shape), shape=shape)] * (end > first)
+        return [b.slice(base, start=start, step=(1,) * len(shape), shape=shape)] * (end != first)
 
     made: Value = b.concatenate(*cut(0, low), patch, *cut(stop, base.shape[axis]), axis=axis)
     return made

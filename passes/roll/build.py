@@ -17,7 +17,6 @@ from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
 from ...ir.index import Dim, symbol, symbols_of
-from ...ir.ops.op import Kind
 from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ...ir.space import is_transparent
@@ -224,9 +223,9 @@ class _LoopWriter:
         for at, result in zip(rows, made.results[len(inits):], strict=True):
             roller.rows[self.number, at] = result
         for buffer in self.buffers:
-            first = roller.get(buffer.base)
+            base = roller.get(buffer.base)
             roller.ends[self.number, buffer.last, 0] = written(
-                roller.builder, buffer, first, loop.rounds,
+                roller.builder, buffer, base, loop.rounds,
                 {part.patch: roller.rows[self.number, part.patch] for part in buffer.parts})
 
     def _handed_on(self) -> list[tuple[int, Inside]]:
