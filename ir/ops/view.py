@@ -468,7 +468,8 @@ ROWS: tuple[OpDef, ...] = (
                 for a, lo, hi, gap, v in (
                     ((5,), (2,), (3,), (0,), 0), ((3, 4), (0, 1), (2, 0), (0, 0), 7),
                     ((4,), (1,), (1,), (2,), 1), ((0,), (2,), (2,), (0,), 3),
-                    ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0))), moving=("low", "high")),
+                    ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0))),
+          moving=("low", "high")),
     _view("window", _window_infer, _window_view, _window_ref, _window_grad,
           "x[i + k, k], of size elements i, for axes i and along k", {
               "axis": int, "along": int, "size": object},

@@ -5,8 +5,9 @@ hold bodies or are functions of the host.
     h, ys = scan ...   | kept as it is, its bodies fused
     c = ...            | segment 2
 
-A loop whose rounds stay in registers is a kernel as it is (``ir/rounds``). Any other such node needs its operands in memory. Views and constants are not: every segment that reads
-through one gets its own, as every region does.
+A loop whose rounds stay in registers is a kernel as it is (``ir/rounds``). Any other such node
+needs its operands in memory. Views and constants are not: every segment that reads through one gets
+its own, as every region does.
 """
 
 from __future__ import annotations

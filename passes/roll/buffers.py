@@ -67,7 +67,7 @@ def buffers(line: Line, loop: Segment) -> list[Buffer]:
             if isinstance(base, Inside) and base.back <= 1:
                 bases[at] = node, base
     found = []
-    for last, (_, first) in bases.items():
+    for last in bases:
         chain, base = [], Inside(0, last)
         while base.at in bases and base.back == 0 and readers.get(base.at, 0) <= 1:
             chain.append(base.at)

@@ -10,7 +10,7 @@ rows, too: they are put into the buffer behind the loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -22,8 +22,8 @@ from ...ir.ops.table import OPS
 from ...ir.space import is_transparent
 from ..clone import Clone
 from .buffers import Buffer, buffers, written
-from .line import Line
-from .segment import Family, Inside, Outside, Segment
+from .line import CONSTANT, Line
+from .segment import Family, Inside, Outside, Segment, Source
 
 Slot = tuple[int, tuple[int, ...]]  # a value of a round, and what is read of it before it is made
 
@@ -36,6 +36,15 @@ class Needs:
     ends: dict[int, set[int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Target:
+    """A graph that values of loops are made again in; ``outside`` is what it reads a value of the
+    new graph as."""
+
+    b: Builder
+    outside: Callable[[Value], Value]
+
+
 class Roller:
     """The new graph under construction."""
 
@@ -43,7 +52,6 @@ class Roller:
         self.line, self.loops, self.roll = line, loops, roll
         self.clone = Clone(line.graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
-        self.owner = {at: loop for loop in loops for at in (loop.start,)}
         self.spans = sorted((loop.span.start, loop.span.stop, at)
                             for at, loop in enumerate(loops))
         self.needs = [Needs() for _ in loops]
@@ -51,6 +59,7 @@ class Roller:
         self.ends: dict[tuple[int, int, int], Value] = {}  # loop, value, rounds ago
         self.rows: dict[tuple[int, int], Value] = {}
         self.taken = _names(line.graph)
+        self.ahead = [invariant(line, loop) for loop in loops]
         self._find_needs()
 
     # -- what is needed -------------------------------------------------------------------------
@@ -88,7 +97,7 @@ class Roller:
                     for number in source.first:
                         use(number)
                 else:
-                    self.needs[source.loop].rows.add(source.at)
+                    self._need_rows(source.loop, source.at)
         for value in line.graph.results:
             use(line.number[value])
         for number, (loop, used) in enumerate(zip(self.loops, uses, strict=True)):
@@ -109,11 +118,52 @@ class Roller:
         for at, ago in used.items():
             if at in of_buffers:
                 continue
-            if max(ago) < max(1, delays.get(at, 0)):
+            if max(ago) < max(1, delays.get(at, 0)) and not self._is_made_again(number, at):
                 needs.ends[at] = ago
             else:
-                needs.rows.add(at)
+                self._need_rows(number, at)
         needs.rows.update(part.patch for buffer in kept for part in buffer.parts)
+
+    def _need_rows(self, loop: int, at: int) -> None:
+        """Have rows of a value, or of what it is made of anew."""
+        if not self._is_made_again(loop, at):
+            self.needs[loop].rows.add(at)
+            return
+        for source in self._sources(loop, at):
+            if isinstance(source, Inside):
+                self._need_rows(loop, source.at)
+
+    def _node(self, loop: int, at: int) -> int:
+        """Which node of a round a value is a result of."""
+        return int(self.line.home[self.loops[loop].first + at]) - self.loops[loop].start
+
+    def _sources(self, loop: int, at: int) -> tuple[Source, ...]:
+        return self.loops[loop].sources[self._node(loop, at)]
+
+    def _is_made_again(self, loop: int, at: int) -> bool:
+        """True for views and what is the same in all rounds: nothing is kept of them."""
+        place = self._node(loop, at)
+        if place in self.ahead[loop]:
+            return True
+        return is_transparent(self.line.nodes[self.loops[loop].start + place]) and all(
+            isinstance(source, Outside) or (isinstance(source, Inside) and not source.back)
+            for source in self._sources(loop, at))
+
+    def again(self, loop: int, at: int, round_: Dim, target: Target) -> Value:
+        """A value of some round of another loop, as rows have it or made anew."""
+        place, segment = self._node(loop, at), self.loops[loop]
+        old = self.line.value(segment.first + at)
+        if place in self.ahead[loop]:
+            return target.outside(self.clone.values[old])
+        if not self._is_made_again(loop, at):
+            return row(target.b, target.outside(self.rows[loop, at]), round_, old.shape)
+        node = self.line.nodes[segment.start + place]
+        inputs = [target.outside(self.get(source.number)) if isinstance(source, Outside)
+                  else self.again(loop, source.at, round_, target)
+                  for source in segment.sources[place] if not isinstance(source, Family)]
+        attrs = moved(node, self.line.attrs(node), segment.steps[place], round_)
+        made = target.b.emit(node.op, inputs, attrs, name=node.name, locs=node.locs)
+        return made.results[old.index]
 
     # -- the new graph --------------------------------------------------------------------------
 
@@ -128,25 +178,34 @@ class Roller:
             at = loop.stop
         self._plain(at, len(line.nodes))
         for value in line.graph.results:
-            self.get(line.number[value])
+            clone.values[value] = self.get(line.number[value])
         return clone.finish()
 
     def _plain(self, first: int, stop: int) -> None:
         for node in self.line.nodes[first:stop]:
-            for value in self.line.inputs(node):
-                self.get(self.line.number[value])
-            copied(self.line, self.clone, node, self.clone.values)
+            self.copy(node)
+
+    def copy(self, node: Node) -> None:
+        """Append a node as it is."""
+        values = self.clone.values
+        for value in self.line.inputs(node):
+            if value not in values:
+                values[value] = self.get(self.line.number[value])
+        copied(self.line, self.clone, node, values)
 
     def get(self, number: int) -> Value:
         """The new value of an old one."""
         old, values = self.line.value(number), self.clone.values
+        if old not in values and number <= CONSTANT:
+            assert old.node is not None
+            self.clone.node(old.node)
         if old not in values:
             loop = self._loop_of(number)
             round_, at = self.loops[loop].place(number)
             ago = self.loops[loop].rounds - 1 - round_
             end = self.ends.get((loop, at, ago))
-            values[old] = end if end is not None else row(
-                self.builder, self.rows[loop, at], round_, old.shape)
+            values[old] = end if end is not None else self.again(
+                loop, at, round_, Target(self.builder, lambda value: value))
         return values[old]
 
 
@@ -168,6 +227,31 @@ def copied(
     copy = clone.copy(read, values)
     clone.nodes[node] = copy
     return copy
+
+
+def moved(
+    node: Node, attrs: Mapping[str, Any], steps: Sequence[int], round_: Dim
+) -> dict[str, Any]:
+    """Attributes of the first round, whose places move with the number of the round."""
+    step = iter(steps)
+    return {name: tuple(place + round_ * by if isinstance(place, int) and (by := next(step))
+                        else place for place in value) if name in node.op.moving else value
+            for name, value in attrs.items()}
+
+
+def invariant(line: Line, loop: Segment) -> set[int]:
+    """The nodes that are the same in all rounds; those that compute are computed before."""
+    found, values = set[int](), set[int]()
+    for at, sources in enumerate(loop.sources):
+        node = line.nodes[loop.start + at]
+        still = not any(loop.steps[at]) and not node.op.foreign and all(
+            isinstance(source, Outside) or (
+                isinstance(source, Inside) and not source.back and source.at in values)
+            for source in sources)
+        if still and node.op.control is None:
+            found.add(at)
+            values.update(line.number[value] - loop.first for value in node.results)
+    return found
 
 
 def _names(graph: Graph) -> frozenset[str]:
@@ -194,12 +278,12 @@ class _LoopWriter:
         self.outer: dict[Value, Value] = {}     # new values from around, and their parameters
         self.local: list[Value | None] = [None] * loop.values
         self.skipped = {at for buffer in self.buffers for at in buffer.members}
-        self.ahead = self._invariant()
+        self.ahead = roller.ahead[number]
 
     def write(self) -> None:
         """Append the loop to the new graph."""
         loop, roller, line = self.loop, self.roller, self.line
-        for at, source in self._handed_on():
+        for source in self._handed_on():
             for back in range(source.back):
                 slot = source.at, source.first[back:]
                 if slot not in self.slots:
@@ -228,12 +312,11 @@ class _LoopWriter:
                 roller.builder, buffer, base, loop.rounds,
                 {part.patch: roller.rows[self.number, part.patch] for part in buffer.parts})
 
-    def _handed_on(self) -> list[tuple[int, Inside]]:
-        """The operands that come from rounds before, the longest ways first."""
-        found = [(at, source) for at, sources in enumerate(self.loop.sources)
-                 if not self._is_skipped(at) for source in sources
-                 if isinstance(source, Inside) and source.back]
-        return sorted(found, key=lambda pair: pair[1].back)
+    def _handed_on(self) -> list[Inside]:
+        """The operands that come from rounds before."""
+        return [source for at, sources in enumerate(self.loop.sources)
+                if not self._is_skipped(at) for source in sources
+                if isinstance(source, Inside) and source.back]
 
     def _is_skipped(self, at: int) -> bool:
         return self._number(at) in self.skipped
@@ -241,19 +324,6 @@ class _LoopWriter:
     def _number(self, at: int) -> int:
         """Which value of the round the first result of a node is."""
         return int(self.line.first_value[self.loop.start + at]) - self.loop.first
-
-    def _invariant(self) -> set[int]:
-        """The nodes that are the same in all rounds; those that compute are computed before."""
-        loop, found, values = self.loop, set[int](), set[int]()
-        for at, (node, sources) in enumerate(zip(self.nodes, loop.sources, strict=True)):
-            still = not any(loop.steps[at]) and not node.op.foreign and all(
-                isinstance(source, Outside) or (
-                    isinstance(source, Inside) and not source.back and source.at in values)
-                for source in sources)
-            if still and node.op.control is None:
-                found.add(at)
-                values.update(self._number(at) + k for k in range(len(node.results)))
-        return found
 
     def _outside(self, value: Value) -> Value:
         """The parameter for a value of the new graph."""
@@ -265,10 +335,7 @@ class _LoopWriter:
         loop, roller = self.loop, self.roller
         for at, node in enumerate(self.nodes):
             if at in self.ahead:
-                for source in loop.sources[at]:
-                    if isinstance(source, Outside):
-                        roller.get(source.number)
-                copied(self.line, roller.clone, node, roller.clone.values)
+                roller.copy(node)
                 if not is_transparent(node):
                     for k, value in enumerate(node.results):
                         self.local[self._number(at) + k] = self._outside(
@@ -279,19 +346,27 @@ class _LoopWriter:
             own = dict(zip(self.line.inputs(node), map(self._source, loop.sources[at]),
                            strict=True))
             results: dict[Value, Value] = dict(own)
-            copied(self.line, self.body, node, results, self._attrs(at, node))
+            copied(self.line, self.body, node, results, moved(
+                node, self.line.attrs(node), loop.steps[at], self._index()))
             for k, value in enumerate(node.results):
                 self.local[self._number(at) + k] = results[value]
 
     def _source(self, source: Outside | Inside | Family) -> Value:
         if isinstance(source, Outside):
-            return self._outside(self.roller.get(source.number))
+            return self._constant(source.number) if source.number <= CONSTANT else (
+                self._outside(self.roller.get(source.number)))
         if isinstance(source, Inside):
             return self._local(source.at) if not source.back else self.slots[
                 source.at, source.first]
-        rows = self._outside(self.roller.rows[source.loop, source.at])
-        place = self._index() * source.step + source.first
-        return row(self.b, rows, place, rows.shape[1:])
+        return self.roller.again(source.loop, source.at, self._index() * source.step + source.first,
+                                 Target(self.b, self._outside))
+
+    def _constant(self, number: int) -> Value:
+        value = self.line.value(number)
+        if value not in self.body.values:
+            assert value.node is not None
+            self.body.node(value.node)
+        return self.body.values[value]
 
     def _index(self) -> Any:
         return symbol(self.index, self.loop.rounds)
@@ -300,15 +375,6 @@ class _LoopWriter:
         value = self.local[at]
         assert value is not None, "a value that no round makes"
         return value
-
-    def _attrs(self, at: int, node: Node) -> Mapping[str, Any]:
-        """Attributes whose places move with the number of the round."""
-        attrs, steps = dict(self.line.attrs(node)), iter(self.loop.steps[at])
-        for name in node.op.moving:
-            attrs[name] = tuple(
-                place + self._index() * step if isinstance(place, int) and (step := next(steps))
-                else place for place in attrs[name])
-        return attrs
 
     def _following(self, slot: Slot) -> Value:
         at, first = slot

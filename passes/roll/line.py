@@ -1,15 +1,13 @@
 """A graph's nodes as numbers: a key for each, equal for nodes that may be the same of two rounds,
 and the numbers of the values that they read.
 
-Values are numbered in order: results of nodes from 0 on, parameters below. What a slice takes from
-a buffer that was written just before is read from what was written (``Read``): of ``s = out[t]``
-behind ``out[t] = x`` that is x, so that rounds hand on x and nothing of the buffer.
+Values are numbered in order: results of nodes from 0 on, parameters below; constants, which stand
+wherever they are read and not in the line, from ``CONSTANT`` down, equal ones alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,38 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.graph import Graph, Node, Value, freeze
-from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import apart, update_of, within
+from .reads import reads_from_written
 from .repeats import Keys
 
-FAR = 16  # updates of a buffer behind which a slice may find what it reads
+OFTEN = 16  # times that a constant is read by many rounds
+
+CONSTANT = -(1 << 40)
 
 Numbers = NDArray[np.int64]
-
-_READ = Rule("read", "slice(select(c, x, y))", "x")
-
-
-@dataclass(frozen=True)
-class Read:
-    """What a node reads, and its attributes."""
-
-    inputs: tuple[Value, ...]
-    attrs: Mapping[str, Any]
 
 
 class Line:
     """The nodes of a graph as arrays of numbers."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.nodes = graph, graph.nodes
-        self.reads = {node: read for node in graph.nodes if (read := _from_written(node))}
-        self.values = [value for node in graph.nodes for value in node.results]
+        self.graph = graph
+        self.nodes = [node for node in graph.nodes if not _is_constant(node)]
+        self.reads = reads_from_written(self.nodes)
+        self.values = [value for node in self.nodes for value in node.results]
+        self.constants: list[Value] = []
         self.number = {value: at for at, value in enumerate(self.values)}
         self.number.update((value, -1 - at) for at, value in enumerate(graph.params))
+        known: dict[Any, int] = {}
+        for node in graph.nodes:
+            if _is_constant(node):
+                key = tuple([freeze(value) for value in node.attrs.values()])
+                at = known.setdefault(key, len(known))
+                if at == len(self.constants):
+                    self.constants.append(node.results[0])
+                self.number[node.results[0]] = CONSTANT - at
         self.first_value = _starts(len(node.results) for node in self.nodes)
         self.first_source = _starts(len(node.inputs) for node in self.nodes)
 
     def value(self, number: int) -> Value:
+        if number <= CONSTANT:
+            return self.constants[CONSTANT - number]
         return self.values[number] if number >= 0 else self.graph.params[-1 - number]
 
     def inputs(self, node: Node) -> tuple[Value, ...]:
@@ -65,6 +66,13 @@ class Line:
                         np.int64)
 
     @cached_property
+    def _often(self) -> dict[Value, int]:
+        """The constants that are read so often that they may tell the parts of a round apart."""
+        found, counts = np.unique(self.sources[self.sources <= CONSTANT], return_counts=True)
+        common = set(found[counts >= OFTEN].tolist())
+        return {value: number for value, number in self.number.items() if number in common}
+
+    @cached_property
     def home(self) -> Numbers:
         """The node that each value is a result of."""
         counts = np.diff(self.first_value)
@@ -73,19 +81,25 @@ class Line:
     @cached_property
     def keys(self) -> Keys:
         """What nodes have in common that may be the same of two rounds: op, types, attributes but
-        for those that may move."""
+        for those that may move, and the constants that are read everywhere."""
         known: dict[Any, int] = {}
         types: dict[Any, int] = {}
+        often = self._often
         found = np.empty(len(self.nodes), np.int64)
         for at, node in enumerate(self.nodes):
             op = node.op
             attrs = tuple([_masked(value) if name in op.moving else freeze(value)
                            for name, value in self.attrs(node).items()])
-            kinds = tuple([types.setdefault(value.type, len(types))
+            kinds = tuple([often.get(value) or types.setdefault(value.type, len(types))
                            for value in (*self.inputs(node), *node.results)])
-            after = at if node.after else -1  # an order of its own: no round of a loop
+            # What has an order of its own, or effects, is no part of a round.
+            after = at if node.after or op.effect is not None else -1
             found[at] = known.setdefault((op.name, attrs, kinds, after), len(known))
         return found
+
+
+def _is_constant(node: Node) -> bool:
+    return node.op.constant and not node.after
 
 
 def _starts(counts: Any) -> Numbers:
@@ -100,34 +114,3 @@ def _masked(places: tuple[Any, ...]) -> Any:
 def places(node: Node, attrs: Mapping[str, Any]) -> list[int]:
     """The numbers among the attributes that may move."""
     return [place for name in node.op.moving for place in attrs[name] if isinstance(place, int)]
-
-
-def _from_written(node: Node) -> Read | None:
-    """A slice that lies in what was written into its operand, or beside it."""
-    if not node.op.moving or matched(_READ, node.results[0]) is None:
-        return None
-    start, step, shape = (node.attrs[name] for name in ("start", "step", "shape"))
-    if not all(type(n) is int for part in (start, step, shape) for n in part) or 0 in shape:
-        return None
-    value = node.inputs[0]
-    for _ in range(FAR):
-        update = update_of(value)
-        if update is None:
-            break
-        regions = [update.part(at) for at in range(len(start))]
-        parts = [range(first, first + by * count, by)
-                 for first, by, count in zip(start, step, shape, strict=True)]
-        if all(map(within, parts, regions)):
-            if update.patch is None:
-                break
-            begin = tuple((part[0] - region[0]) // region.step
-                          for part, region in zip(parts, regions, strict=True))
-            steps = tuple(part.step // region.step if len(part) > 1 else 1
-                          for part, region in zip(parts, regions, strict=True))
-            return Read((update.patch,), {**node.attrs, "start": begin, "step": steps})
-        if not any(map(apart, parts, regions)):
-            break
-        value = update.base
-    if value is node.inputs[0]:
-        return None
-    return Read((value,), node.attrs)

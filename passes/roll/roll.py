@@ -23,16 +23,19 @@ the rows of what went forward. Bodies are rolled in turn: loops in loops.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...ir.graph import Graph, with_bodies
 from ..clone import Clone
 from .build import Roller
-from .line import Line
-from .repeats import repeats
+from .line import Line, Numbers
+from .repeats import Run, repeats
 from .segment import Segment, segment
 
 LEAST = 16    # rounds
+PARTS = 8     # of a round that look alike
 NODES = 256   # of all rounds: what is shorter compiles quickly, and is fused over rounds
 
 
@@ -48,11 +51,23 @@ def roll(graph: Graph) -> Graph:
     for run in repeats(line.keys, LEAST):
         if run.length < NODES:
             continue
-        found = segment(line, run, loops, owner, LEAST)
-        if found is not None and found.rounds * found.period >= NODES:
+        found = _segment(line, run, loops, owner)
+        if found is not None:
             owner[found.span.start:found.span.stop] = len(loops)
             loops.append(found)
     return Roller(line, loops, roll).graph() if loops else graph
+
+
+def _segment(
+    line: Line, run: Run, loops: list[Segment], owner: Numbers
+) -> Segment | None:
+    """The loop of a run. Where parts of a round look alike, what they read tells them apart: then
+    a round is several of what has been found to repeat."""
+    for parts in range(1, PARTS + 1):
+        found = segment(line, replace(run, period=run.period * parts), loops, owner, LEAST)
+        if found is not None and found.rounds * found.period >= max(NODES, run.length // 2):
+            return found
+    return None
 
 
 def _with_rolled_bodies(graph: Graph) -> Graph:

@@ -156,7 +156,8 @@ class _Table:
         fits &= (self.places[1:] - self.places[:-1] == self.slopes).all(1)
         family = ~self.inside & (self.steps != 0)
         if family.any():
-            own = np.where(sources[:, family] >= 0, self.owner[sources[:, family]], -1)
+            far = sources[:, family]
+            own = np.where(far >= 0, self.owner[np.maximum(far, 0)], -1)
             known = (own >= 0).all(1) & (own == own[self.rounds // 2]).all(1)
             fits &= known[1:] & known[:-1]
         outside = ~self.inside & (self.steps == 0)
