@@ -1,19 +1,25 @@
 """Buffers of which a loop writes a part in each round, and that it reads no other way.
 
     out[2*t] = x; out[2*t+1] = y       parts of step 2 from 0 on, and from 1 on
+    g = g + pad(v, low=t)              the same, added: what a slice at t sends back
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...ir.graph import Builder, Value
 from ...ir.index import Dim
 from ...ir.types import BOOL, TensorType
+from ..simplify.rewrite import Rule, matched
 from ..simplify.updates import Update, apart, update_of
 from .line import Line
 from .segment import Inside, Segment
+
+_ADDED = Rule("added", "add(x, pad(y))", "x")
+_SHAPED = Rule("shaped", "reshape(x)", "x")
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Updates of one buffer, in order: which values of a round they are, and what they write."""
+    """Updates of one buffer, in order: which values of a round they are, and what they write, or
+    add to what is there."""
 
     base: int
     members: tuple[int, ...]
     parts: tuple[Part, ...]
+    adds: bool
 
     @property
     def last(self) -> int:
@@ -58,32 +66,57 @@ def buffers(line: Line, loop: Segment) -> list[Buffer]:
         for source in sources:
             if isinstance(source, Inside):
                 readers[source.at] = readers.get(source.at, 0) + 1
-    bases: dict[int, tuple[int, Inside]] = {}  # of the updates: the node, and what they update
-    home = {int(line.first_value[loop.start + at]) - loop.first: at for at in range(loop.period)
-            if len(line.nodes[loop.start + at].results) == 1}
-    for at, node in home.items():
-        if len(loop.sources[node]) == 3 and update_of(line.value(loop.first + at)) is not None:
-            base = loop.sources[node][2]
+    return [buffer for adds in (False, True) for buffer in _chains(line, loop, readers, adds)]
+
+
+def _chains(
+    line: Line, loop: Segment, readers: Mapping[int, int], adds: bool
+) -> Iterator[Buffer]:
+    """The rows of updates that begin with what the round before left of them."""
+    change, operands, base_at = (_added, 2, 0) if adds else (update_of, 3, 2)
+    bases: dict[int, Inside] = {}  # what each of the updates changes
+    for place, sources in enumerate(loop.sources):
+        at = int(line.first_value[loop.start + place]) - loop.first
+        if len(sources) == operands and change(line.value(loop.first + at)) is not None:
+            base = sources[base_at]
             if isinstance(base, Inside) and base.back <= 1:
-                bases[at] = node, base
-    found = []
+                bases[at] = base
     for last in bases:
-        chain, base = [], Inside(0, last)
+        chain, base = list[int](), Inside(0, last)
         while base.at in bases and base.back == 0 and readers.get(base.at, 0) <= 1:
             chain.append(base.at)
-            base = bases[base.at][1]
-        if chain and base.back == 1 and base.at == last and readers.get(last) == 1:
-            members = tuple(reversed(chain))
-            parts = [_part(line, loop, at, home) for at in members]
-            if all(parts) and _are_apart([part for part in parts if part], loop.rounds):
-                found.append(Buffer(base.first[0], members, tuple(
-                    part for part in parts if part)))
-    return found
+            base = bases[base.at]
+        if not chain or base.back != 1 or base.at != last or readers.get(last) != 1:
+            continue
+        members = tuple(reversed(chain))
+        parts = [part for at in members if (part := _part(line, loop, at, change))]
+        if len(parts) == len(members) and all(
+                _are_apart(one, other, loop.rounds) or (adds and _follow(one, other))
+                for k, one in enumerate(parts) for other in parts[:k]):
+            # An element takes its terms in the order of rounds, then of the updates.
+            order = sorted(parts, key=lambda part: -part.low[part.axis] * (
+                1 if part.step > 0 else -1)) if adds else parts
+            yield Buffer(base.first[0], members, tuple(order), adds)
 
 
-def _part(line: Line, loop: Segment, at: int, home: Mapping[int, int]) -> Part | None:
+def _added(value: Value) -> Update | None:
+    """The sum of an array and a patch at a known place, as an update."""
+    match = matched(_ADDED, value)
+    if match is None or match.attrs[1]["value"] != 0 or math.copysign(
+            1, match.attrs[1]["value"]) < 0:
+        return None
+    low, gap, count = match.attrs[1]["low"], match.attrs[1]["interior"], match["y"].shape
+    if not all(type(n) is int for n in (*low, *gap, *count)):
+        return None
+    return Update(match["x"], match["y"], None, tuple(low), tuple(by + 1 for by in gap),
+                  tuple(n for n in count if isinstance(n, int)))
+
+
+def _part(
+    line: Line, loop: Segment, at: int, change: Callable[[Value], Update | None]
+) -> Part | None:
     """What an update writes in all rounds, if that is rows side by side along one axis."""
-    ends = [update_of(line.value(loop.first + at + k * loop.values))
+    ends = [change(line.value(loop.first + at + k * loop.values))
             for k in (0, 1, loop.rounds - 1)]
     one, two, last = ends
     if one is None or two is None or last is None or one.patch is None or any(
@@ -96,10 +129,11 @@ def _part(line: Line, loop: Segment, at: int, home: Mapping[int, int]) -> Part |
     axis, = axes
     if one.count[axis] != 1 and abs(moves[axis]) != one.count[axis]:
         return None
-    round_, patch = loop.place(line.number[one.patch])
-    if round_ != 0 or not 0 <= patch < loop.values:
-        return None
-    return Part(patch, axis, one.low, one.count, moves[axis])
+    patch = one.patch
+    while (shaped := matched(_SHAPED, patch)) and line.number[shaped["x"]] in loop.span:
+        patch = shaped["x"]
+    round_, place = loop.place(line.number[patch])
+    return Part(place, axis, one.low, one.count, moves[axis]) if round_ == 0 else None
 
 
 def _goes_on(one: Update, last: Update, axis: int, move: int, rounds: int) -> bool:
@@ -107,10 +141,16 @@ def _goes_on(one: Update, last: Update, axis: int, move: int, rounds: int) -> bo
                for at, (a, b) in enumerate(zip(one.low, last.low, strict=True)))
 
 
-def _are_apart(parts: list[Part], rounds: int) -> bool:
-    return all(any(apart(one.region(at, rounds), other.region(at, rounds))
-                   for at in range(len(one.low)))
-               for k, one in enumerate(parts) for other in parts[:k])
+def _are_apart(one: Part, other: Part, rounds: int) -> bool:
+    return any(apart(one.region(at, rounds), other.region(at, rounds))
+               for at in range(len(one.low)))
+
+
+def _follow(one: Part, other: Part) -> bool:
+    """True if one of two parts comes to each element some rounds after the other."""
+    gap = one.low[one.axis] - other.low[other.axis]
+    return (one.axis, one.step, one.count) == (other.axis, other.step, other.count) and (
+        gap % one.step == 0)
 
 
 def written(
@@ -118,13 +158,18 @@ def written(
 ) -> Value:
     """The buffer with the rows of all rounds in it."""
     for part in buffer.parts:
-        base = _put(b, base, part, _side_by_side(b, rows[part.patch], part, rounds), rounds)
-    return base
+        patch = _side_by_side(b, rows[part.patch], part, rounds)
+        base = _plus(b, base, part, patch, rounds) if buffer.adds else (
+            _put(b, base, part, patch, rounds))
+    # The other rounds add 0.0 to an element: that leaves no -0.0.
+    made: Value = b.add(base, 0.0) if buffer.adds and base.dtype.is_float else base
+    return made
 
 
 def _side_by_side(b: Builder, rows: Value, part: Part, rounds: int) -> Value:
     """Rows of rounds as one patch, in the order of the axis."""
-    axis, shape = part.axis, rows.shape
+    axis, shape = part.axis, (rounds, *part.count)
+    rows = b.reshape(rows, shape=shape)
     if part.step < 0:
         start = (rounds - 1, *(0,) * (len(shape) - 1))
         rows = b.slice(rows, start=start, step=(-1, *(1,) * (len(shape) - 1)), shape=shape)
@@ -136,27 +181,39 @@ def _side_by_side(b: Builder, rows: Value, part: Part, rounds: int) -> Value:
     return made
 
 
-def _put(b: Builder, base: Value, part: Part, patch: Value, rounds: int) -> Value:
-    """An update of the region of a part; nothing of the base is left where it is all."""
-    rank, shape = len(part.low), base.shape
-    regions = [part.region(at, rounds) for at in range(rank)]
+def _widths(
+    part: Part, shape: tuple[Dim, ...], patch: Value, rounds: int
+) -> dict[str, tuple[Dim, ...]]:
+    """How a patch is padded to the shape of its buffer."""
+    regions = [part.region(at, rounds) for at in range(len(part.low))]
     low = tuple(min(region[0], region[-1]) for region in regions)
     gap = tuple(abs(region.step) - 1 for region in regions)
     size = tuple(n + (n - 1) * by for n, by in zip(patch.shape, gap, strict=True))
     high = tuple(dim - first - n for dim, first, n in zip(shape, low, size, strict=True))
+    return {"low": low, "high": high, "interior": gap}
+
+
+def _plus(b: Builder, base: Value, part: Part, patch: Value, rounds: int) -> Value:
+    made: Value = b.add(base, b.pad(patch, **_widths(part, base.shape, patch, rounds), value=0))
+    return made
+
+
+def _put(b: Builder, base: Value, part: Part, patch: Value, rounds: int) -> Value:
+    """An update of the region of a part; nothing of the base is left where it is all."""
+    axis, shape = part.axis, base.shape
     if patch.shape == shape:
         return patch
-    sides = [at for at in range(rank) if patch.shape[at] != shape[at]]
-    if sides == [part.axis] and not gap[part.axis]:
-        return _between(b, base, patch, part.axis, low[part.axis])
+    widths = _widths(part, shape, patch, rounds)
+    if widths["interior"][axis] == 0 and [
+            at for at, dim in enumerate(shape) if patch.shape[at] != dim] == [axis]:
+        return _between(b, base, patch, axis, widths["low"][axis])
     mask = b.full(True, TensorType(BOOL, patch.shape))
-    widths = {"low": low, "high": high, "interior": gap}
     made: Value = b.select(b.pad(mask, **widths, value=False), b.pad(patch, **widths, value=0),
                            base)
     return made
 
 
-def _between(b: Builder, base: Value, patch: Value, axis: int, low: int) -> Value:
+def _between(b: Builder, base: Value, patch: Value, axis: int, low: Dim) -> Value:
     """What stands before the patch, the patch, and what stands behind it."""
     stop = low + patch.shape[axis]
 
