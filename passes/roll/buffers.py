@@ -19,7 +19,7 @@ from .line import Line
 from .segment import Inside, Segment
 
 _ADDED = Rule("added", "add(x, pad(y))", "x")
-_SHAPED = Rule("shaped", "reshape(x)", "x")
+SHAPED = Rule("shaped", "reshape(x)", "x")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _part(
     if one.count[axis] != 1 and abs(moves[axis]) != one.count[axis]:
         return None
     patch = one.patch
-    while (shaped := matched(_SHAPED, patch)) and line.number[shaped["x"]] in loop.span:
+    while (shaped := matched(SHAPED, patch)) and line.number[shaped["x"]] in loop.span:
         patch = shaped["x"]
     round_, place = loop.place(line.number[patch])
     return Part(place, axis, one.low, one.count, moves[axis]) if round_ == 0 else None
@@ -168,15 +168,21 @@ def written(
 
 def _side_by_side(b: Builder, rows: Value, part: Part, rounds: int) -> Value:
     """Rows of rounds as one patch, in the order of the axis."""
-    axis, shape = part.axis, (rounds, *part.count)
+    shape = (rounds, *part.count)
     rows = b.reshape(rows, shape=shape)
     if part.step < 0:
         start = (rounds - 1, *(0,) * (len(shape) - 1))
         rows = b.slice(rows, start=start, step=(-1, *(1,) * (len(shape) - 1)), shape=shape)
+    return side_by_side(b, rows, part.axis)
+
+
+def side_by_side(b: Builder, rows: Value, axis: int) -> Value:
+    """Rows as what lies one after the other along an axis of theirs."""
+    count, *shape = rows.shape
     if axis > 0:
-        order = (*range(1, axis + 1), 0, *range(axis + 1, len(shape)))
+        order = (*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1))
         rows = b.transpose(rows, perm=order)
-    whole = tuple(n * rounds if at == axis else n for at, n in enumerate(part.count))
+    whole = tuple(n * count if at == axis else n for at, n in enumerate(shape))
     made: Value = b.reshape(rows, shape=whole)
     return made
 

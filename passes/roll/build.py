@@ -21,9 +21,13 @@ from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ...ir.space import is_transparent
 from ..clone import Clone
-from .buffers import Buffer, buffers, written
+from ..simplify.rewrite import Rule, matched
+from ..simplify.updates import FEWEST
+from .buffers import SHAPED, Buffer, buffers, side_by_side, written
 from .line import CONSTANT, Line
 from .segment import Family, Inside, Outside, Segment, Source
+
+_JOINED = Rule("joined", "concatenate(...)", "x")
 
 Slot = tuple[int, tuple[int, ...]]  # a value of a round, and what is read of it before it is made
 
@@ -188,10 +192,59 @@ class Roller:
     def copy(self, node: Node) -> None:
         """Append a node as it is."""
         values = self.clone.values
+        joined = len(node.inputs) >= FEWEST and matched(_JOINED, node.results[0]) is not None
         for value in self.line.inputs(node):
-            if value not in values:
+            if value not in values and not joined:
                 values[value] = self.get(self.line.number[value])
-        copied(self.line, self.clone, node, values)
+        if joined:
+            values[node.results[0]] = self._joined(node)
+        else:
+            copied(self.line, self.clone, node, values)
+
+    def _joined(self, node: Node) -> Value:
+        """A concatenation in which rounds that follow one another are rows."""
+        numbers, axis = [self.line.number[value] for value in node.inputs], node.attrs["axis"]
+        parts: list[Value] = []
+        at = 0
+        with self.builder.like(node):
+            while at < len(numbers):
+                stop = self._follow(numbers, at)
+                rows = self._some_rows(numbers[at], stop - at, numbers[at + 1] < numbers[at],
+                                       axis) if stop - at >= FEWEST else None
+                stop = at + 1 if rows is None else stop
+                parts.append(rows or self.get(numbers[at]))
+                at = stop
+            return parts[0] if len(parts) == 1 else self.builder.emit(
+                node.op, parts, node.attrs, name=node.name).results[0]
+
+    def _follow(self, numbers: Sequence[int], at: int) -> int:
+        """How far values are those of one round of a loop after the other."""
+        loop, stop = self._loop_of(numbers[at]), at + 1
+        if loop >= 0 and stop < len(numbers):
+            step = numbers[stop] - numbers[at]
+            while stop < len(numbers) and abs(step) == self.loops[loop].values and (
+                    numbers[stop] - numbers[stop - 1] == step
+                    and self._loop_of(numbers[stop]) == loop):
+                stop += 1
+        return stop
+
+    def _some_rows(self, number: int, count: int, turned: bool, axis: int) -> Value | None:
+        """A value of so many rounds, side by side along an axis, if there are rows of it."""
+        loop, shape = self._loop_of(number), self.line.value(number).shape
+        round_, at = self.loops[loop].place(number)
+        while (loop, at) not in self.rows:
+            place = self._node(loop, at)
+            source = self.loops[loop].sources[place][:1]
+            value = self.line.value(self.loops[loop].first + at)
+            if place in self.ahead[loop] or matched(SHAPED, value) is None or not (
+                    isinstance(source[0], Inside) and not source[0].back):
+                return None
+            at = source[0].at
+        b, rank = self.builder, len(shape)
+        rows = b.reshape(self.rows[loop, at], shape=(self.loops[loop].rounds, *shape))
+        some = b.slice(rows, start=(round_, *(0,) * rank), shape=(count, *shape),
+                       step=(-1 if turned else 1, *(1,) * rank))
+        return side_by_side(b, some, axis)
 
     def get(self, number: int) -> Value:
         """The new value of an old one."""

@@ -58,7 +58,7 @@ def _of_one_period(keys: Keys, least: int) -> list[Run]:
     saved = 0
     for period in sorted(set(_candidates(keys, least))):
         runs = list(_runs(keys, period, least))
-        saves = sum(run.length - period for run in runs)
+        saves = sum(run.length - run.period for run in runs)
         if saves > saved:
             best, saved = runs, saves
     return best
@@ -86,4 +86,11 @@ def _runs(keys: Keys, period: int, least: int) -> Iterator[Run]:
     edges = np.flatnonzero(same[1:] != same[:-1])
     for first, stop in zip(edges[::2], edges[1::2], strict=True):
         if stop - first + period >= least * period:
-            yield Run(int(first), int(stop - first + period), period)
+            length = int(stop - first + period)
+            yield Run(int(first), length, _smallest(keys[first:first + length], period))
+
+
+def _smallest(keys: Keys, period: int) -> int:
+    """The smallest divisor of the period of a run that is one, too."""
+    return next(part for part in range(1, period + 1)
+                if period % part == 0 and bool((keys[part:] == keys[:-part]).all()))

@@ -36,7 +36,7 @@ from .segment import Segment, segment
 
 LEAST = 16    # rounds
 PARTS = 8     # of a round that look alike
-NODES = 256   # of all rounds: what is shorter compiles quickly, and is fused over rounds
+NODES = 128   # of all rounds: what is shorter compiles quickly, and is fused over rounds
 
 
 def roll(graph: Graph) -> Graph:
