@@ -52,8 +52,9 @@ class Target:
 class Roller:
     """The new graph under construction."""
 
-    def __init__(self, line: Line, loops: list[Segment], roll: Callable[[Graph], Graph]) -> None:
-        self.line, self.loops, self.roll = line, loops, roll
+    def __init__(self, line: Line, loops: list[Segment],
+                 roll: Callable[[Graph, frozenset[str]], Graph], taken: frozenset[str]) -> None:
+        self.line, self.loops, self.roll, self.taken = line, loops, roll, taken
         self.clone = Clone(line.graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.spans = sorted((loop.span.start, loop.span.stop, at)
@@ -62,7 +63,6 @@ class Roller:
         self.buffers: list[tuple[Buffer, ...]] = [() for _ in loops]
         self.ends: dict[tuple[int, int, int], Value] = {}  # loop, value, rounds ago
         self.rows: dict[tuple[int, int], Value] = {}
-        self.taken = _names(line.graph)
         self.ahead = [invariant(line, loop) for loop in loops]
         self._find_needs()
 
@@ -307,10 +307,10 @@ def invariant(line: Line, loop: Segment) -> set[int]:
     return found
 
 
-def _names(graph: Graph) -> frozenset[str]:
+def names_in(graph: Graph) -> frozenset[str]:
     """The symbols that a graph knows: of sizes, and the indices of its loops."""
     found = frozenset[str]().union(*(symbols_of(dim) for value in graph.values()
-                                     for dim in value.shape))
+                                     for dim in value.shape if not isinstance(dim, int)))
     found |= {control.index for node in all_nodes(graph)
               if isinstance(control := control_of(node), Looping)}
     return found
@@ -351,7 +351,7 @@ class _LoopWriter:
         results = [self._following(slot) for slot in self.slots]
         self.body.graph.results = [*results, *(self._local(at) for at in rows)]
         inits = [self._init(slot) for slot in self.slots]
-        body = roller.roll(self.body.graph)
+        body = roller.roll(self.body.graph, roller.taken | {self.index})
         made = roller.builder.emit(OPS["scan"], [*inits, *self.outer], {
             "carried": len(inits), "scanned": 0, "length": loop.rounds, "reverse": False,
             "index": self.index, "body": body}, name="rounds", locs=self.nodes[0].locs)

@@ -66,11 +66,14 @@ class Line:
                         np.int64)
 
     @cached_property
-    def _often(self) -> dict[Value, int]:
-        """The constants that are read so often that they may tell the parts of a round apart."""
+    def _kinds(self) -> dict[Value, int]:
+        """A number for the type of each value; or for the value, of constants that are read so
+        often that they may tell the parts of a round apart."""
         found, counts = np.unique(self.sources[self.sources <= CONSTANT], return_counts=True)
-        common = set(found[counts >= OFTEN].tolist())
-        return {value: number for value, number in self.number.items() if number in common}
+        often = set(found[counts >= OFTEN].tolist())
+        types: dict[Any, int] = {}
+        return {value: number if number in often else types.setdefault(value.type, len(types))
+                for value, number in self.number.items()}
 
     @cached_property
     def home(self) -> Numbers:
@@ -83,15 +86,13 @@ class Line:
         """What nodes have in common that may be the same of two rounds: op, types, attributes but
         for those that may move, and the constants that are read everywhere."""
         known: dict[Any, int] = {}
-        types: dict[Any, int] = {}
-        often = self._often
+        kind = self._kinds
         found = np.empty(len(self.nodes), np.int64)
         for at, node in enumerate(self.nodes):
             op = node.op
             attrs = tuple([_masked(value) if name in op.moving else freeze(value)
                            for name, value in self.attrs(node).items()])
-            kinds = tuple([often.get(value) or types.setdefault(value.type, len(types))
-                           for value in (*self.inputs(node), *node.results)])
+            kinds = tuple([kind[value] for value in (*self.inputs(node), *node.results)])
             # What has an order of its own, or effects, is no part of a round.
             after = at if node.after or op.effect is not None else -1
             found[at] = known.setdefault((op.name, attrs, kinds, after), len(known))

@@ -37,7 +37,7 @@ class Run:
 
 def repeats(keys: Keys, least: int) -> list[Run]:
     """Runs of at least so many rounds, in order, none of which lies in another one: those of the
-    period that leaves least of the list, then those of what is left."""
+    period that explains most of the list, then those of what is left."""
     found: list[Run] = []
     pending = [(0, len(keys))]
     while pending:
@@ -55,12 +55,10 @@ def repeats(keys: Keys, least: int) -> list[Run]:
 
 def _of_one_period(keys: Keys, least: int) -> list[Run]:
     best: list[Run] = []
-    saved = 0
     for period in sorted(set(_candidates(keys, least))):
         runs = list(_runs(keys, period, least))
-        saves = sum(run.length - run.period for run in runs)
-        if saves > saved:
-            best, saved = runs, saves
+        if sum(run.length for run in runs) > sum(run.length for run in best):
+            best = runs
     return best
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from ...ir.graph import Graph, with_bodies
 from ..clone import Clone
-from .build import Roller
+from .build import Roller, names_in
 from .line import Line, Numbers
 from .repeats import Run, repeats
 from .segment import Segment, segment
@@ -39,10 +39,12 @@ PARTS = 8     # of a round that look alike
 NODES = 128   # of all rounds: what is shorter compiles quickly, and is fused over rounds
 
 
-def roll(graph: Graph) -> Graph:
-    """The graph with loops for what repeats itself, in bodies too."""
+def roll(graph: Graph, taken: frozenset[str] = frozenset()) -> Graph:
+    """The graph with loops for what repeats itself, in bodies too; symbols that are ``taken`` mean
+    something around it."""
+    taken |= names_in(graph)
     if any(node.op.control is not None for node in graph.nodes):
-        graph = _with_rolled_bodies(graph)
+        graph = _with_rolled_bodies(graph, taken)
     if len(graph.nodes) < NODES:
         return graph
     line = Line(graph)
@@ -55,7 +57,7 @@ def roll(graph: Graph) -> Graph:
         if found is not None:
             owner[found.span.start:found.span.stop] = len(loops)
             loops.append(found)
-    return Roller(line, loops, roll).graph() if loops else graph
+    return Roller(line, loops, roll, taken).graph() if loops else graph
 
 
 def _segment(
@@ -70,12 +72,12 @@ def _segment(
     return None
 
 
-def _with_rolled_bodies(graph: Graph) -> Graph:
+def _with_rolled_bodies(graph: Graph, taken: frozenset[str]) -> Graph:
     clone = Clone(graph)
     for param in graph.params:
         clone.param(param)
     for node in graph.nodes:
         copy = clone.node(node)
         if node.op.control is not None:
-            copy.attrs = with_bodies(node, roll)
+            copy.attrs = with_bodies(node, lambda body: roll(body, taken))
     return clone.finish()
