@@ -503,9 +503,13 @@ class KernelBuilder:
             held.append(Scalar(f"%{len(self._known)}", init.dtype))
             self._known[Carry, held[-1].name] = held[-1]
         above = {stmt.name for stmt in self.body} | {each.name for each in held}
-        always = self.const(True, BOOL) if held else None
-        following = [self.apply("select", always, value, value) if always and value.name in above
-                     else value for value in step(held)]
+
+        def below(value: Scalar) -> Scalar:
+            if value.name not in above:
+                return value
+            return self.apply("select", self.const(True, BOOL), value, value)
+
+        following = list(map(below, step(held)))
         self.body[at:at] = [Carry(each.name, each.dtype, init.name, value.name, axis)
                             for each, init, value in zip(held, inits, following, strict=True)]
         return [self._define(Last, each.dtype, each.name, axis) for each in held]

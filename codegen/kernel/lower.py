@@ -316,12 +316,20 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     return result
 
 
+def _never(condition: Condition) -> bool:
+    """True if an index that is known does not fulfil a condition."""
+    expr, low, high = condition
+    return isinstance(expr, int) and (
+        (isinstance(low, int) and expr < low) or (isinstance(high, int) and expr >= high))
+
+
 def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     assert node.op.view is not None
     out = node.results[0]
     types = tuple(value.type for value in node.inputs)
     choices: list[tuple[Scalar | None, Scalar]] = []
-    for piece in node.op.view(index, types, out.type, **node.attrs):
+    pieces = node.op.view(index, types, out.type, **node.attrs)
+    for piece in [each for each in pieces if not any(map(_never, each.conditions))] or pieces:
         holds: Scalar | None = None
         for condition in piece.conditions:
             holds = low.both(holds, low.condition(condition))

@@ -144,6 +144,8 @@ class _KernelRun:
         # A next value may be one that does not change.
         moving = {first.name} | {stmt.next for stmt in body[at:end + 1] if isinstance(stmt, Carry)}
         for stmt in body[at + 1:end + 1]:
+            if not stmt.name:  # it comes when all that it takes is known
+                continue
             if not moving.isdisjoint((stmt.name, *stmt.operands)) or isinstance(stmt, Carry):
                 moving.add(stmt.name)
             elif stmt.name not in self.values:

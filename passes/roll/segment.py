@@ -86,7 +86,7 @@ def segment(
     first, last = table.stretch()
     if last - first + 1 < least:
         return None
-    if first > 0 and table.may_begin_at(first - 1):
+    while first > 0 and table.may_begin_at(first - 1):
         first -= 1
     return table.segment(first, last - first + 1)
 
@@ -170,16 +170,20 @@ class _Table:
         return int(edges[2 * best]), int(edges[2 * best] + lengths[best])
 
     def may_begin_at(self, k: int) -> bool:
-        """True if a round fits but for what it reads of rounds before it."""
-        own, following = self.sources[k], self.sources[k + 1]
-        handed = self.inside & (self.back > 0)
-        still = self.inside & (self.back == 0)
-        return bool(
-            (self.places[k + 1] - self.places[k] == self.slopes).all()
-            and (self.relative[k][still] == self.relative[k + 1][still]).all()
-            and (following - own == self.steps)[~self.inside].all()
-            and not (~self.inside & (self.steps != 0)).any()
-            and (own[handed] < self.bases[k]).all())
+        """True if round ``k`` fits before those that follow it, but for what it and they read of
+        rounds before it: that is from outside."""
+        if not ((self.places[k + 1] - self.places[k] == self.slopes).all()
+                and (self.sources[k + 1] - self.sources[k] == self.steps)[~self.inside].all()
+                and not (~self.inside & (self.steps != 0)).any()):
+            return False
+        usual = self.relative[self.rounds // 2]
+        for later in range(int(self.back.max(initial=0)) + 1):
+            early = self.inside & (self.back > later)
+            late = self.inside & (self.back <= later)
+            if k + later >= self.rounds or (self.sources[k + later][early] >= self.bases[k]).any() \
+                    or (self.relative[k + later][late] != usual[late]).any():
+                return False
+        return True
 
     def segment(self, first: int, rounds: int) -> Segment | None:
         """The loop of some rounds; None if what is handed on begins with another type."""
