@@ -5,7 +5,8 @@
                                                      h[i] = last %2 over t
 
 Where all that goes round has one shape, each element is a task's; else it is a few numbers, and
-each of them is carried by itself (``ir/rounds`` says which loops are one of both).
+each of them is carried by itself (``ir/rounds`` says which loops are one of both). Rounds that hand
+on nothing are tasks.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def lower_rounds(low: Lowering, name: str) -> Kernel:
     control = control_of(node)
     assert isinstance(control, Looping) and control.count is not None
     body, count = control.body, control.count
-    t = low.axis(control.index, count, "seq")
+    t = low.axis(control.index, count, "seq" if control.carried else "par")
     shape = common_shape(control)
     if shape is not None:
         axes = tuple(0 if dim == 1 else low.axis("i", dim) for dim in shape)

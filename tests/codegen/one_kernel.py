@@ -142,6 +142,14 @@ def rounds_of_elements(u: Any, x: Any) -> Any:
     return x
 
 
+def rounds_apart(u: Any) -> Any:
+    """A Python loop whose rounds have nothing to do with each other: vectors of them."""
+    rows = np.zeros(70, "f4")
+    for t in range(70):
+        rows[t] = np.abs(u[t]) * 2 + u[t + 1]
+    return rows
+
+
 def rounds_turned(u: Any, x: Any) -> Any:
     """A scan of rows from the last one to the first."""
     return weft.scan(lambda c, u: (c * 0.5 + u, c[0]), x, u, reverse=True)[1]
@@ -151,6 +159,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "softmax": (softmax, (numbers(20, 100),), 1),
     "rounds_of_numbers": (rounds_of_numbers, (numbers(70), numbers(), numbers(seed=1)), 1),
     "rounds_of_elements": (rounds_of_elements, (numbers(70, 50), numbers(50)), 1),
+    "rounds_apart": (rounds_apart, (numbers(71),), 1),
     "rounds_turned": (rounds_turned, (numbers(9, 3), numbers(3)), 1),
     "layer_norm": (layer_norm, (numbers(20, 100), numbers(100), numbers(100, seed=1)), 1),
     "layer_norm_gradient": (layer_norm_gradient, (
