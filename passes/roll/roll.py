@@ -8,6 +8,7 @@
 
 So 10,000 steps are compiled as one. What is done, in the order of the files:
 
+    reads       slices of what was written are read from what was written
     line        numbers: a key for each node (op, types, attributes but for places that may move),
                 and the numbers of the values that it reads
     repeats     runs of a period in the list of keys
