@@ -247,6 +247,8 @@ def requirements(graph: Graph) -> list[Requirement]:
     places = _places(graph)
     known: set[tuple[Dim, str, Dim]] = set()
     for node in _all_nodes(graph):
+        if _is_known(node):
+            continue
         for need in node_requirements(node):
             key = need.left, need.sign, need.right
             if key in known or all(nonnegative(fact, facts) for fact in need.facts):
@@ -258,6 +260,11 @@ def requirements(graph: Graph) -> list[Requirement]:
             found.append(need)
             facts += need.facts
     return found
+
+
+def _is_known(node: Node) -> bool:
+    """Whether all sizes of a node are numbers, as most are, of which there may be a million."""
+    return all(type(dim) is int for value in (*node.inputs, *node.results) for dim in value.shape)
 
 
 def _all_nodes(graph: Graph) -> Iterator[Node]:

@@ -46,7 +46,7 @@ ends with its stores, and what it computes is known to later ones through locals
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -491,6 +491,28 @@ class KernelBuilder:
         following = step(held)
         self.body.insert(at, Carry(held.name, held.dtype, init.name, following.name, axis))
         return following
+
+    def carries(
+        self, inits: Sequence[Scalar], axis: str,
+        step: Callable[[list[Scalar]], Sequence[Scalar]],
+    ) -> list[Scalar]:
+        """The last values of several that are carried along an axis: ``step`` makes of them what
+        they are at the next index."""
+        at, held = len(self.body), list[Scalar]()
+        for init in inits:
+            held.append(Scalar(f"%{len(self._known)}", init.dtype))
+            self._known[Carry, held[-1].name] = held[-1]
+        above = {stmt.name for stmt in self.body} | {each.name for each in held}
+
+        def below(value: Scalar) -> Scalar:
+            if value.name not in above:
+                return value
+            return self.apply("select", self.const(True, BOOL), value, value)
+
+        following = list(map(below, step(held)))
+        self.body[at:at] = [Carry(each.name, each.dtype, init.name, value.name, axis)
+                            for each, init, value in zip(held, inits, following, strict=True)]
+        return [self._define(Last, each.dtype, each.name, axis) for each in held]
 
     def contract(self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...]) -> Scalar:
         return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes)

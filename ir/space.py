@@ -47,7 +47,9 @@ def is_transparent(node: Node) -> bool:
 
 
 def own_dims(node: Node) -> tuple[Dim, ...]:
-    """The dims of a node's own space."""
+    """The dims of a node's own space; a loop that is one kernel has its own axes."""
+    if node.op.control is not None:
+        return ()
     if node.op.kind is Kind.REDUCE:
         return node.inputs[0].shape
     if node.op.kind is Kind.CONTRACT:

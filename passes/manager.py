@@ -24,6 +24,7 @@ from ..ir.types import CPU0, Device
 from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
 from .place import place
+from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
 
@@ -66,6 +67,16 @@ class SplitComplex(Pass):
 
 
 @dataclass(frozen=True)
+class Roll(Pass):
+    """Straight lines of equal segments become loops."""
+
+    name: ClassVar[str] = "roll"
+
+    def run(self, graph: Graph) -> Graph:
+        return roll(graph)
+
+
+@dataclass(frozen=True)
 class Simplify(Pass):
     """Algebra, views, common subexpressions, constants and dead code."""
 
@@ -99,13 +110,13 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    ResolveState, SplitComplex, Simplify, Place, Fuse)})
+    ResolveState, SplitComplex, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "state,complex,place,fuse{max=1}",
-    1: "state,complex,simplify{rounds=1},place,fuse",
-    2: "state,complex,simplify,place,fuse",
+    1: "state,complex,roll,simplify{rounds=1},place,fuse",
+    2: "state,complex,roll,simplify,place,fuse",
 })
 
 

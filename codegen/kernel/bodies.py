@@ -9,7 +9,7 @@ from ...ir.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.ops.op import Kind
 from ...ir.ops.region import Branching, Looping
-from .lower import Form, form_key, lower
+from .form import Form, form_key, lower
 from .share import kernel_name, share
 
 

@@ -11,12 +11,12 @@ Evaluators are generators that yield demands, run by one explicit stack: regions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...ir.diagnose import error
-from ...ir.graph import Graph, Node, Value, freeze
+from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
 from ...ir.kernel import (
     Axis,
@@ -29,14 +29,13 @@ from ...ir.kernel import (
     Store,
     identity,
     is_ordered,
-    room_of,
     summed_axes,
 )
 from ...ir.ops.op import Kind, widened
 from ...ir.ops.reduce import contract_places
 from ...ir.ops.sort import steps_of
 from ...ir.ops.view import Condition, unravel
-from ...ir.plan import CheckSite, KernelCall
+from ...ir.plan import CheckSite
 from ...ir.runs import PAIR
 from ...ir.space import (
     UNPLACED,
@@ -52,7 +51,7 @@ from ...ir.space import (
     searched_axis,
     summed_runs,
 )
-from ...ir.types import I64, TensorType
+from ...ir.types import I64
 from .order import order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
@@ -84,6 +83,10 @@ class Lowering:
             nodes = placed_nodes(self.body)
             words = self.space.split(",") if nodes else []
             self._settle(dict(zip(nodes, words, strict=True)))
+
+    def param_name(self, value: Value) -> str:
+        """What the kernel calls a parameter of the body."""
+        return self._params[id(value)]
 
     @cached_property
     def dims(self) -> frozenset[str]:
@@ -323,12 +326,20 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     return result
 
 
+def _never(condition: Condition) -> bool:
+    """True if an index that is known does not fulfil a condition."""
+    expr, low, high = condition
+    return isinstance(expr, int) and (
+        (isinstance(low, int) and expr < low) or (isinstance(high, int) and expr >= high))
+
+
 def _view(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
     assert node.op.view is not None
     out = node.results[0]
     types = tuple(value.type for value in node.inputs)
     choices: list[tuple[Scalar | None, Scalar]] = []
-    for piece in node.op.view(index, types, out.type, **node.attrs):
+    pieces = node.op.view(index, types, out.type, **node.attrs)
+    for piece in [each for each in pieces if not any(map(_never, each.conditions))] or pieces:
         holds: Scalar | None = None
         for condition in piece.conditions:
             holds = low.both(holds, low.condition(condition))
@@ -438,104 +449,4 @@ def _search(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
 _EVALUATORS: Mapping[Kind, Callable[..., Evaluator]] = {
     Kind.MAP: _map, Kind.VIEW: _view, Kind.REDUCE: _reduce, Kind.CONTRACT: _contract,
     Kind.GATHER: _gather, Kind.SCAN: _scan, Kind.SEARCH: _search,
-}
-
-
-def lower_scatter(low: Lowering, name: str) -> Kernel:
-    """Rows of updates in order (seq), the dims that are not indexed in parallel."""
-    anchor = low.body.nodes[-1]
-    base, updates, *indices = anchor.inputs
-    axes = anchor.attrs["axes"]
-    rest = [low.axis(f"i{at}", dim) for at, dim in enumerate(base.shape) if at not in axes]
-    shape = indices[0].shape
-    loop = low.axis("u", product(shape), "seq")
-    row = unravel(loop, shape)
-    at: dict[int, Dim] = {}
-    guard: Scalar | None = None
-    for axis, operand in zip(axes, indices, strict=True):
-        at[axis], guard = low.checked_index(
-            anchor, low.value(operand, row), base.shape[axis], guard, row)
-    value = low.value(updates, (*row, *rest))
-    assert guard is not None
-    if str(loop) not in low.axes_under(guard) | low.axes_under(value):
-        # The same number to the same place each time: a store runs over the axes it depends on.
-        s = low.builder
-        guard = s.and_(guard, s.ge(s.index(loop), s.const(0, I64)))
-    others = iter(rest)
-    target = tuple(at[axis] if axis in at else next(others) for axis in range(len(base.shape)))
-    out = Param("y0", base.type, mutable=True)
-    low.builder.store("y0", target, value, accumulate=True, guard=guard)
-    return low.kernel(name, [out])
-
-
-def lower_sort(low: Lowering, name: str) -> Kernel:
-    """One task for each row of the last axis."""
-    anchor = low.body.nodes[-1]
-    (operand,), (result,) = anchor.inputs, anchor.results
-    *outer, length = result.shape
-    count = product(outer)
-    row: Dim = 0 if count == 1 else low.axis("i", count)
-    place = low.axis("j", length, "seq")
-    value = low.value(operand, (*unravel(row, tuple(outer)), place))
-    shape = (count, length)
-    out = Param("y0", result.type.with_shape(shape), mutable=True)
-    room = Param("y1", room_of(operand.dtype, shape, places=anchor.op.places), mutable=True)
-    low.builder.sort(out.name, (row, place), value, str(place), places=anchor.op.places,
-                     room=room.name)
-    return low.kernel(name, [out, room])
-
-
-@dataclass(frozen=True)
-class Form:
-    """The kernel of a body, and how a node that holds such a body calls it."""
-
-    kernel: Kernel
-    kept: tuple[int, ...]                       # the operands and results that it has to do with
-    updates: tuple[tuple[int, int], ...]        # results, and the operands that they start from
-    checks: tuple[tuple[CheckSite, int], ...]   # and the nodes of the body that they are of
-    rooms: tuple[TensorType, ...] = ()          # memory beside the operands and results
-
-    def call(self, node: Node) -> KernelCall:
-        """The call for a node; errors name the lines that are its own."""
-        rooms = tuple((f"{node.name}.room{at}:0", type_) for at, type_ in enumerate(self.rooms))
-        names = [*(value.name for value in (*node.inputs, *node.results)),
-                 *(name for name, _ in rooms)]
-        nodes = node.attrs["body"].nodes
-        return KernelCall(
-            self.kernel, tuple(names[at] for at in self.kept),
-            tuple((names[result], names[base]) for result, base in self.updates),
-            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks), rooms)
-
-
-def form_key(node: Node) -> Hashable:
-    """What the form of a fused node follows from, names and lines left out."""
-    body: Graph = node.attrs["body"]
-    number = {id(value): at for at, value in enumerate(body.values())}
-    return (node.attrs["space"], tuple(param.type for param in body.params),
-            tuple((inner.op.name, tuple(number[id(value)] for value in inner.inputs),
-                   tuple((key, freeze(attr)) for key, attr in sorted(inner.attrs.items())))
-                  for inner in body.nodes),
-            tuple(number[id(value)] for value in body.results))
-
-
-def lower(node: Node, name: str) -> Form:
-    """Lower the body of a fused node."""
-    body: Graph = node.attrs["body"]
-    special = _ALONE.get(body.nodes[-1].op.kind)
-    low = Lowering(body, None if special else node.attrs["space"])
-    kernel = special(low, name) if special else low.finish(name)
-    rooms = tuple(param.type for param in kernel.params[len(body.params) + len(node.results):])
-    used = kernel.accesses.keys()
-    kept = tuple(at for at, param in enumerate(kernel.params)
-                 if param.name in used or param.mutable)
-    updates: tuple[tuple[int, int], ...] = ()
-    if body.nodes[-1].op.kind is Kind.SCATTER:
-        updates = ((len(body.params), body.params.index(body.nodes[-1].inputs[0])),)
-    place = {id(inner): at for at, inner in enumerate(body.nodes)}
-    return Form(replace(kernel, params=tuple(kernel.params[at] for at in kept)), kept, updates,
-                tuple((site, place[id(inner)]) for site, inner in low.checks), rooms)
-
-
-_ALONE: Mapping[Kind, Callable[[Lowering, str], Kernel]] = {
-    Kind.SCATTER: lower_scatter, Kind.SORT: lower_sort,
 }

@@ -141,9 +141,12 @@ class _KernelRun:
         for k, stmt in enumerate(body):  # what is carried through what is carried
             if at <= k <= end and isinstance(stmt, Carry):
                 end = max(end, places[stmt.next])
-        moving = {first.name}
+        # A next value may be one that does not change.
+        moving = {first.name} | {stmt.next for stmt in body[at:end + 1] if isinstance(stmt, Carry)}
         for stmt in body[at + 1:end + 1]:
-            if not moving.isdisjoint(stmt.operands) or isinstance(stmt, Carry):
+            if not stmt.name:  # it comes when all that it takes is known
+                continue
+            if not moving.isdisjoint((stmt.name, *stmt.operands)) or isinstance(stmt, Carry):
                 moving.add(stmt.name)
             elif stmt.name not in self.values:
                 self.step(stmt)

@@ -110,6 +110,7 @@ class OpDef:
     view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
     back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
+    moving: tuple[str, ...] = ()                        # VIEW: places, which rounds may count on
     combine: str = ""                                   # REDUCE: a scalar primitive
     grad: Callable[..., Any] | None = None
     refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet

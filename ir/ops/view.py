@@ -408,10 +408,10 @@ def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size:
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
-          alias: str = "", back: Any = None) -> OpDef:
+          alias: str = "", back: Any = None, moving: tuple[str, ...] = ()) -> OpDef:
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, back=back,
-                 alias=alias, grad=grad, requires=requires, differentiable=grad is not None,
-                 dtypes=NUMBERS, samples=samples)
+                 alias=alias, moving=moving, grad=grad, requires=requires,
+                 differentiable=grad is not None, dtypes=NUMBERS, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
@@ -454,7 +454,7 @@ ROWS: tuple[OpDef, ...] = (
           tuple(Sample((a,), {"start": s, "step": t, "shape": n}) for a, s, t, n in (
               ((9,), (2,), (1,), (5,)), ((9,), (8,), (-1,), (9,)), ((9, 4), (1, 0), (3, 1), (3, 4)),
               ((5, 7), (4, 6), (-2, -3), (3, 3)), ((4,), (0,), (1,), (0,)),
-              ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part"),
+              ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part", moving=("start",)),
     _view("concatenate", _concatenate_infer, _concatenate_view,
           lambda *xs, axis: np.concatenate(xs, axis=axis), _concatenate_grad,
           "operands one after the other along an axis", {"axis": int},
@@ -468,7 +468,8 @@ ROWS: tuple[OpDef, ...] = (
                 for a, lo, hi, gap, v in (
                     ((5,), (2,), (3,), (0,), 0), ((3, 4), (0, 1), (2, 0), (0, 0), 7),
                     ((4,), (1,), (1,), (2,), 1), ((0,), (2,), (2,), (0,), 3),
-                    ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0)))),
+                    ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0))),
+          moving=("low", "high")),
     _view("window", _window_infer, _window_view, _window_ref, _window_grad,
           "x[i + k, k], of size elements i, for axes i and along k", {
               "axis": int, "along": int, "size": object},

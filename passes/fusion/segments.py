@@ -5,8 +5,9 @@ hold bodies, are functions of the host or name memory anew.
     h, ys = scan ...   | kept as it is, its bodies fused
     c = ...            | segment 2
 
-Such a node needs its operands in memory. Views and constants are not: every segment that reads
-through one gets its own, as every region does.
+A loop whose rounds stay in registers is a kernel as it is (``ir/rounds``). Any other such node
+needs its operands in memory. Views and constants are not: every segment that reads through one gets
+its own, as every region does.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...ir.graph import Graph, Node, Value, with_bodies
+from ...ir.graph import Builder, Graph, Node, Value, control_of, with_bodies
 from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ...ir.rounds import is_one_kernel
 from ...ir.space import is_transparent
 from ..bodies import live_values
 from ..clone import Clone
 
 
 def fuse_around(
-    graph: Graph, fuse: Callable[[Graph], Graph], fuse_part: Callable[[Graph], Graph]
+    graph: Graph, fuse: Callable[[Graph], Graph], fuse_part: Callable[[Graph], Graph],
+    *, rounds: bool,
 ) -> Graph:
-    """The graph with its segments fused by ``fuse_part``, and all bodies by ``fuse``. What nobody
-    needs is left out, as it is where there is but one segment."""
+    """The graph with its segments fused by ``fuse_part``, and all bodies by ``fuse``; ``rounds`` of
+    a loop, too, become one kernel. What nobody needs is left out, as it is where there is but one
+    segment."""
     if not any(map(_is_apart, graph.nodes)):
         return fuse_part(graph)
     live = live_values(graph, graph.results)
@@ -38,7 +43,9 @@ def fuse_around(
         last = segments.ends[at] if at < len(segments.ends) else None
         asked = last.inputs if last is not None else graph.results
         _append(clone, fuse_part, *segments.part(at, nodes, asked, clone))
-        if last is not None:
+        if last is not None and rounds and is_one_kernel(control_of(last)):
+            _as_kernel(clone, last)
+        elif last is not None:
             clone.node(last).attrs = with_bodies(last, fuse)
     return clone.finish()
 
@@ -46,6 +53,24 @@ def fuse_around(
 def _is_apart(node: Node) -> bool:
     """True for a node that is no part of any kernel."""
     return node.op.control is not None or node.op.kind in (Kind.HOST, Kind.ALIAS)
+
+
+def _as_kernel(clone: Clone, node: Node) -> None:
+    """Append a loop as a region of its own."""
+    own = Clone(clone.graph)
+    own.graph = Graph("body")
+    for at, value in enumerate(dict.fromkeys(node.inputs)):
+        own.values[value] = own.graph.add_param(value.type, f"p{at}")
+    inner = own.node(node)
+    inner.device = None
+    own.graph.results = list(inner.results)
+    builder = Builder(clone.graph, OPS, share=False, fold=False)
+    with builder.like(node):
+        fused = builder.emit(OPS["fused"], [clone.values[value] for value in
+                                            dict.fromkeys(node.inputs)],
+                             {"body": own.graph, "space": ""}, name=node.name)
+    clone.nodes[node] = fused
+    clone.values.update(zip(node.results, fused.results, strict=True))
 
 
 def _append(

@@ -152,7 +152,7 @@ def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str,
     tables: list[Mapping[str, Any]] = [attrs]
     inner: list[Value] = []
     # A pattern is matched from a list of pending (term, value) pairs; the root has no value yet.
-    pending = list(zip(reversed(root.args), reversed(inputs), strict=True))
+    pending = [] if root.any else list(zip(reversed(root.args), reversed(inputs), strict=True))
     while pending:
         term, value = pending.pop()
         if isinstance(term, Pattern):
@@ -181,7 +181,8 @@ def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str,
 def matched(rule: Rule, value: Value) -> Match | None:
     """The match of a rule with the node that a value is the result of, or None."""
     node, root = value.node, rule.root()
-    if node is None or node.op.name != root.op or len(node.inputs) != len(root.args):
+    if node is None or node.op.name != root.op or not (
+            root.any or len(node.inputs) == len(root.args)):
         return None
     return find(rule, root, node.inputs, node.attrs, lambda: value.type)
 

@@ -73,12 +73,12 @@ def update_of(value: Value) -> Update | None:
                   tuple(between + 1 for between in gap), count)
 
 
-def _within(part: range, whole: range) -> bool:
+def within(part: range, whole: range) -> bool:
     return not part or (part[0] in whole and part[-1] in whole and (
         len(part) == 1 or part.step % whole.step == 0))
 
 
-def _apart(one: range, other: range) -> bool:
+def apart(one: range, other: range) -> bool:
     """True if two ranges surely have nothing in common."""
     if not one or not other or max(one[0], one[-1]) < other[0] or other[-1] < min(
             one[0], one[-1]):
@@ -96,7 +96,7 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
     value = whole = match.inner[0]
     while (update := update_of(value)) is not None:
         regions = [update.part(at) for at in range(len(parts))]
-        if all(map(_within, parts, regions)):
+        if all(map(within, parts, regions)):
             if update.patch is None:
                 return r.builder.full(update.number, match.type)
             begin = tuple((part[0] - region[0]) // region.step if part else 0
@@ -104,7 +104,7 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
             steps = tuple(by // region.step if len(part) > 1 else 1
                           for by, part, region in zip(step, parts, regions, strict=True))
             return r.slice(update.patch, start=begin, step=steps, shape=shape)
-        if not any(map(_apart, parts, regions)):
+        if not any(map(apart, parts, regions)):
             break
         value = update.base
     return None if value is whole else r.slice(value, start=start, step=step, shape=shape)

@@ -126,8 +126,41 @@ def model_to_heads(x: Any, w: Any, b: Any) -> Any:
 
 _CONV = (numbers(2, 6, 13, 15), numbers(8, 6, 3, 3, seed=1), numbers(8))
 # name -> function, arguments, how many launches it has
+def rounds_of_numbers(u: Any, x: Any, y: Any) -> Any:
+    """A Python loop that hands on a few numbers, one of which is another one before."""
+    rows = np.zeros((70, 2), "f4")
+    for t in range(70):
+        x, y = y * 0.5 + u[t], x
+        rows[t] = np.stack([x, y])
+    return rows
+
+
+def rounds_of_elements(u: Any, x: Any) -> Any:
+    """A Python loop in which each element goes its own way."""
+    for t in range(70):
+        x = x * 0.5 + u[t] * np.maximum(x, 0)
+    return x
+
+
+def rounds_apart(u: Any) -> Any:
+    """A Python loop whose rounds have nothing to do with each other: vectors of them."""
+    rows = np.zeros(70, "f4")
+    for t in range(70):
+        rows[t] = np.abs(u[t]) * 2 + u[t + 1]
+    return rows
+
+
+def rounds_turned(u: Any, x: Any) -> Any:
+    """A scan of rows from the last one to the first."""
+    return weft.scan(lambda c, u: (c * 0.5 + u, c[0]), x, u, reverse=True)[1]
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "softmax": (softmax, (numbers(20, 100),), 1),
+    "rounds_of_numbers": (rounds_of_numbers, (numbers(70), numbers(), numbers(seed=1)), 1),
+    "rounds_of_elements": (rounds_of_elements, (numbers(70, 50), numbers(50)), 1),
+    "rounds_apart": (rounds_apart, (numbers(71),), 1),
+    "rounds_turned": (rounds_turned, (numbers(9, 3), numbers(3)), 1),
     "layer_norm": (layer_norm, (numbers(20, 100), numbers(100), numbers(100, seed=1)), 1),
     "layer_norm_gradient": (layer_norm_gradient, (
         numbers(20, 100), numbers(100), numbers(100, seed=1), numbers(20, 100, seed=1)), 1),

@@ -157,7 +157,7 @@ def _on_gpu(x: Any) -> Any:
 def test_fusion_around_and_inside() -> None:
     def function(x: Any, xs: Any) -> Any:
         y, zeros = np.tanh(x) * 2, np.full(3, 0.0, like=x)
-        h, ys = weft.scan(lambda c, x: (np.exp(c) + x * y[::-1], c), zeros + y, xs[::-1])
+        h, ys = weft.scan(lambda c, x: (np.exp(c) + np.sum(x) * c[::-1], c), zeros + y, xs[::-1])
         return np.sum(ys, axis=0) + zeros + y, h, y[::-1], zeros
 
     graph = simplify(traced(function, X, XS))
@@ -171,6 +171,22 @@ def test_fusion_around_and_inside() -> None:
     assert "fused" not in print_graph(plain)
     for a, b in zip(run_graph(plain, [X, XS]), run_graph(graph, [X, XS]), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_loop_of_elements_is_a_region() -> None:
+    def function(x: Any, xs: Any) -> Any:
+        return weft.scan(lambda c, x: (np.exp(c) + x, c), np.tanh(x), xs, reverse=True)
+
+    graph = simplify(traced(function, X, XS))
+    fused = fuse(graph)
+    verify_graph(fused)
+    assert [node.op.name for node in fused.nodes] == ["fused", "fused"]
+    plain = inline_regions(fused)
+    verify_graph(plain)
+    assert [node.op.name for node in plain.nodes] == ["tanh", "scan"]
+    for a, b, c in zip(*(run_graph(g, [X, XS]) for g in (graph, fused, plain)), strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
 
 
 LOOP = '''

@@ -1,0 +1,52 @@
+"""Loops that may be one kernel: what goes from round to round stays in registers.
+
+    few numbers     all that is carried, and all that is computed, has a few elements, of which each
+                    is a value of its own: x, y, z of a simulation; a filter
+    one shape       what depends on what is carried is computed element by element, each of which
+                    goes through all rounds by itself: many such filters side by side
+"""
+
+from __future__ import annotations
+
+from .index import Dim
+from .ops.op import Kind
+from .ops.region import Looping
+from .space import is_transparent
+
+FEW = 32     # elements that are carried, or stored in each round
+MOST = 512   # elements computed in a round, each by statements of its own
+
+
+def is_one_kernel(control: object) -> bool:
+    """Whether a loop may be one kernel: elementwise nodes and views, along an axis."""
+    return (isinstance(control, Looping) and control.test is None and control.count is not None
+            and all(node.op.kind in (Kind.MAP, Kind.VIEW) and node.op.check is None
+                    for node in control.body.nodes)
+            and (_few_numbers(control) or common_shape(control) is not None))
+
+
+def _few_numbers(control: Looping) -> bool:
+    body = control.body
+    kept = [value.type.size for value in (*body.params[:control.carried], *body.results)]
+    made = [value.type.size for node in body.nodes if not is_transparent(node)
+            for value in node.results]
+    return (all(isinstance(size, int) for size in (*kept, *made))
+            and sum(kept) <= FEW and sum(made) <= MOST)
+
+
+def common_shape(control: Looping) -> tuple[Dim, ...] | None:
+    """The shape of all that goes from round to round, if each element does so by itself; None for
+    few numbers, too."""
+    body = control.body
+    if _few_numbers(control) or not body.results:
+        return None
+    shape: tuple[Dim, ...] = body.results[0].shape
+    if any(value.shape != shape for value in (*body.params[:control.carried], *body.results)):
+        return None
+    moving = set(body.params[:control.carried])
+    for node in body.nodes:
+        if not moving.isdisjoint(node.inputs):
+            if is_transparent(node) or node.results[0].shape != shape:
+                return None
+            moving.update(node.results)
+    return shape

@@ -1,0 +1,84 @@
+"""A straight line of equal segments, as a Python loop leaves it, becomes one loop.
+
+    x1 = mul x0, a; y1 = add x1, b; out1 = update out0, y1 {low = 0}         for t in range(n):
+    x2 = mul y1, a; y2 = add x2, b; out2 = update out1, y2 {low = 1}             x = x * a + b
+    ...                                                                          out[t] = x
+    ==>
+    y, ys = scan x0, a, b {length = n, body = @round(c0, x0, x1) -> (y, y)}; out = ys
+
+So 10,000 steps are compiled as one. What is done, in the order of the files:
+
+    reads       slices of what was written are read from what was written
+    line        numbers: a key for each node (op, types, attributes but for places that may move),
+                and the numbers of the values that it reads
+    repeats     runs of a period in the list of keys
+    segment     where operands come from, in all rounds alike: ``Outside``, ``Inside``, ``Family``;
+                by how much places move from round to round
+    buffers     what a loop writes into a buffer, a part in each round
+    build       the new graph: scans, before them what is the same in all rounds
+
+The bits stay what they are: a round does what its segment did. It is what is left when state has
+become explicit and gradients have been taken, so what goes backwards is rolled as well, and reads
+the rows of what went forward. Bodies are rolled in turn: loops in loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...ir.graph import Graph, with_bodies
+from ..clone import Clone
+from .build import Roller, names_in
+from .line import Line, Numbers
+from .repeats import Run, repeats
+from .segment import Segment, segment
+
+LEAST = 16    # rounds
+PARTS = 8     # of a round that look alike
+NODES = 128   # of all rounds: what is shorter compiles quickly, and is fused over rounds
+
+
+def roll(graph: Graph, taken: frozenset[str] = frozenset()) -> Graph:
+    """The graph with loops for what repeats itself, in bodies too; symbols that are ``taken`` mean
+    something around it."""
+    taken |= names_in(graph)
+    if any(node.op.control is not None for node in graph.nodes):
+        graph = _with_rolled_bodies(graph, taken)
+    if len(graph.nodes) < NODES:
+        return graph
+    line = Line(graph)
+    owner = np.full(len(line.values), -1, np.int64)
+    loops: list[Segment] = []
+    for run in repeats(line.keys, LEAST):
+        if run.length < NODES:
+            continue
+        found = _segment(line, run, loops, owner)
+        if found is not None:
+            owner[found.span.start:found.span.stop] = len(loops)
+            loops.append(found)
+    return Roller(line, loops, roll, taken).graph() if loops else graph
+
+
+def _segment(
+    line: Line, run: Run, loops: list[Segment], owner: Numbers
+) -> Segment | None:
+    """The loop of a run. Where parts of a round look alike, what they read tells them apart: then
+    a round is several of what has been found to repeat."""
+    for parts in range(1, PARTS + 1):
+        found = segment(line, replace(run, period=run.period * parts), loops, owner, LEAST)
+        if found is not None and found.rounds * found.period >= max(NODES, run.length // 2):
+            return found
+    return None
+
+
+def _with_rolled_bodies(graph: Graph, taken: frozenset[str]) -> Graph:
+    clone = Clone(graph)
+    for param in graph.params:
+        clone.param(param)
+    for node in graph.nodes:
+        copy = clone.node(node)
+        if node.op.control is not None:
+            copy.attrs = with_bodies(node, lambda body: roll(body, taken))
+    return clone.finish()
