@@ -37,7 +37,7 @@ class Kind(enum.Enum):
     REDUCE = "reduce"      # init and combine over one or more axes
     CONTRACT = "contract"  # sum of products over shared axes
     GATHER = "gather"      # a load at computed indices
-    SCATTER = "scatter"    # an accumulating store at computed indices
+    SCATTER = "scatter"    # a store at computed indices, which may add
     HOST = "host"          # a function of NumPy that runs between native launches
     SCAN = "scan"          # what is carried along an axis
     SORT = "sort"          # rows in order, or where their elements in order are
@@ -102,7 +102,7 @@ class OpDef:
     view: Callable[..., Any] | None = None              # VIEW: see ``ops/view``
     back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
-    combine: str = ""                                   # REDUCE: a scalar primitive
+    combine: str = ""           # REDUCE: a scalar primitive; SCATTER: add, or none: it replaces
     grad: Callable[..., Any] | None = None
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
