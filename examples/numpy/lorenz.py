@@ -19,7 +19,7 @@ def lorenz(state, sigma=10.0, rho=28.0, beta=8 / 3):
     return out
 
 
-def run(state, dt=0.01, steps=25):
+def run(state, dt=0.01, steps=15):
     trajectory = np.empty((steps + 1, *state.shape))
     trajectory[0] = state
     for i in range(steps):

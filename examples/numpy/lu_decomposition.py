@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SIZES = {"small": 5, "normal": 40}
+SIZES = {"small": 5, "normal": 24}
 
 
 def inputs(size="normal"):

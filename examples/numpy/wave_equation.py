@@ -10,7 +10,7 @@ def inputs(size="normal"):
     return (np.exp(-200 * (x - 0.3) ** 2),)
 
 
-def run(u0, c2=0.81, steps=60):
+def run(u0, c2=0.81, steps=40):
     n = len(u0)
     previous = u0.copy()
     current = u0.copy()
