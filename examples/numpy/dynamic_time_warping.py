@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SIZES = {"small": (6, 7), "normal": (16, 16)}
+SIZES = {"small": (6, 7), "normal": (10, 10)}
 
 
 def inputs(size="normal"):
