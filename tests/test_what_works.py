@@ -1,4 +1,4 @@
-"""docs/what-works.md is true: its functions compile to what NumPy gives, the others are refused with
+"""docs/what-works.md is true: its functions compile to what NumPy gives, the rest is refused with
 the errors that it quotes. ``--update-golden`` writes the list of missing functions."""
 
 from __future__ import annotations
