@@ -256,6 +256,11 @@ class Store(Stmt):
         guard = (self.guard,) if self.guard else ()
         return (self.value, *_values(*self.indices), *guard)
 
+    @property
+    def meets(self) -> bool:
+        """True if it may come to an element again, so that the order of its rounds counts."""
+        return self.accumulate or bool(_values(*self.indices))
+
 
 @dataclass(frozen=True, eq=False)
 class Sort(Stmt):

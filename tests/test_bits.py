@@ -88,7 +88,8 @@ def training_step(w1: Any, b1: Any, w2: Any, b2: Any, x: Any, labels: Any, lr: f
 
 def gather_scatter(x: Any, index: Any) -> Any:
     rows = x[index]
-    return [rows, weft.nn.softmax(rows), x.at[index].add(rows * rows), rows.sum(axis=0),
+    return [rows, weft.nn.softmax(rows), x.at[index].add(rows * rows), x.at[index].set(rows * rows),
+            rows.sum(axis=0),
             weft.grad(lambda x: np.sum(np.tanh(x[index]) ** 2))(x)]
 
 

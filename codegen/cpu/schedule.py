@@ -165,7 +165,7 @@ def _with_ways(stage: Kernel, vectors: Vectors | None, target: Target) -> Iterat
     ways: dict[str, Way] = {}
     if any(isinstance(stmt, Reduce) and stmt.order and (
             vectors is None or stmt.axis != vectors.axis) for stmt in stage.body) and not any(
-            isinstance(stmt, (Contract, Carry)) or (isinstance(stmt, Store) and stmt.accumulate)
+            isinstance(stmt, (Contract, Carry)) or (isinstance(stmt, Store) and stmt.meets)
             for stmt in stage.body):
         loops = [axis.name for axis in stage.loop_axes]
         keep = frozenset(vectors.keep) if vectors else frozenset[str]()

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from ...ir.index import Dim, ceil_div, symbols_of
+from ...ir.index import Dim, ceil_div
 from ...ir.kernel import (
     Apply,
     Axis,
@@ -378,6 +378,5 @@ def _ends(stmt: Stmt, axis: Axis) -> TypeGuard[Reduce | Contract]:
 def _meets_stores(stmt: Stmt) -> TypeGuard[Load | Store]:
     """True for an access that may meet what another round of a loop has stored."""
     if isinstance(stmt, Store):
-        return stmt.accumulate or any(name[0] == "%" for dim in stmt.indices
-                                      for name in symbols_of(dim))
+        return stmt.meets
     return isinstance(stmt, Load)

@@ -40,7 +40,7 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     others = iter(rest)
     target = tuple(at[axis] if axis in at else next(others) for axis in range(len(base.shape)))
     out = Param("y0", base.type, mutable=True)
-    low.builder.store("y0", target, value, accumulate=True, guard=guard)
+    low.builder.store("y0", target, value, accumulate=bool(anchor.op.combine), guard=guard)
     return low.kernel(name, [out])
 
 

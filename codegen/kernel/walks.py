@@ -35,13 +35,13 @@ def vector_axis(kernel: Kernel) -> str | None:
     """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
     loops = {axis.name for axis in kernel.loop_axes}
     accumulates = any(isinstance(stmt, (Contract, Carry))
-                      or (isinstance(stmt, Store) and stmt.accumulate) for stmt in kernel.body)
+                      or (isinstance(stmt, Store) and stmt.meets) for stmt in kernel.body)
     effects = kernel.effect_axes
     best: tuple[int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
         if axis.name in loops and accumulates:
-            continue  # repeated indices must be added in order, and the terms of a product
+            continue  # repeated indices must be met in order, and the terms of a product
         if axis.name not in loops and any(axis.name not in axes for axes in effects.values()):
             # A check or store outside of the axis would be repeated; harmless, but never vector.
             stores = [axes for position, axes in effects.items()

@@ -269,9 +269,9 @@ class Tracer(ArrayMethods, TracedArray):
     def _plain_hint(self) -> str:
         if self._is_parameter:
             return ("name the argument in static_argnames where it is a count, a shift or a width; "
-                    "use np.stack for np.array([x, y])")
-        return ("np.asarray(x) is not needed here; use x.copy() for np.array(x), np.stack for "
-                "np.array([x, y]), or a NumPy function that traces")
+                    "put a list into np.array([x, y]) first")
+        return ("put a list into np.array([x, y]) first; np.asarray(x) of one value is not needed; "
+                "or use a NumPy function that traces")
 
     def _stored(self) -> Error:
         return self._refused(error(

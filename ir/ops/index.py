@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..index import Dim
-from ..types import NUMBERS, TensorType
+from ..index import Dim, product
+from ..types import I64, NUMBERS, TensorType
 from .op import Kind, OpDef, Sample
 
 
@@ -73,16 +73,51 @@ def _scatter_infer(
 def _scatter_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
     result = np.array(x)
     if np.size(updates):
-        np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
+        # One dim of indices in the order of memory, which is the order NumPy sets them in.
+        flat = tuple(np.ravel(np.asarray(i)) for i in indices)
+        _front(result, axes)[flat] = np.reshape(updates, (flat[0].size, *np.shape(updates)[
+            np.ndim(indices[0]):]))
     return result
 
 
 def _scatter_grad(b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]) -> Any:
+    """What is replaced has no part in the result, and what is replaced later neither."""
+    indices = rest[:-1]
+    dims = indices[0].type.shape
+    number = b.reshape(b.iota(axis=0, dtype=I64, shape=(product(dims),)), shape=dims)
+    sizes = tuple(x.type.shape[axis] for axis in axes)
+    last = b.scatter(b.full(0, TensorType(I64, sizes)), number, *indices,
+                     axes=tuple(range(len(axes))))
+    stays = b.eq(b.gather(last, *indices, axes=tuple(range(len(axes)))), number)
+    taken = b.gather(g, *indices, axes=axes)
+    held = b.broadcast(stays, shape=taken.type.shape, axes=tuple(range(len(dims))))
+    return (b.scatter(g, b.full(0.0, updates.type), *indices, axes=axes),
+            b.select(held, taken, b.full(0.0, taken.type)), *(None for _ in indices))
+
+
+def _scatter_add_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    result = np.array(x)
+    if np.size(updates):
+        np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
+    return result
+
+
+def _scatter_add_grad(
+    b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]
+) -> Any:
     indices = rest[:-1]
     return (g, b.gather(g, *indices, axes=axes), *(None for _ in indices))
 
 
 _NUMERIC = tuple(dtype for dtype in NUMBERS if dtype.kind != "b")
+_SCATTERS = (Sample(((9,), (4,), (4,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (4, 5), (4,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (20, 9), (20,)), {"axes": (1,)}, ints={2: 5}),
+             Sample(((9, 5), (30,), (30,), (30,)), {"axes": (0, 1)}, ints={2: 9, 3: 5}),
+             Sample(((9, 3), (2, 4, 3), (2, 4)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (5,), ()), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9,), (0,), (0,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((7, 70), (100, 70), (100,)), {"axes": (0,)}, ints={2: 7}))
 
 ROWS: tuple[OpDef, ...] = (
     OpDef("gather", Kind.GATHER, _gather_infer, None,
@@ -96,14 +131,12 @@ ROWS: tuple[OpDef, ...] = (
                    Sample(((9, 40), ()), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9,), (0,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((50, 33), (70,)), {"axes": (0,)}, ints={1: 50}))),
+    OpDef("scatter", Kind.SCATTER, _scatter_infer, None,
+          "x with updates in the places of the given indices, the last one where they repeat",
+          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, dtypes=NUMBERS,
+          samples=_SCATTERS),
     OpDef("scatter_add", Kind.SCATTER, _scatter_infer, None,
           "x with updates added at the given indices, in index order where they repeat",
-          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, dtypes=_NUMERIC,
-          samples=(Sample(((9,), (4,), (4,)), {"axes": (0,)}, ints={2: 9}),
-                   Sample(((9, 5), (4, 5), (4,)), {"axes": (0,)}, ints={2: 9}),
-                   Sample(((9, 5), (20, 9), (20,)), {"axes": (1,)}, ints={2: 5}),
-                   Sample(((9, 5), (30,), (30,), (30,)), {"axes": (0, 1)}, ints={2: 9, 3: 5}),
-                   Sample(((9, 3), (2, 4, 3), (2, 4)), {"axes": (0,)}, ints={2: 9}),
-                   Sample(((9,), (0,), (0,)), {"axes": (0,)}, ints={2: 9}),
-                   Sample(((7, 70), (100, 70), (100,)), {"axes": (0,)}, ints={2: 7}))),
+          {"axes": tuple}, ref=_scatter_add_ref, combine="add", grad=_scatter_add_grad,
+          dtypes=_NUMERIC, samples=_SCATTERS),
 )

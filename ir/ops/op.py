@@ -37,7 +37,7 @@ class Kind(enum.Enum):
     REDUCE = "reduce"      # init and combine over one or more axes
     CONTRACT = "contract"  # sum of products over shared axes
     GATHER = "gather"      # a load at computed indices
-    SCATTER = "scatter"    # an accumulating store at computed indices
+    SCATTER = "scatter"    # a store at computed indices, which may add
     COMPLEX = "complex"    # what makes or parts complex numbers, of which no kernel knows
     ALIAS = "alias"        # the memory of its operand under another type
     HOST = "host"          # a function of NumPy that runs between native launches
@@ -111,7 +111,7 @@ class OpDef:
     back: Callable[..., Any] | None = None              # VIEW that only moves elements: where to
     alias: str = ""                                     # VIEW: how NumPy's result shares memory
     moving: tuple[str, ...] = ()                        # VIEW: places, which rounds may count on
-    combine: str = ""                                   # REDUCE: a scalar primitive
+    combine: str = ""           # REDUCE: a scalar primitive; SCATTER: add, or none: it replaces
     grad: Callable[..., Any] | None = None
     refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet
     requires: Callable[..., Any] | None = None          # of sizes: see below

@@ -40,7 +40,7 @@ from ...ir.space import (
 )
 from .again import with_copies
 from .long import with_long_sums_split
-from .partition import Partition
+from .partition import NO_STACKS, Partition, Stacks
 from .reads import Use, operand_uses, pieces, sources
 from .region import Region, axes_of, rename
 from .rules import admits, goes_one_by_one, is_wide, room
@@ -230,10 +230,10 @@ def _fused(graph: Graph, limit: int) -> Graph:
 
 def grow(
     graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
-    stacks: frozenset[int] = frozenset(),
+    stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them. Nodes that are
-    ``apart`` share none with others; ``stacks``, by identity, are stored by what computes them."""
+    ``apart`` share none with others; ``stacks`` are stored part by part."""
     partition = joined(graph, limit, apart, stacks)
     _absorb_prologues(partition, {id(value) for value in graph.results} | partition.opaque)
     return partition
@@ -241,12 +241,14 @@ def grow(
 
 def joined(
     graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
-    stacks: frozenset[int] = frozenset(),
+    stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """Regions that have grown and merged, before any is absorbed."""
     partition = Partition(graph, limit, apart, stacks)
     roots = {id(value) for value in graph.results} | partition.opaque
     for node in graph.nodes:
+        if node in stacks.copies:
+            continue  # with the array that they are copied to
         if not is_transparent(node):
             _grow(partition, node)
         elif any(id(value) in roots for value in node.results):
@@ -259,16 +261,31 @@ def _grow_root(partition: Partition, node: Node) -> None:
     """A view or constant that must be memory: stored by what computes it, else a region of its
     own."""
     value, shape = node.results[0], node.results[0].shape
+    copied_by = _copies(partition, node)
     partition.uses[id(node)] = [
         use for piece in pieces(node, Use(value, natural(shape), True))
         for use in sources(piece.value, piece.index, partition.opaque)]
-    home = _stored_by(partition, node)
+    home = copied_by or _stored_by(partition, node)
     if home is not None:
         partition.store(node, home)
         return
     region = partition.new_region()
     own = region.settle(node, [0 if dim == 1 else None for dim in shape])
     partition.add(node, region, own)
+
+
+def _copies(partition: Partition, node: Node) -> Region | None:
+    """The region of the copies that an array of many parts is made of, if it is."""
+    region: Region | None = None
+    for part in node.inputs:
+        if part.node in partition.stacks.copies:
+            if region is None:
+                region = partition.new_region()
+                own = region.settle(part.node, [
+                    0 if dim == 1 else None for dim in own_dims(part.node)])
+            partition.uses[id(part.node)] = operand_uses(part.node, partition.opaque)
+            partition.add(part.node, region, own)
+    return region
 
 
 def _stored_by(partition: Partition, node: Node) -> Region | None:
@@ -288,7 +305,7 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
         return None
     region, = regions.values()
     if (any(id(part.source) not in region.index for part in parts) or region.alone
-            or (id(value) in partition.opaque and id(value) not in partition.stacks)
+            or (id(value) in partition.opaque and id(value) not in partition.stacks.values)
             or not partition.together(node, region)):
         return None
     # Each part is stored in all tasks of the region, so all must have the same axes.

@@ -18,6 +18,7 @@ regions join.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...ir.graph import Graph, Node
 from ...ir.index import Dim, plain_symbol, substitute, symbol
@@ -28,15 +29,26 @@ from .region import Region, axes_of, in_order, rename, runs_of
 from .rules import fits, room
 
 
+@dataclass(frozen=True)
+class Stacks:
+    """Arrays, by identity, that are stored part by part, and the nodes that copy parts for that."""
+
+    values: frozenset[int] = frozenset()
+    copies: frozenset[Node] = frozenset()
+
+
+NO_STACKS = Stacks()
+
+
 class Partition:
     """The regions while they grow, and which region each node is in."""
 
     def __init__(
         self, graph: Graph, limit: int, apart: frozenset[Node] = frozenset(),
-        stacks: frozenset[int] = frozenset(),
+        stacks: Stacks = NO_STACKS,
     ) -> None:
         self.graph, self.limit, self.apart, self.stacks = graph, limit, apart, stacks
-        self.opaque = opaque_values(graph) | stacks
+        self.opaque = opaque_values(graph) | stacks.values
         self.regions: dict[int, Region] = {}
         self.home: dict[int, Region] = {}
         self.uses: dict[int, list[Use]] = {}

@@ -10,6 +10,9 @@ these:
     p = concatenate a, b          stored by region 1: p[0] = a; p[1] = b
     q = concatenate c, d          stored by region 2
     y = concatenate p, q
+
+Many parts of one shape that different regions compute, as the states of a simulation that keeps
+all of them, are copied to their places by one more region.
 """
 
 from __future__ import annotations
@@ -21,27 +24,30 @@ from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.ops.table import OPS
 from ...ir.space import parts_of
 from ..clone import Clone
-from .partition import Partition
+from .partition import Partition, Stacks
 from .region import axes_of
 
 MANY = 8     # parts of an array that is looked at
 FEWEST = 4   # parts side by side that are stored together
+COPIED = 16  # parts side by side that are copied, since a choice among them costs more
+MOST = 256   # parts that one region copies
 
 
 def with_stacks(
     graph: Graph, partition: Partition
-) -> tuple[Graph, frozenset[Node], frozenset[int]] | None:
-    """The graph with arrays of many parts in arrays of what is computed together, its nodes that
-    are apart, and these arrays, by identity; None if there are none."""
+) -> tuple[Graph, frozenset[Node], Stacks] | None:
+    """The graph with arrays of many parts in arrays of what is stored together, its nodes that are
+    apart, and these arrays; None if there are none."""
     large = [node for node in graph.nodes
              if node.op.back is not None and len(node.inputs) >= MANY]
     runs = {node: list(_runs(node, partition)) for node in large}
-    runs = {node: found for node, found in runs.items() if any(together for together, _ in found)}
+    runs = {node: found for node, found in runs.items() if any(how for how, _ in found)}
     if not runs:
         return None
     clone = Clone(graph)
     builder = Builder(clone.graph, OPS, share=False, fold=False)
     stacks: set[int] = set()
+    copies: set[Node] = set()
     for param in graph.params:
         clone.param(param)
     for node in graph.nodes:
@@ -50,9 +56,14 @@ def with_stacks(
             continue
         with builder.like(node):
             parts: list[Value] = []
-            for together, values in runs[node]:
+            for how, values in runs[node]:
                 moved = [clone.values[value] for value in values]
-                if together:
+                if how == "copied":
+                    made = [builder.emit(OPS["cast"], [value], {"dtype": value.dtype})
+                            for value in moved]
+                    copies.update(made)
+                    moved = [copy.results[0] for copy in made]
+                if how:
                     moved = [builder.emit(node.op, moved, node.attrs, name=node.name).results[0]]
                     stacks.add(id(moved[0]))
                 parts += moved
@@ -63,10 +74,32 @@ def with_stacks(
         assert whole.node is not None
         clone.nodes[node] = whole.node
     apart = frozenset(clone.nodes[node] for node in partition.apart)
-    return clone.finish(), apart, frozenset(stacks)
+    return clone.finish(), apart, Stacks(frozenset(stacks), frozenset(copies))
 
 
-def _runs(node: Node, partition: Partition) -> Iterator[tuple[bool, list[Value]]]:
+def _runs(node: Node, partition: Partition) -> Iterator[tuple[str, list[Value]]]:
+    """The operands of a concatenation in runs: "together" if one region computes all of a run,
+    "copied" if its parts are to be copied, else ""."""
+    loose: list[Value] = []
+    for together, values in _computed(node, partition):
+        if not together:
+            loose += values
+            continue
+        yield from _copied(loose)
+        yield "together", values
+        loose = []
+    yield from _copied(loose)
+
+
+def _copied(values: list[Value]) -> Iterator[tuple[str, list[Value]]]:
+    for _, same in groupby(values, lambda value: value.shape):
+        found = list(same)
+        for first in range(0, len(found), MOST):
+            some = found[first:first + MOST]
+            yield "copied" if len(some) >= COPIED else "", some
+
+
+def _computed(node: Node, partition: Partition) -> Iterator[tuple[bool, list[Value]]]:
     """The operands of a concatenation in runs, and whether one region computes all of a run."""
     def maker(value: Value) -> tuple[int, frozenset[str]] | None:
         found: set[tuple[int, frozenset[str]]] = set()

@@ -144,12 +144,11 @@ def picked(x: Array, index: Array) -> Any:
 
 
 def scattered(x: Any, index: Array) -> Any:
-    """Additions at indices that repeat."""
-    if isinstance(x, np.ndarray):
-        total = x.copy()
-        np.add.at(total, (slice(None), index), x[:, :1])
-        return total
-    return x.at[:, index].add(x[:, :1])
+    """Additions and stores at indices that repeat."""
+    total, last = x.copy(), x.copy()
+    np.add.at(total, (slice(None), index), x[:, :1])
+    last[:, index] = x[:, :1] + x[:, index]
+    return total, last
 
 
 def written(x: Array, index: Array) -> Any:

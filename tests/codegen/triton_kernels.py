@@ -453,6 +453,20 @@ def scatter(dtype: DType, way: str) -> Case:
                 error=0 if way == "rows" else SUM_ERROR[dtype.name])
 
 
+@case((F32,), (I64,), (BOOL,))
+def scatter_last(dtype: DType) -> Case:
+    """Rows stored at indices with duplicates: the last one stays."""
+    s = KernelBuilder()
+    row = s.load("ids", I64, (i,))
+    inside = s.lt(row, s.const(5, I64))
+    s.store("y", (symbol(row.name), j), s.load("x", dtype, (i, j)), guard=inside)
+    kernel = Kernel("scatter", (param("x", dtype, 40, 20), param("ids", I64, 40),
+                                param("y", dtype, 5, 20, mutable=True)),
+                    (Axis("j", 20, "par", 16), Axis("i", 40, "seq")), tuple(s.body))
+    return Case(kernel, {"x": sample(dtype, 40, 20), "y": sample(dtype, 5, 20, seed=4),
+                         "ids": np.random.default_rng(3).integers(0, 6, 40)})
+
+
 @case()
 def histogram() -> Case:
     """One program, no tile: read-modify-write in a scalar loop."""

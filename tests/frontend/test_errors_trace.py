@@ -315,13 +315,6 @@ def an_index_of_floats(x: Any) -> Any:
     return x[x[0]]  # here
 
 
-@wrong("W123", IndexError)
-def setting_at_an_index_array(x: Any) -> Any:
-    y = x * 1
-    y[np.array([0, 0])] = x[:2]  # here
-    return y
-
-
 # -- tracing -----------------------------------------------------------------------------
 
 

@@ -532,14 +532,6 @@ def test_elements_set_at_arrays_beside_numbers_and_slices() -> None:
 
     check(function, B, X[0], X[1, 1])
 
-    def several(b: Any, rows: Any) -> Any:
-        b = b.copy()
-        b[np.array([0, 1]), 2] = rows
-        return b
-
-    with pytest.raises(weft.Error, match="W123: setting several values at index arrays"):
-        run_eagerly(several, (B, X[:2]))
-
 
 @pytest.mark.parametrize("number", [7, -7, 5])
 def test_sizes_are_divided_by_what_is_above_0(number: int) -> None:

@@ -192,6 +192,16 @@ def test_scatter_kernel_accumulates_in_order() -> None:
     np.testing.assert_array_equal(y, want)
 
 
+def test_scatter_kernel_stores_in_order() -> None:
+    kernel = parse_kernel(SCATTER.replace("+=", "="))
+    verify_kernel(kernel)
+    u, ids = normal(50, 3), RNG.integers(-1, 4, 50)
+    y = np.zeros((5, 3), np.float32)
+    run_kernel(kernel, {"u": u, "ids": ids, "y": y}, {"m": 50, "n": 5})
+    np.testing.assert_array_equal(y[:4], [u[ids == at][-1] for at in range(4)])
+    np.testing.assert_array_equal(y[4], 0)
+
+
 def test_scalars_and_empty_axes() -> None:
     kernel = parse_kernel(SCALARS)
     verify_kernel(kernel)

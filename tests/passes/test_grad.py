@@ -125,7 +125,7 @@ def test_rows_against_differences(op: OpDef) -> None:
 
 @pytest.mark.parametrize("name", [
     "tanh", "sigmoid", "exp", "log", "mul", "div", "pow", "sqrt", "erf", "atan2", "contract", "sum",
-    "gather", "scatter_add", "concatenate", "pad", "slice", "select", "mean", "tan"])
+    "gather", "scatter", "scatter_add", "concatenate", "pad", "slice", "select", "mean", "tan"])
 def test_second_order(name: str) -> None:
     op = OPS[name]
     sample = max(filter(small, op.samples[:6]), key=lambda s: sum(map(np.prod, s.shapes)))

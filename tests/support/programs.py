@@ -190,7 +190,7 @@ class GraphWriter:
             return
         rows = self.emit("gather", [x, index], {"axes": (axis,)})
         if rows is not None:
-            self.emit("scatter_add", [x, rows, index], {"axes": (axis,)})
+            self.emit(self.one(("scatter", "scatter_add")), [x, rows, index], {"axes": (axis,)})
 
     def add_full(self) -> None:
         x = self.value()

@@ -290,14 +290,22 @@ def _arranged(
             *range(rank + front, rank + len(order)))
     if perm != tuple(range(len(perm))):
         gathered = current().emit("transpose", gathered, perm=perm)
-    if None not in parsed.layout:
-        return gathered
-    shape: list[Dim] = [] if together else list(dims)
-    for at, axis in enumerate(parsed.layout):
-        if together and at == places[0]:
-            shape += dims
-        elif axis is None:
+    return gathered if None not in parsed.layout else reshape(
+        gathered, arranged_shape(parsed, dims, sizes))
+
+
+def arranged_shape(
+    parsed: Index, dims: tuple[Dim, ...], sizes: dict[int, Dim]
+) -> tuple[Dim, ...]:
+    """The shape of x[index]: of the index arrays, ``sizes`` of the spans that stay, new axes."""
+    shape: list[Dim] = [] if parsed.together else list(dims)
+    met = not parsed.together
+    for axis in parsed.layout:
+        if axis is None:
             shape.append(1)
         elif axis in sizes:
             shape.append(sizes[axis])
-    return reshape(gathered, tuple(shape))
+        elif isinstance(parsed.axes[axis], Tracer) and not met:
+            shape += dims
+            met = True
+    return tuple(shape)

@@ -35,6 +35,7 @@ from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store
 from ..registry import numpy
 from .index import as_number, getitem, order_of
+from .update import update
 
 _I64 = np.dtype(np.int64)
 
@@ -202,26 +203,11 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if places.ndim != x.ndim:
         raise error("W102", f"{name} needs indices of as many dims as the array",
                     types=[x.type, places.type])
-    size = x.type.shape[at]
-    count = places.type.shape[at]
-    shape = (*x.type.shape[:at], count, *x.type.shape[at + 1:])
+    shape = (*x.type.shape[:at], places.type.shape[at], *x.type.shape[at + 1:])
     places, new = broadcast(places, shape), spread(values, x.dtype, shape)
-    store(name, x, _latest(x, places, new, at, size))
-
-
-def _latest(x: Tracer, places: Any, new: Any, axis: int, size: Dim) -> Any:
-    """x with new elements in places of an axis, of which the last counts where some are equal: for
-    each place the last number of one that names it."""
-    ctx = current()
-    count = as_number(size)
-    places = places + np.where(places < 0, count, 0)
-    places = _inside(places, size, "raise", "np.put")
-    shape = (*x.type.shape[:axis + 1], new.type.shape[axis], *x.type.shape[axis + 1:])
-    here, number = (ctx.emit("iota", axis=at, dtype=I64, shape=shape) for at in (axis, axis + 1))
-    named: Any = broadcast(reshape(places, (*shape[:axis], 1, *shape[axis + 1:])), shape)
-    last: Any = np.max(np.where(named == here, number, -1), axis + 1, initial=-1)
-    found = take_along_axis(new, np.maximum(last, 0), axis)
-    return np.where(last >= 0, found, x)
+    index = tuple(places if axis == at else current().emit("iota", axis=axis, dtype=I64,
+                                                           shape=shape) for axis in range(x.ndim))
+    store(name, x, update(x, index, new, "set"))
 
 
 @numpy(np.put, method=True)
@@ -235,7 +221,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if 0 in (new.type.size, places.type.size):
         return
     new = np.resize(new, as_number(places.type.size))
-    store("np.put", a, reshape(_latest(x, cast(places, _I64), new, 0, x.type.size), a.type.shape))
+    store("np.put", a, reshape(update(x, cast(places, _I64), new, "set"), a.type.shape))
 
 
 @numpy(np.putmask)

@@ -5,8 +5,7 @@ are views, so an update costs one pass:
 
     x[2:5] = v       select(pad(true), pad(v), x)
 
-With index arrays an addition is a ``scatter_add``. Setting needs to know which of several equal
-indices wins, so it is done where that cannot matter: for one index, or for one value for all.
+With index arrays it is a ``scatter`` (the last of equal indices wins) or a ``scatter_add``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import differ
 from ....ir.index import Dim, positive
-from ....ir.types import BOOL, I32, TensorType, number_kind
+from ....ir.types import BOOL, TensorType, number_kind
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import (
@@ -39,7 +38,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
-from .index import Index, Span, index_operands, parse
+from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
 from .masks import assigned
 
 Shape = tuple[Dim, ...]
@@ -63,10 +62,7 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
         counts = tuple(span.count for span in parsed.spans)
         patch = reshape(_patch(x, value, place), counts)
         return _update_spans(x, parsed.spans, patch, mode)
-    if None in parsed.layout:
-        raise error("W123", "an update with both index arrays and None",
-                    hint="reshape the values instead")
-    return _add_arrays(x, parsed, value) if mode == "add" else _set_arrays(x, parsed, value)
+    return _at_arrays(x, parsed, value, mode)
 
 
 def _fitting(x: Tracer, value: Any) -> Any:
@@ -165,53 +161,27 @@ def _padded(
     return ctx.emit("pad", patch, low=low, high=high, interior=gap, value=value)
 
 
-def _split(
-    x: Tracer, parsed: Index
-) -> tuple[Tracer, dict[int, Tracer], dict[int, Span], int]:
-    """x, index arrays by axis, spans by axis, and how many kept spans stand before the index dims
-    of x[index] in NumPy's layout."""
+def _at_arrays(x: Tracer, parsed: Index, value: Any, mode: str) -> Tracer:
+    """Scatter into what the spans take of x, and put that back."""
+    ctx = current()
     x, arrays = index_operands(x, parsed.arrays)
-    spans = {axis: item for axis, item in enumerate(parsed.axes) if isinstance(item, Span)}
-    first = min(arrays)
-    before = sum(span.keep for axis, span in spans.items() if axis < first)
-    return x, arrays, spans, before if parsed.together else 0
-
-
-def _add_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
-    ctx = current()
-    x, arrays, spans, before = _split(x, parsed)
     dims = next(iter(arrays.values())).type.shape
-    kept = tuple(span.count for span in spans.values() if span.keep)
-    updates = _patch(x, value, kept[:before] + dims + kept[before:])
-    rank = len(dims)
-    if before and rank:
-        updates = ctx.emit("transpose", updates, perm=(
-            *range(before, before + rank), *range(before), *range(before + rank, updates.ndim)))
-    updates = reshape(updates, dims + tuple(span.count for span in spans.values()))
-    window = [Span(0, 1, dim) for dim in dims] + list(spans.values())
-    updates = _padded(updates, window, dims + tuple(x.type.shape[axis] for axis in spans),
-                      nothing_added(x.dtype))
-    return ctx.emit("scatter_add", x, updates, *arrays.values(), axes=tuple(arrays))
-
-
-def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
-    """Set where equal indices get equal values: a mask of the touched places chooses."""
-    ctx = current()
-    x, arrays, spans, before = _split(x, parsed)
-    dims = next(iter(arrays.values())).type.shape
-    kept = tuple(span.count for span in spans.values() if span.keep)
-    if dims and len(shape_of(value)) > len(kept) - before:
-        raise error("W123", "setting several values at index arrays, which may name an element "
-                            "twice", types=[x.type],
-                    hint="set one after the other: for k in range(len(i)): y[i[k]] = v[k]")
-    axes = tuple(sorted(arrays))
-    touched = ctx.emit("scatter_add", ctx.full(0, I32, tuple(x.type.shape[a] for a in axes)),
-                       ctx.full(1, I32, dims), *(arrays[a] for a in axes),
-                       axes=tuple(range(len(axes))))
-    hit = ctx.emit("cast", touched, dtype=BOOL)
-    if hit.type.shape != x.type.shape:
-        hit = ctx.emit("broadcast", hit, shape=x.type.shape, axes=axes)
-    window = tuple(spans.get(axis, Span(0, 1, dim)) for axis, dim in enumerate(x.type.shape))
-    place = tuple(1 if axis in arrays else window[axis].count for axis in range(x.ndim))
-    patch = broadcast(reshape(_patch(x, value, kept), place), tuple(s.count for s in window))
-    return ctx.emit("select", hit, _update_spans(x, window, patch, "set"), x)
+    window = [item if isinstance(item, Span) else Span(0, 1, dim)
+              for item, dim in zip(parsed.axes, x.type.shape, strict=True)]
+    sizes = {axis: span.count for axis, span in enumerate(window)
+             if span.keep and axis not in arrays}
+    updates = _patch(x, value, arranged_shape(parsed, dims, sizes))
+    before = tuple(size for axis, size in sizes.items()
+                   if parsed.together and axis < min(arrays))
+    after = tuple(sizes.values())[len(before):]
+    first, rank = len(before), len(dims)
+    if first and rank:
+        updates = ctx.emit("transpose", reshape(updates, before + dims + after), perm=(
+            *range(first, first + rank), *range(first), *range(first + rank, first + rank
+                                                               + len(after))))
+    updates = reshape(updates, dims + tuple(
+        span.count for axis, span in enumerate(window) if axis not in arrays))
+    taken = take_spans(x, window)
+    made = ctx.emit("scatter" if mode == "set" else "scatter_add", taken, updates,
+                    *arrays.values(), axes=tuple(arrays))
+    return made if taken is x else _update_spans(x, window, made, "set")

@@ -32,8 +32,13 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
     "concatenate", "stack", "hstack", "vstack")
+# These make no arrays to write into, but NumPy does not look into a list for who is to answer:
+# np.min([a, b, c]).
+LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "average", "var", "std",
+    "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "diff",
+    "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
-    **dict.fromkeys(NAMES, np), "fftfreq": np.fft, "rfftfreq": np.fft})
+    **dict.fromkeys((*NAMES, *LISTED), np), "fftfreq": np.fft, "rfftfreq": np.fft})
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -55,6 +60,19 @@ def _stand_in(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = RECORDING.get()
+        if ctx is None or not args or not any(
+                isinstance(arg, (list, tuple)) and is_traced(arg) for arg in args) or (
+                _is_library(sys._getframe(1))):
+            return original(*args, **options)
+        return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
+
+    return call
+
+
 def _is_library(frame: FrameType) -> bool:
     """True for code that is not traced for its own sake."""
     name = frame.f_globals.get("__name__") or ""
@@ -69,7 +87,9 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 
 
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
-_STAND_INS = MappingProxyType({name: _stand_in(function) for name, function in _ORIGINALS.items()})
+_STAND_INS = MappingProxyType({
+    name: (_for_lists if name in LISTED else _stand_in)(function)
+    for name, function in _ORIGINALS.items()})
 
 
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
