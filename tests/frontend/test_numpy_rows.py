@@ -4,12 +4,11 @@ gradients are those of finite differences in float64."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy_samples import Sample, samples
+from numpy_samples import Sample, agree, differences, parts, samples
 
 import weft
 from weft.frontend.numpy_api.registry import ROWS, Row
@@ -17,19 +16,6 @@ from weft.frontend.numpy_api.registry import ROWS, Row
 SAMPLES = [pytest.param(Sample(row, text), id=f"{row.name}({text})")
            for row in dict.fromkeys(ROWS.values()) for text in row.samples]
 DIFFERENTIABLE = 1e-6  # relative, against central differences
-
-
-def agree(found: Any, wanted: Any, rtol: float) -> None:
-    if isinstance(wanted, (tuple, list)) and not all(isinstance(x, int) for x in wanted):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
-            agree(one, other, rtol)
-        return
-    assert np.shape(found) == np.shape(wanted)
-    assert np.asarray(found).dtype == np.asarray(wanted).dtype
-    scale = rtol * float(np.max(np.abs(np.asarray(wanted, np.float64)), initial=0))
-    exact = np.asarray(wanted).dtype.kind in "iub"
-    np.testing.assert_allclose(found, wanted, rtol=0 if exact else rtol, atol=0 if exact else scale)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -59,24 +45,6 @@ def test_gradients(sample: Sample) -> None:
     for at, gradient in zip(floats, found, strict=True):
         wanted = differences(loss, arrays, at)
         np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-5)
-
-
-def parts(result: Any) -> list[Any]:
-    """The arrays that a call gives."""
-    return [*result] if isinstance(result, (tuple, list)) else [result]
-
-
-def differences(loss: Callable[..., Any], arrays: list[Any], at: int, step: float = 1e-6) -> Any:
-    """The gradient of a loss by central differences."""
-    wanted = np.zeros_like(arrays[at])
-    for place in np.ndindex(wanted.shape):
-        ends = []
-        for sign in (1, -1):
-            moved = [x.copy() for x in arrays]
-            moved[at][place] += sign * step
-            ends.append(loss(*moved))
-        wanted[place] = (ends[0] - ends[1]) / (2 * step)
-    return wanted
 
 
 def dispatched() -> list[tuple[str, Any]]:
