@@ -90,7 +90,8 @@ def agree(found: Any, wanted: Any, rtol: float) -> None:
 
 def parts(result: Any) -> list[Any]:
     """The arrays that a call gives."""
-    return [*result] if isinstance(result, (tuple, list)) else [result]
+    return [x for part in result for x in parts(part)] if isinstance(
+        result, (tuple, list)) else [result]
 
 
 def differences(

@@ -175,3 +175,29 @@ def poly(seq_of_zeros: Any) -> Any:
     for zero in cast(zeros, kind):
         result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
     return result
+
+
+@numpy(np.polyfit, samples=("x[7], x[7], 2", "x[5], x[5,2], 1", "x[6], x[6], 2, w=p[6]"))
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
+    """The polynomial of a degree that comes nearest to points, by the least squares."""
+    order = as_int(deg, "degree") + 1
+    places, values = (np.add(part, 0.0) for part in (strong(x), strong(y)))
+    if order < 1 or places.ndim != 1 or values.ndim not in (1, 2):
+        raise error("W102", "np.polyfit takes a degree of 0 or more and vectors of places and "
+                            "values", types=[strong(x).type, strong(y).type])
+    if full or cov:
+        raise error("W113", "np.polyfit with full= or cov= is not supported",
+                    hint="call np.linalg.lstsq(np.vander(x, deg + 1), y)")
+    places = _some(strong(places), "np.polyfit of no points")
+    size = places.shape[0]
+    if rcond is None and isinstance(size, int):  # else that of lstsq, which is the same
+        rcond = size * np.finfo(places.dtype).eps
+    powers: Any = np.vander(places, order)
+    if w is not None:
+        weights = np.add(strong(w), 0.0)
+        powers = powers * weights[:, None]
+        values = values * (weights if values.ndim == 1 else weights[:, None])
+    scale: Any = np.sqrt(np.sum(powers * powers, axis=0))
+    found = np.linalg.lstsq(powers / scale, values, rcond)[0]
+    return found / (scale if values.ndim == 1 else scale[:, None])
