@@ -211,3 +211,11 @@ def test_products_have_the_same_bits_everywhere(dtype: Any) -> None:
         for one, other in zip(weft.compile(function, **options)(x), wanted, strict=True):
             np.testing.assert_array_equal(bits(one), bits(other))
     agree(wanted, function(x), 1e-5 if dtype == np.float32 else 1e-13)
+
+
+def test_common_divisors_of_the_ends_of_a_dtype() -> None:
+    """The least number has no positive counterpart: its divisors are those of a power of two."""
+    least = np.iinfo(np.int64).min
+    x = np.array([least, 0, 0, -6, least, 7, least, least + 1, 2**62], dtype=np.int64)
+    y = np.array([6, 0, -8, 4, least, 0, 0, least + 1, 2**61 * 3], dtype=np.int64)
+    agree(weft.compile(lambda x, y: np.gcd(x, y), verify=True)(x, y), np.gcd(x, y), 0)

@@ -16,7 +16,6 @@ from ....ir.diagnose import error
 from ....ir.types import I64
 from ...tracing.operand import axis_of, broadcast, cast, shape_of, strong
 from ...tracing.recorder import current
-from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..elements.elementwise import resolve
@@ -113,7 +112,7 @@ def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if wide is None or dtype.itemsize == 8 else np.dtype(wide)
 
 
-def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Tracer:
+def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Any:
     x = strong(a)
     if axis is None or x.ndim == 0:
         if axis is not None:
@@ -125,19 +124,19 @@ def _cumulative(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any) -> Tracer:
 @numpy(np.cumsum, method=True, samples=(
     "x[7]", "x[3,4]", "x[3,4], 0", "x[2,3,4], -2", "i[3,4], 1", "m[5]", "x[3,4], 1, np.float64",
     "x[()]", "x[0]", "x[3,0], 1"))
-def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
+def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return _cumulative(np.add, a, axis, dtype)
 
 
 @numpy(np.cumprod, method=True, samples=(
     "x[7]", "x[3,4]", "x[3,4], 0", "np.where(m[6], p[6], 0)", "i[3,4], 1", "x[3,4], 1, np.float64"))
-def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
+def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return _cumulative(np.multiply, a, axis, dtype)
 
 
 def _with_initial(
     ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, include_initial: Any
-) -> Tracer:
+) -> Any:
     x = strong(x)
     x = ravel(x) if x.ndim == 0 else x
     if axis is None and x.ndim > 1:
@@ -157,7 +156,7 @@ def _with_initial(
     "i[5], include_initial=True", "x[0], include_initial=True"))
 def cumulative_sum(
     x: Any, *, axis: Any = None, dtype: Any = None, include_initial: Any = False
-) -> Tracer:
+) -> Any:
     return _with_initial(np.add, x, axis, dtype, include_initial)
 
 
@@ -165,7 +164,7 @@ def cumulative_sum(
     "x[7]", "x[3,4], axis=1", "x[3,4], axis=0, include_initial=True"))
 def cumulative_prod(
     x: Any, *, axis: Any = None, dtype: Any = None, include_initial: Any = False
-) -> Tracer:
+) -> Any:
     return _with_initial(np.multiply, x, axis, dtype, include_initial)
 
 
@@ -176,10 +175,10 @@ def _instead(a: Any, number: float) -> Any:
 
 
 @numpy(np.nancumsum, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return cumsum(_instead(a, 0), axis, dtype)
 
 
 @numpy(np.nancumprod, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tracer:
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return cumprod(_instead(a, 1), axis, dtype)
