@@ -34,6 +34,7 @@ _SHAPE = "the shape of the result would depend on a size in a way that no dim sa
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType({
     "np.apply_along_axis": ("W113", _COUNT),
     "np.choose": ("W201", f"{_COUNT}: of an array of choices NumPy itself loops over the rows"),
+    "np.histogramdd": ("W201", f"{_COUNT}: of the columns"),
     "np.lexsort": ("W201", f"{_COUNT}: of an array of keys"),
     "np.linalg.tensorsolve": ("W103", "the sizes are those of a constant"),
     "np.poly": ("W201", _COUNT),

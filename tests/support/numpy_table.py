@@ -112,6 +112,7 @@ def elementwise() -> str:
 def text() -> str:
     return "\n".join((
         _HEAD, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise() + ".\n",
-        "Of their methods there are `outer`, `reduce`, `reduceat` at known places, and `at` of "
-        "`np.add` and `np.subtract`.\n", "## Sizes that are not known\n", _SIZES, sizes(),
-        "\n## What to write instead\n", missing(), ""))
+        "Of their methods there are `outer`, `reduce`, `reduceat` at known places, `accumulate` of "
+        "sums, differences, products, extremes and bits, and `at` of `np.add`, `np.subtract`, "
+        "`np.maximum`, `np.minimum`, `np.logical_or` and `np.logical_and`.\n",
+        "## Sizes that are not known\n", _SIZES, sizes(), "\n## What to write instead\n", missing(), ""))
