@@ -115,4 +115,5 @@ def text() -> str:
         "Of their methods there are `outer`, `reduce`, `reduceat` at known places, `accumulate` of "
         "sums, differences, products, extremes and bits, and `at` of `np.add`, `np.subtract`, "
         "`np.maximum`, `np.minimum`, `np.logical_or` and `np.logical_and`.\n",
-        "## Sizes that are not known\n", _SIZES, sizes(), "\n## What to write instead\n", missing(), ""))
+        "## Sizes that are not known\n", _SIZES, sizes(),
+        "\n## What to write instead\n", missing(), ""))
