@@ -26,7 +26,7 @@ from weft.ir.interp.graph import run_plan
 
 SIZES = (0, 1, 2, 7)
 _RAISED = (ValueError, IndexError, TypeError, ZeroDivisionError, RuntimeError,
-           np.linalg.LinAlgError)
+           MemoryError, np.linalg.LinAlgError)
 _COUNT = "how many results there are, or how often it loops, is a size"
 _SHAPE = "the shape of the result would depend on a size in a way that no dim says"
 
@@ -146,7 +146,10 @@ def problems(sized: Sized, sizes: tuple[int, ...], compile_: Compile = native) -
     found = []
     for size in sizes:
         arrays = sized.arrays(size)
-        wanted, given = (outcome(f, arrays) for f in (sized.sample.call, function))
+        wanted = outcome(sized.sample.call, arrays)
+        if isinstance(wanted, MemoryError):
+            continue
+        given = outcome(function, arrays)
         text = "" if excused(sized, size, given) else difference(given, wanted)
         if text:
             found.append(f"{sized} at {size}: {text}")
