@@ -567,7 +567,7 @@ class Scalar:
 
 def identity(combine: str, dtype: DType) -> bool | int | float:
     """The value that leaves the other operand of a combiner as it is."""
-    if combine in ("add", "or_"):
+    if combine in ("add", "or_", "xor"):
         return False if dtype == BOOL else (0.0 if dtype.is_float else 0)
     if combine in ("mul", "and_") and not (combine == "and_" and dtype.is_int):
         return True if dtype == BOOL else (1.0 if dtype.is_float else 1)

@@ -27,6 +27,7 @@ from .elements import apply, bits, pointwise, special  # noqa: F401
 from .elements import elementwise as ufuncs
 from .host import Warned, on_host
 from .order import scan, search, sort  # noqa: F401
+from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import ROWS, full_name
 from .select import masks, take  # noqa: F401
@@ -59,6 +60,11 @@ class NumpyApi:
                 (out,) = options.pop("out", None) or (None,)
                 found = scan.accumulate(ufunc, *inputs, **options)
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
+            if method == "at" and extreme_at(ufunc, *inputs):
+                return None
+            if method == "reduce" and options.keys() <= {"axis", "keepdims"} and (
+                    scan.reduces(ufunc, *inputs, **options)):
+                return scan.last_of(ufunc, *inputs, **options)
             return ufuncs.call(ufunc, method, inputs, options)
         except UnsupportedError as problem:
             name = ufuncs.name_of(ufunc) + (f".{method}" if method != "__call__" else "")

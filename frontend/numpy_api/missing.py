@@ -19,5 +19,4 @@ missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
         np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.intersect1d,
         np.setdiff1d, np.setxor1d, np.trim_zeros, instead=_SIZE)
 # Not written yet.
-missing(np.histogram2d, np.histogramdd, np.packbits, np.polydiv, np.polyfit, np.roots,
-        np.unpackbits, instead=_OUTSIDE)
+missing(np.packbits, np.polydiv, np.roots, np.unpackbits, instead=_OUTSIDE)

@@ -359,7 +359,8 @@ def as_shape(shape: Any) -> tuple[Dim, ...]:
 
 
 def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
-    """The shape with its -1, if any, computed from the number of elements."""
+    """The shape with its -1, if any, computed from the number of elements; where that may not
+    divide evenly, each step has to check it."""
     unknown = [at for at, dim in enumerate(shape) if dim == -1]
     if not unknown:
         return shape
@@ -368,7 +369,7 @@ def fill_shape(shape: tuple[Dim, ...], size: Dim) -> tuple[Dim, ...]:
     if len(unknown) > 1 or known == 0:
         raise error("W103", f"cannot tell the -1 of ({text})")
     quotient, remainder = divide(size, known)
-    if remainder != 0:
+    if isinstance(remainder, int) and remainder != 0:
         raise error("W103", f"cannot reshape {size} elements to ({text})",
                     hint=f"{size} is not a multiple of {known}")
     return (*shape[:unknown[0]], quotient, *shape[unknown[0] + 1:])

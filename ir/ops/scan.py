@@ -111,6 +111,11 @@ ROWS: tuple[OpDef, ...] = (
     _scan("cumprod", "mul", np.multiply, _prod_grad, "products of all elements up to each", "iufc"),
     _scan("cummax", "max", np.maximum, _extreme_grad, "the largest element up to each", "iufb"),
     _scan("cummin", "min", np.minimum, _extreme_grad, "the smallest element up to each", "iufb"),
+    *(_scan(f"cum{name}", combine, ufunc, None, f"{doc} of all elements up to each", "iub")
+      for name, combine, ufunc, doc in (
+          ("and", "and_", np.bitwise_and, "the bits that are set in each"),
+          ("or", "or_", np.bitwise_or, "the bits that are set in any"),
+          ("xor", "xor", np.bitwise_xor, "the bits that are set in an odd number"))),
     OpDef("recur", Kind.SCAN, _infer("recur", "iufc"), 2,
           "y[i] = a[i] * y[i-1] + b[i], from y[-1] = 0", {"axis": int}, ref=_recur_ref,
           body=lambda s, held, a, b, **_: s.add(s.mul(a, held), b),

@@ -11,17 +11,30 @@ from ..scalar.primitives import PRIMITIVES
 from ..types import BOOL, COMPUTED, DType, TensorType, as_dtype
 from .op import OpDef, Sample, map_op
 
-_GOLDEN = 0.695  # log2 of the golden ratio: of numbers of b bits, Euclid takes b / 0.695 steps
-
 
 def _gcd_body(s: Any, x: Any, y: Any) -> Any:
-    """Euclid's steps, as many as the largest numbers of a dtype may need."""
-    zero = s.const(0, x.dtype)
-    a, b = (s.abs(x), s.abs(y)) if x.dtype.kind == "i" else (x, y)
-    for _ in range(int(x.dtype.bits / _GOLDEN) + 2):
-        done = s.eq(b, zero)
-        a, b = s.select(done, a, b), s.select(done, zero, s.irem(a, b))
-    return s.abs(a) if x.dtype.kind == "i" else a
+    """Without divisions but by powers of two (Stein, *Computational problems associated with Racah
+    algebra*, 1967): b is odd, and each step halves the product of both, until a is 0.
+
+    The least absolute value of a signed dtype is its own negative, and a power of two.
+    """
+    zero, one = s.const(0, x.dtype), s.const(1, x.dtype)
+
+    def twos(z: Any) -> Any:
+        return s.and_(z, s.sub(zero, z))
+
+    def odd(z: Any) -> Any:
+        return s.select(s.eq(z, zero), zero, s.idiv(z, s.select(s.eq(z, zero), one, twos(z))))
+
+    first, second = (s.abs(x), s.abs(y)) if x.dtype.kind == "i" else (x, y)
+    common = twos(s.or_(first, second))
+    none = s.eq(second, zero)
+    a, b = odd(s.select(none, zero, first)), odd(s.select(none, first, second))
+    for _ in range(2 * x.dtype.bits - (2 if x.dtype.kind == "i" else 0) + 1):
+        low, high = s.min(a, b), s.max(a, b)
+        even = s.eq(s.and_(a, one), zero)
+        a, b = s.shr(s.select(even, a, s.sub(high, low)), one), s.select(even, b, low)
+    return s.mul(common, b)
 
 
 def _power_body(s: Any, x: Any, n: Any) -> Any:

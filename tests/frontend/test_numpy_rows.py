@@ -4,13 +4,12 @@ gradients are those of finite differences in float64."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
-from numpy_samples import Sample, samples
+from numpy_samples import Sample, agree, differences, parts, samples
 
 import weft
 from weft.frontend.numpy_api.registry import ROWS, Row
@@ -19,22 +18,6 @@ from weft.ir.types import COMPUTED
 SAMPLES = [pytest.param(Sample(row, text), id=f"{row.name}({text})")
            for row in dict.fromkeys(ROWS.values()) for text in row.samples]
 DIFFERENTIABLE = 1e-6  # relative, against central differences
-
-
-def agree(found: Any, wanted: Any, rtol: float) -> None:
-    if isinstance(wanted, (tuple, list)) and not all(isinstance(x, int) for x in wanted):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
-            agree(one, other, rtol)
-        return
-    assert np.shape(found) == np.shape(wanted)
-    assert np.asarray(found).dtype == np.asarray(wanted).dtype
-    rtol = max(rtol, 2e-6) if np.asarray(wanted).dtype in (np.float32, np.complex64) else rtol
-    wide = np.complex128 if np.iscomplexobj(wanted) else np.float64
-    scale = rtol * float(np.max(np.abs(np.asarray(wanted, wide)), initial=0))
-    exact = np.asarray(wanted).dtype.kind in "iub"
-    found, wanted = (np.asarray(x, None if exact else wide) for x in (found, wanted))
-    np.testing.assert_allclose(found, wanted, rtol=0 if exact else rtol, atol=0 if exact else scale)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -83,26 +66,6 @@ def test_gradients(sample: Sample) -> None:
     for at, gradient in zip(floats, found, strict=True):
         wanted = differences(loss, arrays, at)
         np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-5)
-
-
-def parts(result: Any) -> list[Any]:
-    """The arrays that a call gives."""
-    return [*result] if isinstance(result, (tuple, list)) else [result]
-
-
-def differences(loss: Callable[..., Any], arrays: list[Any], at: int, step: float = 1e-6) -> Any:
-    """The gradient of a loss by central differences: of complex numbers, by the real parts less i
-    times that by the imaginary ones."""
-    wanted = np.zeros_like(arrays[at])
-    for place in np.ndindex(wanted.shape):
-        for way in (1, 1j) if np.iscomplexobj(wanted) else (1,):
-            ends = []
-            for sign in (1, -1):
-                moved = [x.copy() for x in arrays]
-                moved[at][place] += sign * way * step
-                ends.append(loss(*moved))
-            wanted[place] += (ends[0] - ends[1]) / (2 * step * way)
-    return wanted
 
 
 def dispatched() -> list[tuple[str, Any]]:

@@ -58,6 +58,13 @@ METHODS: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: np.hypot.reduce(x), X), (lambda x: np.subtract.outer(x, x), X),
     (lambda x: np.add.reduceat(x, [0, 2, 1]), X), (lambda x: np.maximum.reduceat(x, [0, 1], 1), X),
     (lambda x: np.add.reduceat(x, [0, 2, 3], axis=1, dtype=np.float32), X),
+    (lambda x: np.subtract.reduce(x), X), (lambda x: np.subtract.reduce(x, axis=1), INTS),
+    (lambda x: np.subtract.accumulate(x, 1), X), (lambda x: np.fmax.accumulate(x), FLOATS),
+    (lambda x: np.fmin.accumulate(x), FLOATS), (lambda x: np.fmax.accumulate(x, 1), INTS),
+    (lambda x: np.bitwise_or.accumulate(x), INTS), (lambda x: np.bitwise_and.accumulate(x), INTS),
+    (lambda x: np.bitwise_xor.accumulate(x, axis=1), INTS),
+    (lambda x: np.logical_xor.accumulate(x, 1), INTS),
+    (lambda x: np.logical_xor.accumulate(x), X > 0),
 ]
 
 
@@ -75,6 +82,56 @@ def test_subtract_at() -> None:
 
     i = np.array([0, 2, 0])
     agree(weft.compile(function)(X, i), function(X, i), 0)
+
+
+@pytest.mark.parametrize("ufunc", [
+    np.bitwise_or, np.bitwise_and, np.bitwise_xor, np.logical_xor, np.fmax, np.fmin, np.subtract],
+    ids=lambda u: u.__name__)
+def test_reductions_of_unknown_size(ufunc: Any) -> None:
+    function = weft.compile(lambda x: ufunc.reduce(x, axis=0)).lower("i64[b,3]").compile()
+    for size in (0, 1, 2, 7):
+        x = np.random.default_rng(size).integers(-9, 9, (size, 3))
+        if size or (ufunc.identity is not None and ufunc is not np.subtract):
+            agree(function(x), ufunc.reduce(x, axis=0), 0)
+        else:
+            with pytest.raises(Error):
+                function(x)
+
+
+AT = [(ufunc, dtype) for ufunc in (np.maximum, np.minimum) for dtype in (float, int)] + [
+    (ufunc, dtype) for ufunc in (np.logical_or, np.logical_and) for dtype in (float, int, bool)] + [
+    (np.bitwise_or, bool), (np.bitwise_and, bool)]
+
+
+@pytest.mark.parametrize(("ufunc", "dtype"), AT, ids=str)
+def test_at(ufunc: Any, dtype: Any) -> None:
+    """Several values of one place, and none; NaN as the ufunc has it."""
+    def function(x: Any, i: Any, v: Any) -> Any:
+        y = x.copy()
+        ufunc.at(y, i, v)
+        return y
+
+    compiled = weft.compile(function, dynamic={"x": {0: "n"}, "i": {0: "m"}, "v": {0: "m"}},
+                            verify=True)
+    for many, some in ((5, 9), (5, 0), (1, 3), (0, 0), (40, 200)):
+        rng = np.random.default_rng(4)
+        x, v = ((rng.normal(size=size) * 3).astype(dtype) for size in (many, some))
+        v[1::5] = np.nan if dtype is float else 0
+        i = rng.integers(-many, many, some) if many else np.zeros(0, int)
+        with np.errstate(invalid="ignore"):
+            agree(compiled(x, i, v), function(x, i, v), 0)
+
+
+def test_at_of_several_dims() -> None:
+    def function(x: Any, i: Any, v: Any) -> Any:
+        y = x.copy()
+        np.maximum.at(y, (i, slice(1, 3)), v)
+        return y
+
+    given = X, np.array([2, 0, 2]), np.arange(6.0).reshape(3, 2)
+    agree(weft.compile(function)(*given), function(*given), 0)
+    with pytest.raises(Error, match="W124"):
+        weft.compile(function)(X, np.array([3, 0, 2]), given[2])
 
 
 def test_places_of_reduceat_out_of_range() -> None:
@@ -154,3 +211,11 @@ def test_products_have_the_same_bits_everywhere(dtype: Any) -> None:
         for one, other in zip(weft.compile(function, **options)(x), wanted, strict=True):
             np.testing.assert_array_equal(bits(one), bits(other))
     agree(wanted, function(x), 1e-5 if dtype == np.float32 else 1e-13)
+
+
+def test_common_divisors_of_the_ends_of_a_dtype() -> None:
+    """The least number has no positive counterpart: its divisors are those of a power of two."""
+    least = np.iinfo(np.int64).min
+    x = np.array([least, 0, 0, -6, least, 7, least, least + 1, 2**62], dtype=np.int64)
+    y = np.array([6, 0, -8, 4, least, 0, 0, least + 1, 2**61 * 3], dtype=np.int64)
+    agree(weft.compile(lambda x, y: np.gcd(x, y), verify=True)(x, y), np.gcd(x, y), 0)

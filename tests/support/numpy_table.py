@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy_dims import EXCEPT, NO_GRADIENT, REFUSED
 from numpy_samples import Sample
 
 import weft
@@ -29,6 +30,10 @@ Made from the rows of `frontend/numpy_api` and their samples by
 Results, dtypes and shapes are NumPy's. Every function takes `out=` arrays that the traced function
 made. Where the size of a result depends on values, there is no native program: such functions are
 refused by name.
+"""
+
+_SIZES = """A dim with a name has any size, and one compile serves all: every function is tested
+so on its samples, by first and by last dims. In some calls, this is not so:
 """
 
 
@@ -93,6 +98,14 @@ def scipys() -> set[str]:
     hidden = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
     return {hidden.get(name, name) for name in (
         *special.UFUNCS, *special.PAIRS, *special.FUNCTIONS)} | {"digamma"}
+def sizes() -> str:
+    """The exceptions of ``numpy_dims``."""
+    lines = [(f"`{name}`", f"refused ({code})", why) for name, (code, why) in REFUSED.items()]
+    lines += [(f"gradient of `{name}`", f"refused ({code})", why)
+              for name, (code, why) in NO_GRADIENT.items()]
+    lines += [(f"`{name}`", "of size " + ", ".join(map(str, at)), why)
+              for name, (at, why) in EXCEPT.items()]
+    return table(("function", "where", "why"), sorted(lines))
 
 
 def elementwise() -> str:
@@ -105,5 +118,8 @@ def elementwise() -> str:
 def text() -> str:
     return "\n".join((
         _HEAD, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise() + ".\n",
-        "Of their methods there are `outer`, `reduce`, `reduceat` at known places, and `at` of "
-        "`np.add` and `np.subtract`.\n", "## What to write instead\n", missing(), ""))
+        "Of their methods there are `outer`, `reduce`, `reduceat` at known places, `accumulate` of "
+        "sums, differences, products, extremes and bits, and `at` of `np.add`, `np.subtract`, "
+        "`np.maximum`, `np.minimum`, `np.logical_or` and `np.logical_and`.\n",
+        "## Sizes that are not known\n", _SIZES, sizes(),
+        "\n## What to write instead\n", missing(), ""))

@@ -9,7 +9,17 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import differ
 from ....ir.types import number_kind
-from ...tracing.operand import as_int, axes_of, axis_of, broadcast, cast, reshape, strong, to_tracer
+from ...tracing.operand import (
+    as_int,
+    axes_of,
+    axis_of,
+    broadcast,
+    cast,
+    matched,
+    reshape,
+    strong,
+    to_tracer,
+)
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..elements.elementwise import fresh
@@ -96,8 +106,11 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         if isinstance(size, int) and size < edge_order + 1:
             raise error("W102", f"np.gradient needs at least {edge_order + 1} elements",
                         types=[x.type])
-        slopes.append(_slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at,
-                             result))
+        steps = _steps(distances, x, at)
+        if np.ndim(distances):
+            points = strong(distances).type.size
+            x = matched(x, (*x.type.shape[:at], points, *x.type.shape[at + 1:]))
+        slopes.append(_slope(np.moveaxis(x, at, -1), steps, edge_order, at, result))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 

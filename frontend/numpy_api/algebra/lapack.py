@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ, larger, nonnegative
+from ....ir.dims import differ, larger, nonnegative, smaller
 from ....ir.index import Dim, product
 from ....ir.types import F64
 from ...tracing.operand import (
@@ -23,6 +23,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     matched,
+    required,
     reshape,
     strong,
 )
@@ -75,10 +76,10 @@ def _common(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
     return cast(a, dtype), cast(b, dtype)
 
 
-_GOOD = "x[3,3] + 4 * np.eye(3)"
-_STACK = "x[2,3,3] + 4 * np.eye(3)"
-_POSITIVE = "(lambda a: a @ a.T + np.eye(3, dtype=a.dtype))(x[3,3])"
-_POSITIVES = "(lambda a: a @ a.mT + np.eye(3, dtype=a.dtype))(x[2,3,3])"
+_GOOD = "(lambda a: a + 4 * np.eye(a.shape[0]))(x[3,3])"
+_STACK = "(lambda a: a + 4 * np.eye(a.shape[1]))(x[2,3,3])"
+_POSITIVE = "(lambda a: a @ a.T + np.eye(a.shape[0], dtype=a.dtype))(x[3,3])"
+_POSITIVES = "(lambda a: a @ a.mT + np.eye(a.shape[1], dtype=a.dtype))(x[2,3,3])"
 
 
 @numpy(np.linalg.solve, samples=(
@@ -179,6 +180,7 @@ def svdvals(x: Any) -> Any:
     return svd(x, compute_uv=False)
 
 
+_NO_COND = "np.linalg.cond is not defined for empty matrices"
 _MODES = ("reduced", "complete", "r", "raw")
 
 
@@ -279,7 +281,11 @@ def _column(x: Any) -> Any:
 def cond(x: Any, p: Any = None) -> Any:
     a: Any = _matrices(x, "cond")
     if 0 in a.type.shape[-2:]:
-        raise error("W102", "np.linalg.cond is not defined for empty matrices", types=[a.type])
+        raise error("W102", _NO_COND, types=[a.type])
+    *_, rows, columns = a.type.shape
+    if not nonnegative(smaller(rows, columns) - 1):
+        a = required(a, a.type.shape, least=(rows - 1, columns - 1), code="W102",
+                     message=_NO_COND)
     if p is None or p in (2, -2):
         values = svd(a, compute_uv=False)
         ends = values[..., 0], values[..., -1]

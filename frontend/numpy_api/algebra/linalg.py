@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.operand import array_dtype, as_int, axes_of, axis_of, cast, reshape, strong
+from ....ir.dims import differ
+from ...tracing.operand import (
+    array_dtype,
+    as_int,
+    axes_of,
+    axis_of,
+    cast,
+    matched,
+    reshape,
+    strong,
+)
 from ...tracing.tracer import Tracer
 from ..arrange.diagonal import diagonal
 from ..arrange.shape import atleast, moveaxis, ravel
@@ -98,9 +108,10 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     if x.ndim == 0 or y.ndim == 0:
         raise error("W102", "np.cross takes vectors", types=[x.type, y.type])
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
-    if x.type.shape[-1] != 3 or y.type.shape[-1] != 3:
+    if differ(x.type.shape[-1], 3) or differ(y.type.shape[-1], 3):
         raise error("W102", "np.cross takes vectors of 3 elements", types=[x.type, y.type],
                     hint="of vectors in a plane: x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]")
+    x, y = (matched(z, (*z.type.shape[:-1], 3)) for z in (x, y))
     (a0, a1, a2), (b0, b1, b2) = ([z[..., at] for at in range(3)] for z in (x, y))
     return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axisc)
 

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import larger, nonnegative, smaller
+from ....ir.index import Dim
 from ...tracing.operand import array_dtype, as_int, cast, required, strong, to_tracer
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
+from ..arrange.ranges import powers_of
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh
 from ..registry import numpy
+from ..select.index import Span, as_number, getitem, take_spans
 
 _F64 = np.dtype(np.float64)
 
@@ -53,30 +57,39 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     mode = mode if not isinstance(mode, int) else ("valid", "same", "full")[mode]
     if mode not in ("full", "same", "valid"):
         raise error("W113", f"{name} with mode={mode!r}: modes are full, same and valid")
-    if mode != "full" and not (isinstance(x.type.size, int) and isinstance(count, int)):
-        x = required(x, x.type.shape, least=(x.type.size - count,), code="W102",
-                     message=f"{name} with mode={mode!r} of a vector shorter than the other")
-    if not isinstance(x.type.size, int):
-        x = required(x, x.type.shape, least=(x.type.size - 1,), code="W102",
-                     message=f"{name} takes vectors of one element or more")
+    x, y = (_some(part, f"{name} takes vectors of one element or more") for part in (x, y))
+    if mode != "full" and not nonnegative(x.type.size - count):
+        return _inner(_windows(x, y, "full", name), x.type.size, count, mode, name)
     low = {"full": count - 1, "same": count // 2, "valid": 0}[mode]
     high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
-    return np.dot(sliding_window_view(x, _size(count, name)), y)
+    return np.matmul(sliding_window_view(x, count), y)
 
 
-def _size(count: Any, name: str) -> int:
-    if not isinstance(count, int):
-        raise error("W105", f"{name} with a second vector of size {count}",
-                    hint="give one of the vectors a known size, as the second one")
-    return count
+def _some(x: Tracer, message: str) -> Tracer:
+    """A vector that has an element, which each step checks where its size is unknown."""
+    return x if nonnegative(x.type.size - 1) else required(
+        x, x.type.shape, least=(x.type.size - 1,), code="W102", message=message)
+
+
+def _inner(full: Tracer, first: Dim, second: Dim, mode: str, name: str) -> Any:
+    """The part of all sums that a mode has, where either vector may be the longer one."""
+    least, most = smaller(first, second), larger(first, second)
+    if mode == "valid":
+        return take_spans(full, [Span(least - 1, 1, most - least + 1)])
+    start: Any = (as_number(least) - 1) // 2
+    if name == "np.correlate":  # which turns the result where it swaps the vectors
+        start = np.where(as_number(first) < as_number(second), as_number(least) // 2, start)
+    return getitem(full, start + np.arange(as_number(most), like=full))
 
 
 @numpy(np.polyval, samples=("x[4], x[3]", "[1, 2, 0.5], x[2,3]", "x[3], 2.0", "i[3], i[4]"))
 def polyval(p: Any, x: Any) -> Any:
     at: Any = strong(x)
     result: Any = np.zeros_like(at)
+    if isinstance(p, Tracer) and not isinstance(p.type.shape[0], int):
+        return np.sum(powers_of(at, p.type.shape[0]) * flip(p), -1)
     for coefficient in (strong(p) if isinstance(p, Tracer) else np.asarray(p)):
         result = result * at + coefficient
     return result
@@ -96,13 +109,13 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
     """Two polynomials with equally many coefficients."""
     x, y = atleast(1)(a1), atleast(1)(a2)
     more = y.type.size - x.type.size
-    if not isinstance(more, int):
-        raise error("W105", "polynomials of unknown degrees", types=[x.type, y.type])
-    parts = []
-    for part, missing in ((x, more), (y, -more)):
-        parts.append(current().emit("pad", part, low=(max(missing, 0),), high=(0,), interior=(0,),
-                                    value=part.dtype.type(0).item()))
-    return parts[0], parts[1]
+    return _longer_by(x, larger(more, 0)), _longer_by(y, larger(-more, 0))
+
+
+def _longer_by(x: Tracer, count: Dim) -> Tracer:
+    """The same polynomial with more coefficients."""
+    return current().emit("pad", x, low=(count,), high=(0,), interior=(0,),
+                          value=x.dtype.type(0).item())
 
 
 @numpy(np.polymul, samples=("x[3], x[2]", "x[3], [1, 2]", "2.0, x[3]"))
@@ -116,7 +129,8 @@ def _leading(a: Any, name: str) -> Any:
         known = np.atleast_1d(a)
         return np.trim_zeros(known, "f") if np.any(known) else known[:1] * 0
     x: Any = atleast(1)(a)
-    first: Any = np.not_equal(x[:1], 0)
+    x = _longer_by(x, larger(1 - x.type.size, 0))
+    first: Any = np.not_equal(x[:1], 0) | (x.shape[0] == 1)
     spare: Any = np.broadcast_to(cast(first, np.dtype(np.int64)) - 1, x.shape)
     return current().emit("ensure", x, spare, message=(
         f"the first coefficient of {name} is 0: how many its result has is not known"))
@@ -163,3 +177,29 @@ def poly(seq_of_zeros: Any) -> Any:
     for zero in cast(zeros, kind):
         result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
     return result
+
+
+@numpy(np.polyfit, samples=("x[7], x[7], 2", "x[5], x[5,2], 1", "x[6], x[6], 2, w=p[6]"))
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
+    """The polynomial of a degree that comes nearest to points, by the least squares."""
+    order = as_int(deg, "degree") + 1
+    places, values = (np.add(part, 0.0) for part in (strong(x), strong(y)))
+    if order < 1 or places.ndim != 1 or values.ndim not in (1, 2):
+        raise error("W102", "np.polyfit takes a degree of 0 or more and vectors of places and "
+                            "values", types=[strong(x).type, strong(y).type])
+    if full or cov:
+        raise error("W113", "np.polyfit with full= or cov= is not supported",
+                    hint="call np.linalg.lstsq(np.vander(x, deg + 1), y)")
+    places = _some(strong(places), "np.polyfit of no points")
+    size = places.shape[0]
+    if rcond is None and isinstance(size, int):  # else that of lstsq, which is the same
+        rcond = size * np.finfo(places.dtype).eps
+    powers: Any = np.vander(places, order)
+    if w is not None:
+        weights = np.add(strong(w), 0.0)
+        powers = powers * weights[:, None]
+        values = values * (weights if values.ndim == 1 else weights[:, None])
+    scale: Any = np.sqrt(np.sum(powers * powers, axis=0))
+    found = np.linalg.lstsq(powers / scale, values, rcond)[0]
+    return found / (scale if values.ndim == 1 else scale[:, None])

@@ -15,6 +15,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import larger, smaller
+from ....ir.index import Dim, divide
 from ....ir.types import I64
 from ...tracing.arrays import views
 from ...tracing.operand import as_int, reshape, strong, to_tracer
@@ -122,13 +123,44 @@ def diag_indices_from(arr: Any) -> Any:
 @numpy(np.tril_indices_from, samples=("x[3,4]", "x[3,3], 1"))
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
     x = _matrix_of(arr, "np.tril_indices_from")
-    return np.tril_indices(_size(x, 0), k, _size(x, 1))
+    return _places(x, k, np.tril_indices)
 
 
 @numpy(np.triu_indices_from, samples=("x[3,4]",))
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
     x = _matrix_of(arr, "np.triu_indices_from")
-    return np.triu_indices(_size(x, 0), k, _size(x, 1))
+    return _places(x, k, np.triu_indices)
+
+
+def _places(x: Tracer, k: int, known: Any) -> Any:
+    """Rows and columns of a triangle; of a matrix of unknown size its rows begin and end where
+
+        ends 2 5 9    place 0 1 2 3 4 5 6 7 8
+                      row   0 0 1 1 1 2 2 2 2     column = place - end of the row before + first
+    """
+    rows, columns = x.type.shape[-2:]
+    if isinstance(rows, int) and isinstance(columns, int):
+        return known(rows, k, columns)
+    lower = known is np.tril_indices
+    below = _up_to(rows, columns, as_int(k, "offset") - (not lower))
+    width: Any = as_number(columns)
+    edge = np.clip(np.arange(as_number(rows), like=x) + (k + lower), 0, width)
+    counts = edge if lower else width - edge
+    ends: Any = np.cumsum(counts)
+    place: Any = np.arange(as_number(below if lower else rows * columns - below), like=x)
+    row: Any = current().emit("search", ends, place, side="right")
+    return row, place - (ends - (counts if lower else width))[row]
+
+
+def _up_to(rows: Dim, columns: Dim, k: int) -> Dim:
+    """How many places of a matrix lie on the diagonal k and below it: the sum over rows i of
+    i + k + 1, of which there are none below 0 nor more than columns."""
+    def triangle(size: Dim) -> Dim:
+        size = larger(size, 0)
+        return divide(size * (size + 1), 2)[0]
+
+    return (triangle(rows + k) - triangle(k)
+            - triangle(rows + k - columns) + triangle(k - columns))
 
 
 def _matrix_of(arr: Any, name: str) -> Any:
@@ -136,10 +168,6 @@ def _matrix_of(arr: Any, name: str) -> Any:
     if x.ndim < 2:
         raise error("W102", f"{name} takes a matrix", types=[x.type])
     return x
-
-
-def _size(x: Any, axis: int) -> int:
-    return as_int(x.shape[axis], "size")
 
 
 @numpy(np.kron, samples=(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ, smaller
+from ....ir.dims import differ, larger, smaller
 from ....ir.index import Dim
 from ...tracing.operand import (
     array_dtype,
@@ -28,7 +28,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
-from ..select.index import as_number, getitem, order_of
+from ..select.index import Span, as_number, getitem, order_of, take_spans
 from .shape import atleast, moveaxis, ravel
 
 _FEW = 8  # rows that are taken by slices, which cost nothing, rather than by index
@@ -209,11 +209,16 @@ def _leaves(arrays: Any) -> list[Any]:
                            "x[3], [True, False, True]", "x[2,3], 4"))
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x, axis = _along(arr, axis)
-    size, places = x.type.shape[axis], _known(obj, "np.delete")
+    places = _known(obj, "np.delete")
+    if np.asarray(places).dtype == bool and np.ndim(places) == 1:
+        x = matched(x, (*x.type.shape[:axis], len(places), *x.type.shape[axis + 1:]))
+    size = x.type.shape[axis]
     if isinstance(size, int):
         return _taken(x, order_of(np.delete, size, places), axis)
-    before, after = _around(x, places, axis, 1)
-    return concatenate([before, after], axis)
+    if isinstance(places, slice):
+        return concatenate(_outside(x, places, axis), axis)
+    x, cuts = _cuts(x, sorted({*np.ravel(places).tolist()}, key=_from_the_end), axis, 1)
+    return concatenate(_pieces(x, cuts, axis, 1), axis)
 
 
 @numpy(np.insert, samples=("x[4], 1, 5.0", "x[3,2], 1, x[2], axis=0", "x[3,2], [0, 2], x[3,2], 1",
@@ -233,28 +238,94 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     extra = max(new.ndim - x.ndim, 0)
     if all(dim == 1 for dim in new.type.shape[:extra]):
         new = reshape(new, new.type.shape[extra:])
-    new = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))
     if not isinstance(size, int):
-        before, after = _around(x, places, axis, 0)
-        return concatenate([before, new, after], axis)
+        return _inserted(x, places, new, axis)
+    new = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))
     # NumPy says where the new rows go, by their numbers.
     order = order_of(np.insert, size, places, np.arange(size, size + count))
     return _taken(concatenate([x, new], axis), order, axis)
 
 
-def _around(x: Tracer, place: Any, axis: int, gone: int) -> tuple[Tracer, Tracer]:
-    """What stands before and after a place in an axis of unknown size, but for rows that go."""
-    size = x.type.shape[axis]
-    if isinstance(place, slice) or np.ndim(place):
-        raise error("W105", f"several places in an axis of size {size}", types=[x.type],
-                    hint="give one int, or give the dim no symbol")
-    at = as_int(place, "place")
-    least = size - gone - at if at >= 0 else size + at
-    x = required(x, x.type.shape, least=(least,), code="W124",
-                 message=f"index {at} is out of range for axis {axis} with size {size}")
-    cut = at if at >= 0 else as_number(size + at)
+def _inserted(x: Tracer, places: Any, new: Any, axis: int) -> Any:
+    """Rows put into an axis of unknown size: all at one place, or one at each of several."""
+    shape = x.type.shape
+    if isinstance(places, slice):
+        x, places = _places_of(places, x, axis)
+    given = np.ravel(places).tolist()
+    order = sorted(range(len(given)), key=lambda at: _from_the_end(given[at]))
+    x, cuts = _cuts(x, [given[at] for at in order], axis, 0)
+    count = len(given) if len(given) > 1 else new.type.shape[axis]
+    rows = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))
     lead = (slice(None),) * axis
-    return (getitem(x, (*lead, slice(None, cut))), getitem(x, (*lead, slice(cut + gone, None))))
+    added = [getitem(rows, (*lead, slice(at, at + 1))) for at in order] if len(given) > 1 else [
+        rows] * len(given)
+    pieces = _pieces(x, cuts, axis, 0)
+    return concatenate([pieces[0], *(part for pair in zip(added, pieces[1:], strict=True)
+                                     for part in pair)], axis)
+
+
+def _from_the_end(place: Any) -> tuple[bool, int]:
+    """Where places stand that count from the front, and from the end, behind them."""
+    number = as_int(place, "place")
+    return number < 0, number
+
+
+def _cuts(x: Tracer, places: Sequence[Any], axis: int, gone: int) -> tuple[Tracer, list[Dim]]:
+    """Places in an axis of unknown size as dims, if they are in that order and in range, of which
+    each step makes sure."""
+    size = x.type.shape[axis]
+    numbers = [as_int(place, "place") for place in places]
+    cuts = [at if at >= 0 else size + at for at in numbers]
+    for at, cut in zip(numbers, cuts, strict=True):
+        x = required(x, x.type.shape, least=(size - gone - at if at >= 0 else cut,), code="W124",
+                     message=f"index {at} is out of range for axis {axis} with size {size}")
+    for (first, second), (cut, later) in zip(itertools.pairwise(numbers), itertools.pairwise(cuts),
+                                             strict=True):
+        x = required(x, x.type.shape, least=(later - cut - gone,), code="W105",
+                     message=f"the places {first} and {second} change their order in an axis of "
+                             f"size {size}")
+    return x, cuts
+
+
+def _pieces(x: Tracer, cuts: Sequence[Dim], axis: int, gone: int) -> list[Any]:
+    """What stands between cuts, behind each of which rows go."""
+    size = x.type.shape[axis]
+    starts, stops = [0, *(cut + gone for cut in cuts)], [*cuts, size]
+    return [_piece(x, axis, start, stop) for start, stop in zip(starts, stops, strict=True)]
+
+
+def _piece(x: Tracer, axis: int, start: Dim, stop: Dim) -> Any:
+    spans = [Span(0, 1, dim) for dim in x.type.shape]
+    spans[axis] = Span(start, 1, stop - start)
+    return take_spans(x, spans)
+
+
+def _outside(x: Tracer, rows: slice, axis: int) -> list[Any]:
+    """What stands before and behind a slice of an axis of unknown size."""
+    size = x.type.shape[axis]
+    if rows.step not in (None, 1):
+        raise error("W105", f"rows {rows.step} apart in an axis of size {size}", types=[x.type],
+                    hint="give a slice of step 1, or give the dim no symbol")
+
+    def clamped(end: Any, default: Dim) -> Dim:
+        at = default if end is None else as_int(end, "place")
+        return larger(size + at, 0) if isinstance(at, int) and at < 0 else smaller(at, size)
+
+    start = clamped(rows.start, 0)
+    return [_piece(x, axis, 0, start),
+            _piece(x, axis, larger(start, clamped(rows.stop, size)), size)]
+
+
+def _places_of(rows: slice, x: Tracer, axis: int) -> tuple[Tracer, list[int]]:
+    """The places of a slice, both ends of which an axis of unknown size has, as each step checks.
+    """
+    size, first = x.type.shape[axis], 0 if rows.start is None else as_int(rows.start, "place")
+    if rows.stop is None or min(first, as_int(rows.stop, "place")) < 0:
+        raise error("W105", f"a slice of unknown length in an axis of size {size}", types=[x.type],
+                    hint="give both ends from the front, or give the dim no symbol")
+    x = required(x, x.type.shape, least=(size - rows.stop,), code="W105",
+                 message=f"an axis of size {size} ends before {rows.stop}")
+    return x, list(range(first, rows.stop, rows.step or 1))
 
 
 def _along(arr: Any, axis: Any) -> tuple[Tracer, int]:

@@ -179,14 +179,10 @@ def _periodic(x: Tracer, axis: int, width: tuple[int, int], mode: str, kind: Any
     inside = mode == "reflect"  # the edge is not repeated
     before, behind = width
     if not isinstance(first, int):
-        if kind != "odd":
-            return x[(slice(None),) * axis + (_places(x, as_number(first), width, mode),)]
-        x = required(x, x.type.shape, least=(first - max(width) - inside,), code="W105",
-                     message=f"np.pad with mode={mode!r} adds more to an axis than it has")
+        return _of_unknown_size(x, axis, width, mode, kind)
     while before or behind:
         size = x.type.shape[axis]
-        period: Any = max(width) if not isinstance(size, int) else (
-            (size - inside) // (first - inside) * (first - inside))
+        period: Any = (size - inside) // (first - inside) * (first - inside)
         more, rest = min(before, period), min(behind, period)
         if mode == "wrap":
             sides = _part(x, axis, period - more, more), _part(x, axis, size - period, rest)
@@ -201,12 +197,34 @@ def _periodic(x: Tracer, axis: int, width: tuple[int, int], mode: str, kind: Any
     return x
 
 
-def _places(x: Tracer, size: Any, width: tuple[int, int], mode: str) -> Any:
-    """Where the rows of a padded axis of unknown size come from."""
+def _of_unknown_size(
+    x: Tracer, axis: int, width: tuple[int, int], mode: str, kind: Any
+) -> Tracer:
+    """An axis of unknown size: each place is found by the period in which the rows come again.
+
+    Where they are turned about the edges (``odd``), each period adds twice what lies between them:
+
+        x    1 2 4    reflect, odd    -2 0 | 1 2 4 | 6 7 8 10
+    """
+    size: Any = as_number(x.type.shape[axis])
     place: Any = np.arange(size + sum(width), like=x) - width[0]
+    before = (slice(None),) * axis
     if mode == "wrap":
-        return place % size
+        return x[(*before, place % size)]
     last = size - 1 if mode == "reflect" else size
-    place = place % np.maximum(2 * last, 1)
-    mirrored = 2 * last - place - (0 if mode == "reflect" else 1)
-    return np.where(place < last, place, mirrored)
+    period = np.maximum(2 * last, 1)
+    inside = place % period
+    back = 2 * last - inside - (0 if mode == "reflect" else 1)
+    turned = inside >= last
+    rows: Any = x[(*before, np.where(turned, back, inside))]
+    if kind != "odd":
+        return rows  # type: ignore[no-any-return]
+    column = (slice(None), *(None,) * (x.ndim - axis - 1))
+    low, high = (_part(x, axis, at, 1) for at in (0, x.type.shape[axis] - 1))
+    rounds: Any = (place // period)[column]
+    turned = turned[column]
+    once = np.where(turned, 2 * high - rows, rows)
+    further = once + rounds.astype(x.dtype) * (2 * (high - low))
+    found: Tracer = np.where(turned & (rounds == -1), 2 * low - rows,
+                             np.where(rounds == 0, once, further))
+    return found

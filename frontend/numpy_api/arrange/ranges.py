@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.operand import as_int, broadcast, cast, reshape, result_dtype, strong
+from ....ir.index import Dim
+from ...tracing.operand import as_dim, as_int, broadcast, cast, reshape, result_dtype, strong
 from ..elements.elementwise import fresh
 from ..registry import numpy
+from ..select.index import as_number
 from .create import zeros
+from .shape import flip
 
 
 @numpy(np.linspace, samples=(
@@ -96,13 +99,22 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     a: Any = strong(x)
     if a.ndim != 1:
         raise error("W102", "np.vander takes a vector", types=[a.type])
-    count = as_int(a.shape[0] if N is None else N, "number of columns")
+    count = as_dim(a.shape[0] if N is None else N)
     a = cast(a, np.promote_types(a.dtype, np.int64))
+    if not isinstance(count, int):
+        columns = powers_of(a, count)
+        return columns if increasing else flip(columns, 1)
     if count < 0:
         raise error("W112", f"np.vander with {count} columns")
     if count == 0:
-        return zeros((a.shape[0], 0), a.dtype)
+        return zeros((as_dim(a.shape[0]), 0), a.dtype)
     powers = [np.ones_like(a)]
     for _ in range(count - 1):
         powers.append(powers[-1] * a if len(powers) > 1 else a)
     return np.stack(powers if increasing else powers[::-1], 1)
+
+
+def powers_of(x: Any, count: Dim) -> Any:
+    """1, x, x * x and so on along a new last axis, so many that only the step knows."""
+    number: Any = np.arange(as_number(count), like=x)
+    return np.cumprod(np.where(number == 0, x.dtype.type(1), x[..., None]), -1, dtype=x.dtype)

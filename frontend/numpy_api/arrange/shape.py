@@ -15,6 +15,7 @@ from ....ir.dims import differ, larger, nonnegative
 from ....ir.index import Dim, product
 from ...tracing.arrays.views import link_whole
 from ...tracing.operand import (
+    as_dim,
     as_int,
     as_shape,
     at_most_one,
@@ -49,6 +50,9 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
         x = required(x, x.type.shape, least=(known,), code="W103",
                      message=f"cannot tell the -1 of ({', '.join(map(str, given))}) where there "
                              "are no elements")
+    size = product(wanted)
+    if -1 in given and size != x.type.size:  # it is known of each step only if it divides evenly
+        x = required(reshape(x, (x.type.size,)), (size,))
     made = reshape(x, wanted)
     return fresh(made) if copy else made
 
@@ -175,7 +179,7 @@ def sliding_window_view(
         raise error("W113", "sliding_window_view(writeable=True) is not supported: its elements "
                             "overlap", hint="leave writeable out and write to x itself")
     a = strong(x)
-    sizes = tuple(as_int(size, "a window size") for size in (
+    sizes = tuple(as_dim(size) for size in (
         window_shape if isinstance(window_shape, (tuple, list)) else (window_shape,)))
     axes = tuple(range(a.ndim)) if axis is None else tuple(
         axis_of(at, a.ndim) for at in (axis if isinstance(axis, (tuple, list)) else (axis,)))
@@ -185,7 +189,7 @@ def sliding_window_view(
     for size, at in zip(sizes, axes, strict=True):
         shape = a.type.shape
         left = shape[at] - size + 1
-        if size < 0 or (isinstance(left, int) and left < 1):
+        if (isinstance(size, int) and size < 0) or (isinstance(left, int) and left < 1):
             raise error("W102", f"a window of {size} in an axis of {shape[at]}", types=[a.type],
                         hint="a window is at most as long as its axis")
         if not isinstance(left, int):

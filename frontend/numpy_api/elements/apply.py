@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import nonnegative
 from ....ir.index import product
-from ...tracing.operand import axis_of, broadcast, cast, reshape, strong, to_tracer
+from ...tracing.operand import axis_of, broadcast, cast, required, reshape, strong, to_tracer
 from ..registry import numpy
 
 _MOST = 256  # slices that a function is traced for, one by one
@@ -60,7 +61,13 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     function without condition is for the rest."""
     a: Any = strong(x)
     given: Any = to_tracer(condlist, np.dtype(bool))
-    conditions = [given] if given.ndim == a.ndim else list(given)
+    if given.ndim == a.ndim:  # NumPy looks at the first row, to see if there is a list of them
+        first = given.type.shape[:1]
+        conditions = [given if all(nonnegative(dim - 1) for dim in first) else required(
+            given, given.type.shape, least=tuple(dim - 1 for dim in first), code="W122",
+            message="np.piecewise of no elements")]
+    else:
+        conditions = list(given)
     if not len(conditions) <= len(funclist) <= len(conditions) + 1:
         raise error("W102", f"{len(conditions)} conditions and {len(funclist)} functions: there is "
                             "one for each, and perhaps one more for the rest")

@@ -80,14 +80,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     places, values = (ravel(cast(strong(row), _F64)) for row in (xp, fp))
     if len({strong(row).ndim for row in (xp, fp)} | {1}) > 1:
         raise error("W102", "np.interp takes points that are vectors")
-    if period is not None:
-        return _periodic(at, xp, values, period)
-    if places.type.shape[0] == 0:
+    if period is None and places.type.shape[0] == 0:
         raise error("W102", "np.interp of no points")
     if differ(places.type.size, values.type.size):
         raise error("W102", "np.interp takes as many values as points",
                     types=[places.type, values.type])
     values = matched(values, places.type.shape)
+    if period is not None:
+        return _periodic(at, xp, values, period)
     count = places.shape[0]
     number: Any = searchsorted(places, at, "right") - 1
     start = np.clip(number, 0, np.maximum(count - 2, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,60 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None,
         width: Any = np.diff(edges)
         return found / cast(width, _F64) / np.sum(found), edges
     return found, edges
+
+
+@numpy(np.histogramdd, samples=(
+    "x[9,2], 3", "x[7,3], (2, 3, 1), range=[(-2, 2), None, (-3, 3)]", "[x[6], p[6]], 2",
+    "x[9,2], ([-2, 0, 3], 4), density=True", "x[9,1], 3, weights=p[9]", "i[7,2], 2"))
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, Any]:
+    """How many rows are in each cell of a grid, one axis for each column."""
+    rows: Any = strong(sample)
+    rows = rows if isinstance(sample, Tracer) and rows.ndim == 2 else np.atleast_2d(rows).T
+    size = as_int(rows.shape[1], "number of columns")
+    bins = bins if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * size
+    limits = [None] * size if range is None else range
+    if len(bins) != size or len(limits) != size:
+        raise error("W102", f"np.histogramdd of {size} columns needs as many bins and ranges",
+                    types=[rows.type], hint="give a number, or one for each column")
+    columns = [rows[:, at] for at in np.arange(size)]
+    edges: list[Any] = []
+    for column, *given in zip(columns, bins, limits, strict=True):
+        edge, ends = _edges(column, *given)
+        # Unlike those of np.histogram, edges between plain numbers are of float64.
+        edges.append(edge if ends is None else linspace(*ends, edge.type.shape[0]))
+    counts = [as_int(edge.shape[0], "number of edges") - 1 for edge in edges]
+    place: Any = 0
+    kept: Any = True
+    for column, edge, count in zip(columns, edges, counts, strict=True):
+        inside = (column >= edge[0]) & (column <= edge[-1])
+        cell = np.minimum(searchsorted(edge, column, "right") - 1, count - 1)
+        place, kept = place * count + np.where(inside, cell, 0), kept & inside
+    weight: Any = 1.0 if weights is None else cast(strong(weights), _F64)
+    found: Any = counted(np.where(kept, place, 0), np.where(kept, weight, 0.0), math.prod(counts))
+    grid = np.reshape(found, counts)
+    if density:
+        total = np.sum(grid)
+        for at, edge in enumerate(edges):
+            grid = grid / np.reshape(np.diff(edge), [-1 if at == axis else 1
+                                                     for axis in np.arange(size)])
+        grid = grid / total
+    return grid, edges
+
+
+@numpy(np.histogram2d, samples=(
+    "x[9], p[9], 3", "x[9], x[9], (2, 4), [[-2, 2], [-3, 3]]", "x[9], x[9], [-3, 0, 1, 3]",
+    "x[7], p[7], 2, density=True, weights=p[7]"))
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
+                weights: Any = None) -> tuple[Any, Any, Any]:
+    if np.ndim(x) != 1 or np.ndim(y) != 1:
+        raise error("W102", "np.histogram2d takes two vectors", types=[strong(x).type,
+                                                                       strong(y).type])
+    if not isinstance(bins, int) and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    elif not isinstance(bins, int) and len(bins) == 1:
+        bins = [*bins, *bins]
+    kind = result_dtype(strong(x), strong(y))
+    x, y = (cast(strong(part), kind) for part in (x, y))
+    grid, edges = histogramdd([x, matched(y, x.type.shape)], bins, range, density, weights)
+    return grid, edges[0], edges[1]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import nonnegative
 from ....ir.index import Dim, product
 from ....ir.types import as_dtype, number_kind
 from ...tracing.operand import (
@@ -126,8 +127,17 @@ def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     rows, kept = _behind(x, axes_of(axis, x.ndim))
     ordered: Any = sort(rows)
     each = each and number_kind(x.dtype) == "f"
-    count = np.sum(~np.isnan(ordered), axis=-1) if each else as_number(rows.type.shape[-1])
-    return _Rows(ordered, count, each, kept)
+    if not each:
+        return _Rows(ordered, as_number(rows.type.shape[-1]), each, kept)
+    return _Rows(_one_more(ordered), np.sum(~np.isnan(ordered), axis=-1), each, kept)
+
+
+def _one_more(rows: Any) -> Any:
+    """Rows with a NaN behind them if there may be nothing in them: the quantile of nothing."""
+    shape = rows.type.shape
+    if nonnegative(shape[-1] - 1):
+        return rows
+    return concatenate([rows, constant(np.nan, rows.dtype, (*shape[:-1], 1))], -1)
 
 
 def _behind(x: Tracer, axes: Sequence[int]) -> tuple[Tracer, tuple[Dim, ...]]:
@@ -227,21 +237,23 @@ def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                    for text in _SAMPLES[1:] if "weights=p[3]" not in text)))  # NumPy fails at it
 def nanquantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                 method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
-    nothing = _nothing(a, axis, keepdims, np.shape(q))
-    if weights is not None and nothing is None:
-        return _weighted(a, q, axis, method, keepdims, weights, each=True)
-    return nothing if nothing is not None else _quantile(
-        _rows(a, axis, each=True), q, 1, method, keepdims)
+    return _nan_quantile(a, q, axis, 1, method, keepdims, weights)
 
 
 @numpy(np.nanpercentile, samples=("x[7], 30", "np.where(m[3,6], x[3,6], np.nan), [10, 50], 1"))
 def nanpercentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                   method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
+    return _nan_quantile(a, q, axis, 100, method, keepdims, weights)
+
+
+def _nan_quantile(a: Any, q: Any, axis: Any, whole: int, method: Any, keepdims: Any,
+                  weights: Any) -> Any:
     nothing = _nothing(a, axis, keepdims, np.shape(q))
-    if weights is not None and nothing is None:
-        return _weighted(a, _parts(q, 100), axis, method, keepdims, weights, each=True)
-    return nothing if nothing is not None else _quantile(
-        _rows(a, axis, each=True), q, 100, method, keepdims)
+    if nothing is not None:
+        return nothing
+    if weights is not None:
+        return _weighted(a, _parts(q, whole), axis, method, keepdims, weights, each=True)
+    return _quantile(_rows(a, axis, each=True), q, whole, method, keepdims)
 
 
 def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> Any:
@@ -298,8 +310,10 @@ def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: An
     shares = np.where(shares == 0, -1, shares)
     heads = shape_of(q)
     below = np.sum(shares < q[(..., *[None] * values.ndim)], axis=-1)
-    rows = _Rows(values, as_number(values.type.shape[-1]), True, kept)
-    found = rows.at(np.minimum(below, rows.count - 1))
+    rows = _Rows(_one_more(values) if each else values, as_number(values.type.shape[-1]), True,
+                 kept)
+    last = rows.count - 1
+    found = rows.at(np.minimum(below, np.maximum(last, 0) if each else last))
     return replace(rows, each=each).result(found, keepdims, heads)
 
 

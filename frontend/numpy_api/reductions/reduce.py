@@ -6,7 +6,7 @@ integers in float64.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,8 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    matched,
+    required,
     reshape,
     shape_of,
     strong,
@@ -281,17 +283,21 @@ def average(
     keepdims: bool = False,
 ) -> Any:
     x: Any = strong(a)
+    axes = axes_of(axis, x.ndim)
+    # NumPy divides by the number of averages, or by the sum of weights, of which there are some.
+    x = _some(x, axes if weights is not None else [at for at in range(x.ndim) if at not in axes])
     if weights is None:
         result = mean_(x, axis, keepdims=keepdims)
         if not returned:
             return result
-        count = product(x.type.shape[at] for at in axes_of(axis, x.ndim))
+        count = product(x.type.shape[at] for at in axes)
         return result, np.full_like(result, as_number(count))
     w: Any = strong(weights)
     if w.type.shape != x.type.shape:
         if axis is None or isinstance(axis, (tuple, list)) or w.ndim != 1:
             raise error("W102", "weights must have the shape of the array, or be one per element "
                                 "of an axis", types=[x.type, w.type])
+        w = matched(w, (x.type.shape[axis_of(axis, x.ndim)],))
         w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
                              for at, dim in enumerate(x.type.shape)))
     if x.dtype.kind in "iub":  # products of small integers would not fit
@@ -299,6 +305,13 @@ def average(
     scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
     result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
     return (result, scale) if returned else result
+
+
+def _some(x: Tracer, axes: Iterable[int]) -> Tracer:
+    """x, in a step in which an unknown size of these axes is not 0."""
+    least = tuple(x.type.shape[at] - 1 for at in axes if not isinstance(x.type.shape[at], int))
+    return x if all(map(nonnegative, least)) else required(
+        x, x.type.shape, least=least, code="W102", message="np.average of no elements")
 
 
 @numpy(np.count_nonzero, samples=("i[3,4]", "i[3,4], 1"))

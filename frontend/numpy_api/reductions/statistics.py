@@ -29,7 +29,7 @@ def cov(
     if ddof is None:
         ddof = 0 if bias else 1
     weights = _weights(fweights, aweights)
-    mean = average(x, 1, weights)
+    mean: Any = np.mean(x, 1) if weights is None else average(x, 1, weights)
     if weights is None:
         free: Any = x.shape[1] - ddof
     else:
