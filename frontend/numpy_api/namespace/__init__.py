@@ -1,0 +1,43 @@
+"""``import weft.numpy as np``: NumPy's names, for plain arrays and for traced ones.
+
+    outside of a trace      every function is NumPy's own: arrays and bits are NumPy's
+    in a traced function    calls are recorded, as those of NumPy's functions on traced values are
+
+NumPy dispatches most of its functions on their arguments, so they are here as they are. Those that
+make arrays it does not dispatch: here they record, called by whom they may be, and do without the
+stand-ins (``WEFT_STANDINS=0``). ``standard`` has what the array API standard has and NumPy has
+otherwise, so that this is a namespace of the standard, version 2024.12; traced arrays give it to
+libraries that ask them for theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ...tracing.arrays.standins import CONSTRUCTORS
+from ...tracing.methods import give_namespace
+from . import fft, linalg, standard
+from .inspection import Inspection
+
+__array_api_version__ = "2024.12"
+__array_namespace_info__ = Inspection
+
+__all__ = [name for name in np.__all__ if not name.startswith("_")]
+
+globals().update({
+    **{name: getattr(np, name) for name in __all__}, **CONSTRUCTORS,
+    **{function.__name__: function for function in standard.FUNCTIONS},
+    "fft": fft, "linalg": linalg})
+give_namespace(sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__array_api_version__", "__array_namespace_info__"]
+
+
+def __getattr__(name: str) -> Any:
+    """For type checkers, to which the names above are unknown."""
+    raise AttributeError(f"module 'weft.numpy' has no attribute {name!r}")
