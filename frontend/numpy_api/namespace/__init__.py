@@ -19,25 +19,27 @@ import numpy as np
 
 from ...tracing.arrays.standins import CONSTRUCTORS
 from ...tracing.methods import give_namespace
-from . import fft, linalg, standard
+from . import fft as fft
+from . import linalg as linalg
+from . import standard
 from .inspection import Inspection
 
 __array_api_version__ = "2024.12"
 __array_namespace_info__ = Inspection
-
 __all__ = [name for name in np.__all__ if not name.startswith("_")]
 
-globals().update({
-    **{name: getattr(np, name) for name in __all__}, **CONSTRUCTORS,
-    **{function.__name__: function for function in standard.FUNCTIONS},
-    "fft": fft, "linalg": linalg})
+globals().update(CONSTRUCTORS)
+globals().update({function.__name__: function for function in standard.FUNCTIONS})
 give_namespace(sys.modules[__name__])
+
+
+def __getattr__(name: str) -> Any:
+    """NumPy's own; its modules are imported when they are asked for, as by NumPy."""
+    if name not in __all__:
+        raise AttributeError(f"module 'weft.numpy' has no attribute {name!r}")
+    found = globals()[name] = getattr(np, name)
+    return found
 
 
 def __dir__() -> list[str]:
     return [*__all__, "__array_api_version__", "__array_namespace_info__"]
-
-
-def __getattr__(name: str) -> Any:
-    """For type checkers, to which the names above are unknown."""
-    raise AttributeError(f"module 'weft.numpy' has no attribute {name!r}")

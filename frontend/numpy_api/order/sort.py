@@ -18,7 +18,7 @@ from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
 from ..select.take import take_along_axis
 
-_BOOL, _I32 = np.dtype(bool), np.dtype(np.int32)
+_BOOL, _I32, _F32 = np.dtype(bool), np.dtype(np.int32), np.dtype(np.float32)
 _STABLE = ("stable", "mergesort", "s", "m")
 
 
@@ -29,8 +29,9 @@ def _rows(a: Any, axis: Any) -> tuple[Tracer, int]:
 
 
 def _ordered(op: str, x: Tracer, axis: int) -> Tracer:
-    """A row of the op table along an axis."""
-    moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
+    """A row of the op table along an axis; words of 32 bits are the least that it sorts."""
+    wide = x.dtype if x.dtype.itemsize >= 4 else _I32 if x.dtype.kind in "biu" else _F32
+    moved = moveaxis(cast(x, wide), axis, -1)
     result = moveaxis(current().emit(op, moved), -1, axis)
     return cast(result, x.dtype) if op == "sort" else result
 

@@ -41,7 +41,7 @@ _DETERMINED: Mapping[Any, Any] = MappingProxyType({
 def recording(
     original: Callable[..., Any], skipped: Callable[[FrameType], bool] = lambda _: False
 ) -> Callable[..., Any]:
-    """A function that makes arrays, as one that a trace records; not for callers to skip."""
+    """A function that makes arrays, as one that a trace records, but for callers to skip."""
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
@@ -75,6 +75,8 @@ _STAND_INS = MappingProxyType({
 # The same for weft.numpy: whoever calls these means them.
 CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     name: recording(function) for name, function in _ORIGINALS.items()})
+for _constructor in CONSTRUCTORS.values():
+    _constructor.__module__ = "weft.numpy"
 
 
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
