@@ -68,7 +68,7 @@ def run(function: Callable[..., Any], args: Any, options: Any) -> Any:
     def body(*given: Any) -> Any:
         positional, named = filled(nest, given)
         result = function(*positional, **named)
-        if all(hasattr(leaf, "dtype") or isinstance(leaf, (bool, int, float))
+        if all(hasattr(leaf, "__array_function__") or isinstance(leaf, (np.generic, int, float))
                for leaf in weft.tree.flatten(result)[0]) and not isinstance(result, bool):
             return result
         fixed.append(result)  # a dtype, a truth value: what does not depend on numbers

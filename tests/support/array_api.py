@@ -116,7 +116,13 @@ NAMES = (
     *(f"fft.{name}" for name in ("fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn",
                                  "hfft", "ihfft", "fftshift", "ifftshift")))
 # Of an array.
-ATTRIBUTES = (
-    "T", "mT", "device", "dtype", "ndim", "shape", "size", "to_device", "__array_namespace__",
-    "__dlpack_device__", "__bool__", "__complex__", "__float__", "__int__", "__index__",
-    "__getitem__", "__setitem__", *(f"__{name}__" for name in ["abs", "add", "and", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or", "pos", "pow", "rshift", "sub", "truediv", "xor", "radd", "rand", "rfloordiv", "rlshift", "rmatmul", "rmod", "rmul", "ror", "rpow", "rrshift", "rsub", "rtruediv", "rxor", "iadd", "iand", "ifloordiv", "ilshift", "imatmul", "imod", "imul", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"]))
+ATTRIBUTES = """
+    T mT device dtype ndim shape size to_device __array_namespace__ __dlpack_device__ __bool__
+    __complex__ __float__ __int__ __index__ __getitem__ __setitem__
+    __abs__ __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __invert__ __le__ __lshift__ __lt__
+    __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __rshift__ __sub__ __truediv__
+    __xor__ __radd__ __rand__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__
+    __rpow__ __rrshift__ __rsub__ __rtruediv__ __rxor__ __iadd__ __iand__ __ifloordiv__
+    __ilshift__ __imatmul__ __imod__ __imul__ __ior__ __ipow__ __irshift__ __isub__ __itruediv__
+    __ixor__
+"""
