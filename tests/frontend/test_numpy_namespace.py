@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-import array_api
+import array_api_calls as standard
 import numpy
 import pytest
 from numpy_samples import Sample
@@ -29,7 +29,7 @@ def parts(result: Any) -> list[Any]:
     return [*result] if isinstance(result, (tuple, list)) else [result]
 
 
-@pytest.mark.parametrize("call", array_api.CALLS)
+@pytest.mark.parametrize("call", standard.CALLS)
 def test_the_standard_traces(call: str) -> None:
     """The same types and numbers as on plain arrays, which are NumPy's."""
     one = sample(call)
@@ -53,7 +53,7 @@ def test_the_standard_traces(call: str) -> None:
         numpy.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("call", array_api.REFUSED)
+@pytest.mark.parametrize("call", standard.REFUSED)
 def test_what_depends_on_values_is_refused(call: str) -> None:
     one = sample(call)
     arrays = one.arrays(numpy.float64)
@@ -63,7 +63,7 @@ def test_what_depends_on_values_is_refused(call: str) -> None:
 
 
 def test_names() -> None:
-    for name in array_api.NAMES:
+    for name in standard.NAMES:
         operator.attrgetter(name)(np)
     assert set(numpy.__all__) - {"__version__", "__array_namespace_info__"} <= set(dir(np))
     assert np.sum is numpy.sum and np.float32 is numpy.float32 and np.random is numpy.random
@@ -83,7 +83,7 @@ def test_every_function_of_numpy_with_a_row_is_here() -> None:
 
 def test_attributes_of_arrays() -> None:
     def f(x: Any) -> Any:
-        for name in array_api.ATTRIBUTES.split():
+        for name in standard.ATTRIBUTES.split():
             assert hasattr(type(x), name), name
         assert x.device == "cpu" and x.to_device("cpu") is x and x.size == 6
         with pytest.raises(ValueError, match="'gpu'"):
