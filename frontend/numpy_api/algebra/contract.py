@@ -77,7 +77,8 @@ def _sum_alone(x: Tracer, letters: str, others: str) -> tuple[Tracer, str]:
     alone = tuple(at for at, letter in enumerate(letters) if letter not in others)
     if not alone:
         return x, letters
-    return (current().emit("sum", x, axes=alone),
+    op = "any" if x.dtype == np.dtype(bool) else "sum"  # of truth values: whether one holds
+    return (current().emit(op, x, axes=alone),
             "".join(letter for letter in letters if letter in others))
 
 
@@ -177,8 +178,7 @@ def inner(a: Any, b: Any) -> Any:
 @numpy(np.outer, samples=("x[3], x[4]",))
 def outer(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
-    x, y = reshape(x, (x.type.size,)), reshape(y, (y.type.size,))
-    return contract(x, y, "a", "b", "ab")
+    return np.multiply(reshape(x, (x.type.size, 1)), reshape(y, (1, y.type.size)))
 
 
 @numpy(np.vdot, samples=("x[4], x[4]",))

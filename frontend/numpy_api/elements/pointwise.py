@@ -118,7 +118,7 @@ def round_(a: Any, decimals: int = 0) -> Any:
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = result_dtype(*choicelist, default)
-    result = spread(default, dtype, common_shape((*condlist, *choicelist, default)))
+    result = spread(strong(default), dtype, common_shape((*condlist, *choicelist, default)))
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = where(condition, spread(choice, dtype, shape_of(choice)), result)
     return result
