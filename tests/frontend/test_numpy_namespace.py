@@ -66,7 +66,7 @@ def test_names() -> None:
     for name in standard.NAMES:
         operator.attrgetter(name)(np)
     assert set(numpy.__all__) - {"__version__", "__array_namespace_info__"} <= set(dir(np))
-    assert np.sum is numpy.sum and np.float32 is numpy.float32 and np.random is numpy.random
+    assert np.sin is numpy.sin and np.float32 is numpy.float32 and np.random is numpy.random
     assert issubclass(np.linalg.LinAlgError, ValueError)
     assert np.__array_api_version__ == "2024.12"
     with pytest.raises(AttributeError, match=r"'weft\.numpy' has no attribute 'nought'"):
@@ -128,7 +128,7 @@ print([part.tolist() for part in f(numpy.array([3.0, 7.0]))], type(np.zeros(2)).
 
 
 def test_functions_can_be_pickled() -> None:
-    for function in (np.zeros, np.sort, np.sum, np.fft.fftfreq):
+    for function in (np.zeros, np.sort, np.sin, np.fft.fftfreq):
         assert pickle.loads(pickle.dumps(function)) is function
 
 

@@ -200,7 +200,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         u, s, vh = svd(x, False, hermitian=hermitian)
         large = s > _column(given) * max_(s, -1, True, initial=0)
         inverse = np.where(large, 1 / np.where(large, s, 1), 0)
-        return np.matmul(np.matrix_transpose(vh), inverse[..., None] * np.matrix_transpose(u))
+        left, right = (np.conjugate(np.matrix_transpose(part)) for part in (vh, u))
+        return np.matmul(left, inverse[..., None] * right)
     return _only("pinv", x, rcond=_tolerance(given, "rcond", default), hermitian=bool(hermitian))
 
 

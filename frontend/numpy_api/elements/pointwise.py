@@ -13,11 +13,13 @@ from ...tracing.operand import (
     cast,
     common_shape,
     fits_int64,
+    is_number,
     kind_of,
     result_dtype,
     shape_of,
     spread,
     spread_all,
+    stored,
     strong,
     to_tracer,
 )
@@ -118,7 +120,8 @@ def round_(a: Any, decimals: int = 0) -> Any:
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     dtype = result_dtype(*choicelist, default)
-    result = spread(strong(default), dtype, common_shape((*condlist, *choicelist, default)))
+    shape = common_shape((*condlist, *choicelist, default))
+    result = spread(stored(default, dtype) if is_number(default) else default, dtype, shape)
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = where(condition, spread(choice, dtype, shape_of(choice)), result)
     return result

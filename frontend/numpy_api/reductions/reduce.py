@@ -23,6 +23,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    matched,
     reshape,
     shape_of,
     strong,
@@ -256,7 +257,7 @@ def average(
         if w.ndim != len(axes) or not axes:
             raise error("W102", "weights must have the shape of the array, or be one per element "
                                 "of its axes", types=[x.type, w.type])
-        w = np.transpose(w, np.argsort(axes))
+        w = np.transpose(matched(w, tuple(x.type.shape[at] for at in axes)), np.argsort(axes))
         w = reshape(w, tuple(dim if at in axes else 1 for at, dim in enumerate(x.type.shape)))
     kind = np.result_type(x.dtype, w.dtype, *[_F64] * (x.dtype.kind in "iub"))
     scale = sum_(w, axis, kind, keepdims=keepdims)
