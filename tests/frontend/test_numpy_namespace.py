@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 import os
 import pickle
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import array_api_calls as standard
@@ -194,3 +196,23 @@ print("done")
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env={**os.environ, "SCIPY_ARRAY_API": "1"})
     assert done.stdout == "done\n"
+
+
+def test_the_harness_of_the_public_suite_compiles_what_its_tests_call() -> None:
+    """See tests/array_api; the suite itself is not here."""
+    code = """
+import traced as xp
+from calls import CALLS
+assert type(xp.asarray([1, 2]) + 1).__name__ == "Array" and not CALLS["calls"]
+here = {"xp": xp, "__name__": "array_api_tests.test_something"}
+exec("x = xp.asarray([1.0, 2]); x[0] = 3; x += 1; y = xp.sum(x * x), xp.result_type(x, 1)", here)
+print(here["x"].tolist(), here["y"], CALLS["calls"], CALLS["complex"])
+exec("z = xp.abs(xp.asarray([3 + 4j]))", here)
+print(here["z"].tolist())
+"""
+    path = Path(__file__).parents[1] / "array_api"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(path)})
+    assert done.stdout == "[4.0, 3.0] (Array(25.), dtype('float64')) 6 0\n[5.0]\n"
+    run = runpy.run_path(str(path / "run.py"))
+    assert set(run["exceptions"](False).split("\n")) < set(run["exceptions"](True).split("\n"))

@@ -140,11 +140,6 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     return fresh(made) if copy else made
 
 
-@numpy(np.from_dlpack)
-def from_dlpack(x: Any, *, device: Any = None, copy: Any = None) -> Tracer:
-    return asarray(x, copy=copy)
-
-
 @numpy(np.ascontiguousarray, samples=("x[2,3], like=x[2]",))
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tracer:
     made = asarray(a, dtype)

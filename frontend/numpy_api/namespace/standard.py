@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.arrays.buffer import is_traced
+
 
 def _kept(**options: Any) -> dict[str, Any]:
     """The options that somebody gave."""
@@ -56,4 +58,11 @@ def iinfo(type: Any, /) -> Any:
     return np.iinfo(_dtype(type))
 
 
-FUNCTIONS: tuple[Callable[..., Any], ...] = (sort, argsort, clip, finfo, iinfo)
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """``np.from_dlpack``; a traced array is one of NumPy's already."""
+    if is_traced(x):
+        return np.asarray(x, device=device, copy=copy, like=x)
+    return np.from_dlpack(x, device=device, copy=copy)
+
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (sort, argsort, clip, finfo, iinfo, from_dlpack)

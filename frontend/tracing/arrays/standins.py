@@ -30,7 +30,7 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "copy",
     "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
-    "concatenate", "stack", "hstack", "vstack", "from_dlpack")
+    "concatenate", "stack", "hstack", "vstack")
 
 
 # What memory held before would be a part of the program.
