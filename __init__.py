@@ -18,6 +18,7 @@ from .frontend.compile.function import CacheInfo, Function, RecompileWarning, co
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
+from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
@@ -42,6 +43,8 @@ __version__ = "0.1.0"
 # would hide those of the standard library from who runs Python in this folder.
 _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
                      for module in (nn, optim, random, special, tree)})
+_sys.modules.update({f"{__name__}.numpy": numpy, f"{__name__}.numpy.fft": numpy.fft,
+                     f"{__name__}.numpy.linalg": numpy.linalg})
 
 __all__ = [
     "CODES",
@@ -71,6 +74,7 @@ __all__ = [
     "load",
     "name_scope",
     "nn",
+    "numpy",
     "optim",
     "placeholder",
     "random",

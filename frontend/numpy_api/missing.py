@@ -13,7 +13,7 @@ _SIZE = "np.where(condition, a, b): how many elements there are is not known bef
 missing(np.array2string, np.array_repr, np.array_str, np.save, np.savetxt, np.savez,
         np.savez_compressed, np.busday_count, np.busday_offset, np.is_busday,
         np.datetime_as_string, np.may_share_memory, np.shares_memory, np.einsum_path,
-        np.common_type, np.min_scalar_type, np.can_cast, instead=_OUTSIDE)
+        np.min_scalar_type, instead=_OUTSIDE)
 # The size of the result depends on values.
 missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
         np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.intersect1d,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class ArrayMethods:
 
     __slots__ = ()
     __array_priority__ = 1000
+    _namespace: ClassVar[ModuleType]
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         return ufunc(*operands)
@@ -90,6 +92,27 @@ class ArrayMethods:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
+    def __array_namespace__(self, /, *, api_version: Any = None) -> Any:
+        """``weft.numpy``, for libraries that compute on arrays of any kind. Raises ValueError for
+        a version of the standard that there is not."""
+        np.empty(0).__array_namespace__(api_version=api_version)
+        return self._namespace
+
+    @property
+    def device(self) -> str:
+        """As of NumPy's arrays; where a value is computed is for ``weft.device`` to say."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The array itself: to NumPy there is one device."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"arrays are on the device 'cpu', not on {device!r}")
+        return self
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The host's memory."""
+        return 1, 0
+
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """The elements kept between ``min`` and ``max``."""
         return np.clip(self, min, max, out)  # type: ignore[call-overload]
@@ -119,3 +142,8 @@ def add_method(function: Callable[..., Any]) -> None:
     """Let arrays have a function of NumPy as a method, which ``np.ndarray`` has too."""
     assert hasattr(np.ndarray, function.__name__), f"ndarray has no method {function.__name__}"
     setattr(ArrayMethods, function.__name__, _function(function))
+
+
+def give_namespace(module: ModuleType) -> None:
+    """Let this be the namespace of functions that arrays tell of."""
+    ArrayMethods._namespace = module

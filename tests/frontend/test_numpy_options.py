@@ -264,3 +264,35 @@ def test_norms(x: Any, order: Any, axis: Any, keepdims: bool) -> None:
 @given(arrays(1, 3), arrays(1, 2))
 def test_equality(x: Any, y: Any) -> None:
     same(lambda x, y: np.array_equiv(x, y), x, y)
+
+
+def test_averages_do_not_wrap_around() -> None:
+    """Integers and their weights are multiplied in float64."""
+    i, w = np.array([[100, 126], [127, 3]], np.int8), np.array([126, 5], np.int8)
+    for call in (lambda i, w: np.average(i, 1, w), lambda i, w: np.average(i, 0, w, returned=True),
+                 lambda i, w: np.average(i, weights=i, returned=True)):
+        same(call, i, w)
+
+
+def test_sums_of_truth_values_in_einsum() -> None:
+    b = np.array([[True, False, True], [False, False, True]])
+    for text in ("ij->j", "ij->", "ij->i", "ij->ji"):
+        same(lambda b, text=text: np.einsum(text, b), b)
+
+
+def test_outer_products_have_the_signs_of_products() -> None:
+    z = np.array([0.0, -0.0, 1.0, np.nan])
+    found = run_eagerly(lambda z: np.outer(z, -z), (z,))
+    np.testing.assert_array_equal(found, np.outer(z, -z))
+    np.testing.assert_array_equal(np.signbit(found[:3, :3]), np.signbit(np.outer(z, -z)[:3, :3]))
+
+
+def test_a_default_of_select_wraps_around() -> None:
+    for dtype in (np.uint16, np.int8, np.float32):
+        x = np.array([1, 2, 3], dtype)
+        same(lambda x: np.select([x > 1], [x], -1), x)
+
+
+def test_odd_reflections_of_truth_values_are_truth_values() -> None:
+    b = np.array([True, True, False])
+    same(lambda b: np.pad(b, (5, 2), "symmetric", reflect_type="odd"), b)

@@ -77,7 +77,7 @@ def _sum_alone(x: Tracer, letters: str, others: str) -> tuple[Tracer, str]:
     alone = tuple(at for at, letter in enumerate(letters) if letter not in others)
     if not alone:
         return x, letters
-    return (current().emit("sum", x, axes=alone),
+    return (current().emit("any" if x.dtype == np.dtype(bool) else "sum", x, axes=alone),
             "".join(letter for letter in letters if letter in others))
 
 
@@ -135,6 +135,27 @@ GUFUNCS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
         ("vecmat", _turned(_vecmat))) if hasattr(np, name)})
 
 
+def along(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, axis: Any = None, axes: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    """A generalised ufunc whose core dims are at other axes than the last: ``axis`` is the one of
+    every operand of a scalar product, ``axes`` are those of each operand and of the result."""
+    if ufunc.signature != "(n),(n)->()" and (axis is not None or keepdims):
+        raise error("W113", f"np.{ufunc.__name__} takes neither axis= nor keepdims=",
+                    hint="give axes=, or move the axes before")
+    if axes is None:
+        axes = [*[-1 if axis is None else axis] * len(inputs), ()]
+    places = [tuple(part) if isinstance(part, (tuple, list)) else (part,) for part in axes]
+    operands: list[Any] = [strong(x) for x in inputs]
+    result: Any = ufunc(*(np.moveaxis(x, place, range(-len(place), 0)) for x, place in zip(
+        operands, places, strict=False)), dtype=dtype)
+    if keepdims:
+        return np.expand_dims(result, places[0])
+    out = places[-1] if len(places) > len(inputs) else ()
+    return np.moveaxis(result, range(-len(out), 0), out)
+
+
 def _pair(a: Any, b: Any) -> tuple[Tracer, Tracer]:
     dtype = array_dtype(a, b)
     return to_tracer(a, dtype), to_tracer(b, dtype)
@@ -162,8 +183,7 @@ def inner(a: Any, b: Any) -> Any:
 @numpy(np.outer, samples=("z[3], x[4]", "x[3], x[4]",))
 def outer(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
-    x, y = reshape(x, (x.type.size,)), reshape(y, (y.type.size,))
-    return contract(x, y, "a", "b", "ab")
+    return np.multiply(reshape(x, (x.type.size, 1)), reshape(y, (1, y.type.size)))
 
 
 @numpy(np.vdot, samples=("z[4], z[4]", "x[4], x[4]",))

@@ -29,6 +29,7 @@ from ...tracing.operand import (
 )
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
+from ..reductions.reduce import max_
 from ..registry import numpy
 
 _LIKE = np.eye(1)
@@ -209,15 +210,21 @@ def _tolerance(value: Any, name: str, default: float) -> float:
     return float(value)
 
 
-@numpy(np.linalg.pinv, samples=("z[3,4]",
-    "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None"))
+@numpy(np.linalg.pinv, samples=(
+    "z[3,4]", "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None",
+    "x[2,4,3], p[2] / 5", "x[4,3], rtol=p[()] / 5"))
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:
         raise error("W112", "np.linalg.pinv has rcond= and rtol=", hint="give one of them")
-    cut = _tolerance(rcond, "rcond", 1e-15) if rtol is np._NoValue else (
-        _tolerance(rtol, "rtol", math.nan))
+    given, default = (rcond, 1e-15) if rtol is np._NoValue else (rtol, math.nan)
     x = _matrices(a, "pinv", square=bool(hermitian))
-    return _only("pinv", x, rcond=cut, hermitian=bool(hermitian))
+    if isinstance(given, Tracer) or np.ndim(given):  # one for each matrix, as NumPy computes it
+        u, s, vh = svd(x, False, hermitian=hermitian)
+        large = s > _column(given) * max_(s, -1, True, initial=0)
+        inverse = np.where(large, 1 / np.where(large, s, 1), 0)
+        left, right = (np.conjugate(np.matrix_transpose(part)) for part in (vh, u))
+        return np.matmul(left, inverse[..., None] * right)
+    return _only("pinv", x, rcond=_tolerance(given, "rcond", default), hermitian=bool(hermitian))
 
 
 @numpy(np.linalg.lstsq, samples=("x[3,4], x[3]", "x[4,4], x[4,2], 0.01"))
@@ -273,7 +280,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 def _column(x: Any) -> Any:
     """A number for each matrix, to be compared with its singular values."""
-    return x[..., None] if isinstance(x, Tracer) else np.asarray(x)[..., None]
+    return np.expand_dims(x, -1)
 
 
 @numpy(np.linalg.cond, samples=("x[3,3]", "x[2,4,3], 2", "x[3,3], -2", "x[3,3], 1",

@@ -87,7 +87,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tracer:
 @numpy(np.moveaxis, samples=("x[2,3,4], 0, -1", "x[2,3,4], (0, 1), (2, 0)"))
 def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
     x = strong(a)
-    moved, places = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    moved, places = (axes_of(tuple(axes) if isinstance(axes, (range, np.ndarray)) and np.ndim(axes)
+                             else axes, x.ndim) for axes in (source, destination))
     if len(moved) != len(places):
         raise error("W121", "moveaxis needs as many destinations as sources")
     perm = [axis for axis in range(x.ndim) if axis not in moved]

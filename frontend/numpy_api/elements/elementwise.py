@@ -38,7 +38,7 @@ from ...tracing.operand import (
 )
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
-from ..algebra.contract import GUFUNCS
+from ..algebra.contract import GUFUNCS, along
 from . import bits, special
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
@@ -178,6 +178,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
                if value is not np._NoValue and not (key == "where" and value is True)}
     if method == "__call__" and not options:
         return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+    if method == "__call__" and ufunc.signature and options.keys() <= {"axis", "axes", "keepdims"}:
+        return along(ufunc, inputs, dtype, **options)
     if method == "outer" and not options and len(inputs) == 2:
         left = to_tracer(inputs[0])
         ones = (1,) * len(shape_of(inputs[1]))

@@ -147,6 +147,16 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
                           else x for x in arrays_and_dtypes))
 
 
+@numpy(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(np.dtype(kind_of(from_)), to, casting)
+
+
+@numpy(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    return np.common_type(*(np.empty(0, kind_of(x)) for x in arrays))
+
+
 @numpy(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if casting != "same_kind":

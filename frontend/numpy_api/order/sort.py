@@ -19,7 +19,7 @@ from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
 from ..select.take import take_along_axis
 
-_BOOL, _I32 = np.dtype(bool), np.dtype(np.int32)
+_BOOL, _I32, _F32 = np.dtype(bool), np.dtype(np.int32), np.dtype(np.float32)
 _STABLE = ("stable", "mergesort", "s", "m")
 
 

@@ -277,7 +277,8 @@ def root(squares: Any) -> Any:
     return np.where(none, squares, np.sqrt(np.where(none, 1, squares)))
 
 
-@numpy(np.average, samples=("x[3,4], 0", "x[3,4], 0, p[3]", "x[3,4], weights=p[3,4]"))
+@numpy(np.average, samples=("x[3,4], 0", "x[3,4], 0, p[3]", "x[3,4], weights=p[3,4]",
+                            "x[2,3,4], (2, 0), p[4,2], returned=True, keepdims=True"))
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *,
     keepdims: bool = False,
@@ -294,17 +295,16 @@ def average(
         return result, np.full_like(result, as_number(count))
     w: Any = strong(weights)
     if w.type.shape != x.type.shape:
-        if axis is None or isinstance(axis, (tuple, list)) or w.ndim != 1:
+        axes = () if axis is None else axes_of(axis, x.ndim)
+        if w.ndim != len(axes) or not axes:
             raise error("W102", "weights must have the shape of the array, or be one per element "
-                                "of an axis", types=[x.type, w.type])
-        w = matched(w, (x.type.shape[axis_of(axis, x.ndim)],))
-        w = reshape(w, tuple(dim if at == axis_of(axis, x.ndim) else 1
-                             for at, dim in enumerate(x.type.shape)))
-    if x.dtype.kind in "iub":  # products of small integers would not fit
-        x, w = (cast(part, np.result_type(x.dtype, w.dtype, _F64)) for part in (x, w))
-    scale = np.sum(w * np.ones_like(x), axis=axis, keepdims=keepdims)
-    result = np.sum(x * w, axis=axis, keepdims=keepdims) / scale
-    return (result, scale) if returned else result
+                                "of its axes", types=[x.type, w.type])
+        w = np.transpose(matched(w, tuple(x.type.shape[at] for at in axes)), np.argsort(axes))
+        w = reshape(w, tuple(dim if at in axes else 1 for at, dim in enumerate(x.type.shape)))
+    kind = np.result_type(x.dtype, w.dtype, *[_F64] * (x.dtype.kind in "iub"))
+    scale = sum_(w, axis, kind, keepdims=keepdims)
+    result = sum_(cast(x, kind) * cast(w, kind), axis, keepdims=keepdims) / scale
+    return (result, broadcast(scale, result.type.shape)) if returned else result
 
 
 def _some(x: Tracer, axes: Iterable[int]) -> Tracer:

@@ -45,11 +45,14 @@ _DETERMINED: Mapping[Any, Any] = MappingProxyType({
     np.empty: np.zeros, np.empty_like: np.zeros_like})
 
 
-def _stand_in(original: Callable[..., Any]) -> Callable[..., Any]:
+def recording(
+    original: Callable[..., Any], skipped: Callable[[FrameType], bool] = lambda _: False
+) -> Callable[..., Any]:
+    """A function that makes arrays, as one that a trace records, but for callers to skip."""
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
-        if ctx is None or _is_library(sys._getframe(1)):
+        if ctx is None or skipped(sys._getframe(1)):
             return original(*args, **options)
         if is_traced((args, options)):
             options.pop("like", None)
@@ -88,14 +91,20 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({
-    name: (_for_lists if name in LISTED else _stand_in)(function)
+    name: _for_lists(function) if name in LISTED else recording(function, _is_library)
     for name, function in _ORIGINALS.items()})
+# The same for weft.numpy: whoever calls these means them.
+CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    name: recording(function) for name, function in _ORIGINALS.items() if name in NAMES})
+for _constructor in CONSTRUCTORS.values():
+    _constructor.__module__ = "weft.numpy"
 
 
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's own function behind a stand-in, which is what NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")
-    return _ORIGINALS[name] if function is _STAND_INS.get(name) else function
+    of_ours = function in (_STAND_INS.get(name), CONSTRUCTORS.get(name))
+    return _ORIGINALS[name] if of_ours else function
 
 
 class _Patches:
