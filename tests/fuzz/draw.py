@@ -13,18 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from . import steps_calls, steps_convert, steps_elementwise, steps_index, steps_reduce, steps_views
-from .data import LAYOUTS, draw_array, draw_number
+from . import (
+    steps_buffers,
+    steps_calls,
+    steps_convert,
+    steps_elementwise,
+    steps_index,
+    steps_reduce,
+    steps_rows,
+    steps_views,
+)
+from .data import DTYPES, LAYOUTS, draw_array, draw_number
 from .program import ArgSet, Leaf, Nest, Program, Settings
 from .writer import FAMILIES, Value, Writer
 
-DTYPES = ("f4", "f4", "f4", "f8", "f8", "i4", "i8", "i8", "u4", "u8", "?")
 BEYOND = (-1, 200, 300, -200, 2**31, -2**31 - 1, 2**32, 2**40)  # integers beyond some dtypes
 EDGES = (7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)  # of vectors
 TARGETS = (None, None, "x86-64-v4", "x86-64-v3")
 FEATURES = tuple(dict.fromkeys(family.feature for family in FAMILIES))
 SYMBOLS = ("n", "m", "k")
-STEP_FILES = (steps_calls, steps_convert, steps_elementwise, steps_index, steps_reduce, steps_views)
+STEP_FILES = (steps_buffers, steps_calls, steps_convert, steps_elementwise, steps_index,
+              steps_reduce, steps_rows, steps_views)
+MOST_LEAVES = 7
 
 
 def program(seed: int, number: int) -> Program:
@@ -49,12 +59,24 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
     samples = [[_draw_leaf(rng, leaf, env) for leaf in leaves] for env in sizes[:2]]
     values = [Value(leaf.name, tuple(sample[at] for sample in samples), "exact", leaf.values)
               for at, leaf in enumerate(leaves)]
-    writer = Writer(rng, values, smooth=smooth, limit=300_000 if large else 4000)
+
+    def more(dtype: str, dims: Sequence[int | str], kind: str) -> Value | None:
+        """Another argument, for a step that needs one like it."""
+        if len(leaves) >= MOST_LEAVES or large:
+            return None
+        leaf = Leaf(f"x{len(leaves)}", "array", dtype, tuple(dims), kind)
+        leaves.append(leaf)
+        return Value(leaf.name, tuple(_draw_leaf(rng, leaf, env) for env in sizes[:2]), "exact",
+                     kind)
+
+    writer = Writer(rng, values, smooth=smooth, limit=300_000 if large else 4000, more=more,
+                    symbols=SYMBOLS[:3] if symbolic else (), sizes=sizes[:2])
     writer.families = [family for family in writer.families if kind == "call"
                        or family.feature not in ("variable", "nested call")]
     writer.weights = [family.weight for family in writer.families]
     writer.draw(rng.randint(2, 5) if kind == "session" or large else rng.randint(2, 9))
-    made = [value for value in writer.values[len(leaves):] if value.name]
+    arguments = {leaf.name for leaf in leaves}
+    made = [value for value in writer.values if value.name and value.name not in arguments]
     if not made:
         return None
     result, tags = _result(rng, kind, made, writer)
@@ -170,7 +192,7 @@ def _result(rng: random.Random, kind: str, made: list[Value],
         return (loss.name if loss is not None else None), tags
     if kind == "session":
         return ("tuple", [value.name for value in made]), tags
-    wanted = [made[-1], *rng.sample(made, min(len(made), rng.randint(0, 3)))]
+    wanted = [made[-1], *rng.sample(made, min(len(made), rng.randint(0, 6)))]
     names: list[Nest] = [value.name for value in wanted]
     if len(names) == 1 and rng.random() < 0.8:
         return names[0], tags
@@ -187,6 +209,7 @@ def _settings(rng: random.Random, large: bool) -> tuple[Settings, ...]:
 def _features(drawn: Program, symbolic: bool, large: bool) -> tuple[str, ...]:
     steps = [*drawn.steps, *(made for inner in drawn.inners for made in inner.steps)]
     found = {f"{drawn.kind} program", *(made.feature for made in steps)}
+    found |= {f"option {made.feature} {option}" for made in steps for option in made.options}
     found |= {f"argument {leaf.kind if leaf.kind != 'array' else np.dtype(leaf.dtype).name}"
               for leaf in drawn.leaves}
     found |= {f"values {leaf.values}" for leaf in drawn.leaves}
