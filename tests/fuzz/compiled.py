@@ -55,7 +55,7 @@ class Compiled:
         """One call. Errors that are not Weft's own leave as they are: they are findings."""
         try:
             results, shape = flat(self.function(*args))
-        except weft.Error as problem:
+        except (weft.Error, np.linalg.LinAlgError) as problem:  # of a step that NumPy ran
             return Answer([], None, problem, self.values())
         return Answer(results, shape, None, self.values())
 

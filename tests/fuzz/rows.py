@@ -32,7 +32,7 @@ Place = tuple[str, tuple[int, ...]]  # kind x, p, i or m; shape
 SAMPLES = {
     "np.unwrap": ("4 * x[7]", "4 * x[3,4], axis=0"),
     "np.partition": ("x[7], 3)[3:4].sum(", "x[3,4], 1, axis=0)[1].copy("),
-    "np.argpartition": ("x[7], 3)[3:4].copy(",),
+    "np.argpartition": ("x[7], 3) * (0", "x[3,4], 1, axis=0) * (0"),
 }
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "hazen", "weibull",
             "closest_observation", "averaged_inverted_cdf", "interpolated_inverted_cdf",

@@ -152,21 +152,29 @@ def _moved(w: Writer, body: str, used: Sequence[Value]) -> bool:
     found = []
     for seed in (1, 2):
         rng = np.random.default_rng(seed)
-        operands = [rng.normal(size=np.shape(x.samples[0])).astype(x.dtype) if x.kind == "f"
-                    else x.samples[0] for x in used]
+        operands = [_other(x.samples[0], rng) for x in used]
         space = {**w.spaces[0], **{x.name: y for x, y in zip(used, operands, strict=True)}}
         result = _value(w, body, used, space)
         if result is None:
             return False
         elements = np.concatenate([np.zeros(0), *(
-            np.ravel(y).astype(float) for x, y in zip(used, operands, strict=True)
-            if x.kind == "f")])
+            np.ravel(y).astype(float) for y in operands)])
         flat = np.ravel(result).astype(float)
         found.append((flat, np.isin(flat, elements)))
     (one, here), (other, there) = found
     same = len(one) == len(other) and np.all(
         (here & there) | (one == other) | (np.isnan(one) & np.isnan(other)))
     return bool(same)
+
+
+def _other(x: Any, rng: np.random.Generator) -> Any:
+    """Another operand like x; whole numbers, which may be indices, are as near as can be."""
+    if np.asarray(x).dtype.kind == "f":
+        return rng.normal(size=np.shape(x)).astype(np.asarray(x).dtype)
+    if np.asarray(x).dtype.kind == "b":
+        return x
+    with np.errstate(all="ignore"):
+        return x + rng.integers(0, 2, np.shape(x)).astype(np.asarray(x).dtype)
 
 
 def _continuous(w: Writer, body: str, used: Sequence[Value]) -> bool:

@@ -8,7 +8,17 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import differ
-from ...tracing.operand import as_int, axes_of, axis_of, broadcast, cast, reshape, strong, to_tracer
+from ...tracing.operand import (
+    as_int,
+    axes_of,
+    axis_of,
+    broadcast,
+    cast,
+    required,
+    reshape,
+    strong,
+    to_tracer,
+)
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..elements.elementwise import fresh
@@ -88,10 +98,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     given = given * len(axes) if len(given) < len(axes) else given
     slopes = []
     for at, distances in zip(axes, given, strict=True):
-        size = x.type.shape[at]
+        size, message = x.type.shape[at], f"np.gradient needs at least {edge_order + 1} elements"
         if isinstance(size, int) and size < edge_order + 1:
-            raise error("W102", f"np.gradient needs at least {edge_order + 1} elements",
-                        types=[x.type])
+            raise error("W102", message, types=[x.type])
+        if not isinstance(size, int):
+            x = required(x, x.type.shape, least=(size - edge_order - 1,), code="W102",
+                         message=message)
         slopes.append(_slope(np.moveaxis(x, at, -1), _steps(distances, x, at), edge_order, at))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 

@@ -20,7 +20,7 @@ from ...tracing.arrays import views
 from ...tracing.operand import as_int, reshape, strong, to_tracer
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
-from ..elements.elementwise import fresh, store
+from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from ..select.index import Span, as_number, getitem, take_spans
 from .create import band
@@ -90,8 +90,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 @numpy(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """The diagonal of an array that may be written; ``val`` over and over along it."""
-    if not isinstance(a, Tracer):
-        store("np.fill_diagonal", a, val)
+    a = writable("np.fill_diagonal", a, val)
     shape = a.type.shape
     if len(shape) < 2 or (len(shape) > 2 and any(dim != shape[0] for dim in shape)):
         raise error("W102", "np.fill_diagonal takes a matrix, or an array of equal dims",
@@ -107,6 +106,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     for place in places[2:]:
         hit = hit & (row == place)
     new: Any = ravel(to_tracer(val).astype(a.dtype))
+    if new.type.size == 0:  # NumPy writes nothing
+        return
     store("np.fill_diagonal", a, np.where(hit, new[row % new.shape[0]], a))
 
 

@@ -29,6 +29,7 @@ from ...tracing.operand import (
     is_weak,
     kind_of,
     reshape,
+    result_dtype,
     shape_of,
     spread,
     strong,
@@ -61,6 +62,13 @@ def fresh(x: Tracer) -> Tracer:
     made = Tracer(current(), current().value_of(x))
     made.ordered = made.dense = x.ordered
     return made
+
+
+def answer(holds: Any) -> Any:
+    """Whether all hold, as a bool of Python."""
+    result: Any = np.all(holds)
+    result.weak = True
+    return result
 
 
 def _positive(x: Any) -> Any:
@@ -218,14 +226,25 @@ def _into(
     return tuple(out) if isinstance(results, tuple) else out[0]
 
 
-def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
-    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+def writable(name: str, array: Any, part: Any) -> Any:
+    """The tracer of an array to write ``part`` into. Raises TracerError (W203) for a plain one."""
     array = array.traced() if isinstance(array, Buffer) else array
     if not isinstance(array, Tracer):
         raise error("W203", f"{name} cannot write a traced value into a plain array",
                     types=[type_of(part)],
                     hint="write y = y + x instead of y += x or out=y, or make y from a traced "
                          "array: y = np.zeros_like(x)")
+    return array
+
+
+def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
+    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+    array = writable(name, array, part)
+    kind = kind_of(part)
+    if not np.can_cast(kind if isinstance(kind, np.dtype) else result_dtype(part, array), array.dtype,
+                       "same_kind"):
+        raise error("W111", f"the result of {name} does not fit into {array.dtype}",
+                    types=[type_of(part), array.type], hint="convert it: v.astype(x.dtype)")
     if where is not True:
         part = np.where(where, part, array)
     if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:

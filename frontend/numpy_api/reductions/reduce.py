@@ -32,7 +32,7 @@ from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.create import band
 from ..arrange.shape import moveaxis, ravel
-from ..elements.elementwise import fresh
+from ..elements.elementwise import answer, fresh
 from ..registry import numpy
 from ..select.index import as_number
 
@@ -287,7 +287,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ShapeError:
         return False
     x: Any = strong(a1)
-    return np.all(x == a2)
+    return answer(x == a2)
 
 
 @numpy(np.array_equal, samples=("x[3], x[3]",))
@@ -298,4 +298,4 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     same = x == a2
     if equal_nan:
         same = same | (np.isnan(x) & np.isnan(a2))
-    return np.all(same)
+    return answer(same)

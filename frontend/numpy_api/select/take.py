@@ -32,7 +32,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import ravel
-from ..elements.elementwise import fresh, store
+from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from .index import as_number, getitem, order_of
 
@@ -191,11 +191,10 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 @numpy(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x, name = arr, "np.put_along_axis"
-    if not isinstance(arr, Tracer):
-        store(name, arr, values)
+    name = "np.put_along_axis"
+    x = writable(name, arr, values)
     if axis is None:
-        put(arr, ravel(indices), values)
+        put(x, ravel(indices), values)
         return
     at = axis_of(axis, x.ndim)
     places: Any = cast(to_tracer(indices), _I64)
@@ -226,8 +225,7 @@ def _latest(x: Tracer, places: Any, new: Any, axis: int, size: Dim) -> Any:
 
 @numpy(np.put, method=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    if not isinstance(a, Tracer):
-        store("np.put", a, v)
+    a = writable("np.put", a, v)
     x, places = ravel(a), ravel(ind)
     new: Any = ravel(cast(to_tracer(v), a.dtype))
     if mode != "raise":
@@ -240,6 +238,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @numpy(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
+    a = writable("np.putmask", a, values)
     chosen, new = _mask_and_values("np.putmask", a, mask, values)
     if new.type.shape != a.type.shape:
         new = np.resize(new, a.shape)
@@ -249,6 +248,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 @numpy(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Of the values, one after the other goes to the elements under the mask."""
+    arr = writable("np.place", arr, vals)
     chosen, new = _mask_and_values("np.place", arr, mask, vals)
     new = ravel(new)
     if new.type.size != 1:
@@ -259,8 +259,6 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 def _mask_and_values(name: str, array: Any, mask: Any, values: Any) -> tuple[Any, Any]:
     """A mask of an array's shape, and values of its dtype."""
-    if not isinstance(array, Tracer):
-        store(name, array, values)
     chosen = to_tracer(mask, np.dtype(bool))
     if chosen.ndim != array.ndim or any(map(differ, chosen.type.shape, array.type.shape)):
         raise error("W102", f"{name} needs a mask of the array's shape",
