@@ -424,3 +424,46 @@ def test_layers_refuse_an_axis_that_is_not_there() -> None:
         nn.batch_norm(X, V, V, axis=2)
 
 
+
+
+GRID, NONE = np.arange(6.0).reshape(2, 3) - 2, np.zeros((0, 0, 0))
+
+
+@pytest.mark.parametrize(("function", "x"), [
+    # Python's bool and int where NumPy gives them
+    (lambda x: np.array_equal(x, x, equal_nan=True), GRID),
+    (lambda x: np.array_equiv(x, x[:1]), GRID),
+    (lambda x: np.allclose(x, x + 1), GRID),
+    (lambda x: np.linalg.matrix_rank(x[0]), GRID),
+    (lambda x: np.size(x, (0, -1)), GRID),
+    (lambda x: np.size(x, ()), GRID),
+    # sums and products in bool
+    (lambda x: np.sum(x, 0, dtype=bool), GRID),
+    (lambda x: np.prod(x, 1, dtype=bool, initial=2), GRID),
+    (lambda x: np.sum(x, dtype=bool, initial=True, where=x > 9), GRID),
+    (lambda x: np.einsum("ij->j", x > 0), GRID),
+    # norms of matrices without elements
+    (lambda x: np.linalg.norm(x, 2, (1, 2)), NONE),
+    (lambda x: np.linalg.norm(x, "nuc", (1, 2), keepdims=True), NONE),
+])
+def test_kinds_of_results(function: Any, x: Any) -> None:
+    wanted, found = function(x), weft.compile(function, verify=True)(x)
+    assert type(found) is type(wanted)
+    np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_too_few_elements_of_unknown_sizes() -> None:
+    """The error is NumPy's kind, before any index is out of range."""
+    for function in (np.gradient, lambda x: np.partition(x, 1)):
+        compiled = weft.compile(lambda x, f=function: f(x), dynamic={"x": {0: "b"}})
+        np.testing.assert_array_equal(compiled(np.arange(3.0)), function(np.arange(3.0)))
+        for size in (0, 1):
+            with pytest.raises(ValueError, match="W102"):
+                compiled(np.zeros(size))
+
+
+def test_the_gradient_of_a_mantissa() -> None:
+    x = np.array([1.5, -3.0, 0.1, 1e-310])
+    found = weft.compile(weft.grad(lambda x: np.sum(np.frexp(x)[0])))(x)
+    np.testing.assert_array_equal(found[:3], 1 / np.exp2(np.frexp(x)[1])[:3])
+    assert np.isinf(found[3]) or found[3] == 2.0**1029

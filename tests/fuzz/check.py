@@ -70,13 +70,13 @@ def check_call(program: Program) -> None:
     calls = [program.arguments(argset, laid) for argset in program.argsets]
     first = [held.value for held in oracle.held]
     answers: list[list[Answer]] = []
-    for settings in program.settings:
+    for settings in dict.fromkeys(program.settings):
         compiled = Compiled(program, settings)
         compiled.assign(first)
         for held, value in zip(oracle.held, first, strict=True):
             held.value = value
         answers.append(_compare(program, compiled, oracle, calls, settings))
-    for at, (one, other) in enumerate(zip(*answers, strict=True)):
+    for at, (one, other) in enumerate(zip(answers[0], answers[-1], strict=True)):
         problem = same_bits(one, other)
         if problem:
             raise Mismatch(f"{program.settings[0].text()} and {program.settings[1].text()} "

@@ -18,6 +18,7 @@ the results spread by is the tolerance: an error bound that follows from the pro
               may be taken first
     row       the operands by 2 ULP, the result by ULP of its largest number; nothing is certain
               where an operand is so large or small that what is computed of it may not be finite
+    finite    as row, and nothing is certain where an operand is not finite
     zero      the signs of zeros in the result
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
@@ -93,8 +94,8 @@ class Jitter:
             return self._zeros(function(*operands))
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
-        if kind == "row":
-            return self._row(function, operands, ulp)
+        if kind in ("row", "finite"):
+            return self._row(function, operands, ulp, kind == "finite")
         result = function(*operands)
         if kind == "mix":
             return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
@@ -112,13 +113,17 @@ class Jitter:
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
-    def _row(self, function: Callable[..., Any], operands: tuple[Any, ...], ulp: int) -> Any:
+    def _row(self, function: Callable[..., Any], operands: tuple[Any, ...], ulp: int,
+             finite: bool) -> Any:
         result = np.asarray(function(*map(self._near, operands)))
         if result.dtype.kind != "f":
             return result[()]
         if not all(map(_is_ordinary, operands)):
             return np.full_like(result, np.nan if self.mode else 0)[()]
         ulp += int(_terms(operands, result) ** 0.5)
+        if not all(np.all(np.isfinite(x)) for x in operands if np.asarray(x).dtype.kind == "f"):
+            odd = np.asarray(np.nan if self.mode else 0, result.dtype)
+            result = np.where(np.isfinite(result) & (not finite), result, odd)
         scale = np.max(np.abs(np.nan_to_num(result, posinf=0, neginf=0)), initial=0)
         by = self.rng.uniform(-ulp, ulp, result.shape) * np.finfo(result.dtype).eps
         return (result + (by * scale).astype(result.dtype))[()]

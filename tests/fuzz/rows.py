@@ -14,7 +14,7 @@ import functools
 import inspect
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,9 @@ _LEFT_ALONE = frozenset(("like", "subok", "device", "copy", "out", "signature", 
                          "extobj", "overwrite_input", "sorter", "period_", "mean", "strict"))
 
 
+_EXTREMES = ("sort", "quantile", "reduce", "nan")  # modules of rows
+
+
 @dataclass(frozen=True)
 class Call:
     """A call with places for arrays: ``names`` are those of NumPy that it may have."""
@@ -77,6 +80,7 @@ class Call:
     places: tuple[Place, ...]
     method: bool
     options: tuple[str, ...]  # that may be added or changed
+    extreme: bool             # which of two zeros it takes is nobody's business
 
 
 class _Places(ast.NodeTransformer):
@@ -135,7 +139,8 @@ def _call(row: Row, name: str, sample: str) -> Call:
     places = _Places()
     outer = places.visit(outer)
     return Call((name, *map(full_name, row.functions[1:])), outer, text[end:], tuple(places.found),
-                row.method, _options(row.functions[0], row.body))
+                row.method, _options(row.functions[0], row.body),
+                getattr(row.body, "__module__", "").rsplit(".", 1)[-1] in _EXTREMES)
 
 
 @functools.cache
@@ -143,6 +148,7 @@ def calls() -> dict[str, tuple[Call, ...]]:
     """By the name of each row that has a body, the calls of its samples."""
     found = {}
     for row in dict.fromkeys(ROWS.values()):
+        row = replace(row, functions=tuple(f for f in row.functions if f is not np.empty))
         samples = row.samples or SAMPLES.get(row.name, ())
         if row.body is not None and samples:
             found[row.name] = tuple(_call(row, row.name, sample) for sample in samples)

@@ -121,8 +121,7 @@ def _array(page: Page) -> None:
                   "copy", "array", "asarray"))
     if kind == "empty":
         if page.add(f"{name} = np.empty({shape}{dtype})", name) and not page.add(
-                w.one((f"{name}.fill(2)", f"{name}[...] = {page.source()}",
-                       f"{name}[:] = {page.source()}"))):
+                w.one((f"{name}.fill(2)", f"{name}[...] = {x}", f"{name}[:] = {x}"))):
             page.add(f"{name}.fill(1)")
         return
     page.add(f"{name} = " + {
@@ -184,10 +183,10 @@ def _ufunc(page: Page) -> None:
     left, right = page.source(), page.source()
     page.add(w.one((
         f"np.{name}({left}, {right}, out={to})", f"np.{name}({to}, {right}, out={to})",
-        f"np.{name}({to}, {right}, out={to}, where={to} > 0)", f"np.negative({to}, out={to})",
+        f"np.{name}({to}, {right}, out={to}, where={to} > 0)", f"np.square({to}, out={to})",
         f"np.{w.one(('add', 'add', 'subtract'))}.at({to}, {_index(page, to)}, {right})",
         f"np.cumsum({to}, axis=0, out={to})" if page.value(to).kind != "f" else
-        f"np.abs({to}, out={to})", f"np.clip({to}, -1, 2, out={to})")))
+        f"np.copysign({to}, 2, out={to})", f"np.clip({to}, -1, 2, out={to})")))
 
 
 def _method(page: Page) -> None:
@@ -199,8 +198,8 @@ def _method(page: Page) -> None:
         f"np.put_along_axis({to}, np.argmax({to}, axis=0, keepdims=True), {source}, 0)",
         f"np.put_along_axis({to}, np.zeros((1, *{to}.shape[1:]), int), {source}, 0)",
         f"np.putmask({to}, {to} > 0, {source})", f"np.put({to}, [0, -1], {source})",
-        f"{to}.sort()", f"{to}.sort(axis=0)", f"np.place({to}, {to} > 1, 7)",
-        f"{to}[:] = np.sort({to}, axis=-1)", f"{to}[...] = {to}[::-1]")))
+        f"{to}.sort(kind='stable')", f"{to}.sort(axis=0, kind='stable')",
+        f"np.place({to}, {to} > 1, 7)", f"{to}[:] = np.sort({to}, axis=-1, kind='stable')", f"{to}[...] = {to}[::-1]")))
 
 
 def _loop(page: Page) -> None:

@@ -22,17 +22,20 @@ TRIES = 5
 ROUNDED = 8  # ULP of what is computed
 # Whole numbers that come of rounded ones, and jump with them.
 _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
+# Computed with zeros beyond the ends, or in another order: infinities make NaN of what they meet.
+_PADDED = ("np.convolve", "np.correlate", "np.poly", "np.polymul")
 
 
 @step("row", 110, smooth=True)
 def row(w: Writer) -> Any:
     found = calls()
-    name = w.one(tuple(found))
+    name = w.one([name for name in found if "empty" not in name])
     for _ in range(TRIES):
         call = w.one(found[name])
         text, options = drawn(call, w.rng)
         operands = [_operand(w, place, _dims(w, call.places)) for place in call.places]
-        made = write(w, f"row {name}", text, operands, options)
+        made = write(w, f"row {name}", text, operands, options,
+                     close=("zero", 0) if call.extreme else None)
         if made is not None:
             return made
     return None
@@ -80,9 +83,9 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
           known: bool = False) -> Value | None:
     """A step of a text with ``_0``, ``_1`` for operands; one of its results if there are several;
     with ``out=`` now and then."""
-    if any(x is None for x in operands):
-        return None
     used = [x for x in operands if x is not None]
+    if len(used) < len(operands) or _undefined(w, feature, text, options, used):
+        return None
     body = re.sub(r"\b_(\d)\b", r"{\1}", text.replace("{", "{{").replace("}", "}}"))
     first = _value(w, body, used)
     if isinstance(first, (tuple, list)) and first:
@@ -94,13 +97,29 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
         return None
     if not known and np.asarray(first).dtype.kind == "f" and not _moved(w, body, used):
         close = ("row", ROUNDED)
+    if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
+        close = ("finite", ROUNDED)
     if feature.split(" ")[1] in _JUMPS and any(x.kind == "f" for x in used):
         close = ("row", ROUNDED)
     template = "{out} = " + body
     if body.endswith(")") and "lambda" not in body and w.yes(0.08):
-        template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}, out={{out}})"
+        comma = "" if body.endswith("()") else ", "
+        template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
         options = (*options, "out")
     return w.write(feature, template, *used, close=close, options=options)
+
+
+def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
+               used: Sequence[Value]) -> bool:
+    """Whether NumPy says nothing for certain, or something else without elements.
+
+    Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
+    the dtype of integers if there are none. And differences cannot tell of rounding to float32.
+    """
+    floats = any(x.kind == "f" for x in used)
+    if "dtype" in options and (w.smooth or (floats and "dtype=np.float" not in text)):
+        return True
+    return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
 
 
 def _dims(w: Writer, places: Sequence[Place]) -> dict[int, int | str]:

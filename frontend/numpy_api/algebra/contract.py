@@ -77,7 +77,7 @@ def _sum_alone(x: Tracer, letters: str, others: str) -> tuple[Tracer, str]:
     alone = tuple(at for at, letter in enumerate(letters) if letter not in others)
     if not alone:
         return x, letters
-    return (current().emit("sum", x, axes=alone),
+    return (current().emit("any" if x.dtype == np.dtype(bool) else "sum", x, axes=alone),
             "".join(letter for letter in letters if letter in others))
 
 

@@ -245,7 +245,9 @@ def ndim(a: Any) -> int:
 
 @numpy(np.size, samples=("x[3,4]", "x[3,4], 1"))
 def size(a: Any, axis: Any = None) -> Any:
-    return strong(a).size if axis is None else strong(a).shape[axis]
+    x = strong(a)
+    return x.size if axis is None else as_number(product(
+        x.type.shape[at] for at in axes_of(axis, x.ndim)))
 
 
 @numpy(np.matrix_transpose, samples=("x[2,3,4]",))

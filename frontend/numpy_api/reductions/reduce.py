@@ -88,7 +88,8 @@ def _with_one_more(x: Tracer, axes: tuple[int, ...], initial: Tracer) -> Tracer:
 
 _NEUTRAL: Mapping[str, Any] = MappingProxyType({"sum": 0, "prod": 1, "any": False, "all": True})
 _MERGES: Mapping[str, np.ufunc] = MappingProxyType({
-    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum})
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+    "any": np.logical_or, "all": np.logical_and})
 
 
 def _chosen(x: Tracer, where: Any, other: Any) -> Any:
@@ -105,7 +106,7 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
-    return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
+    return _counted("sum", a, axis, dtype, keepdims, initial, where)
 
 
 @numpy(np.prod, method=True, samples=(
@@ -114,7 +115,16 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
     "i[2,3] * x[3], 0"))
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
-    return _reduced("prod", _wide(a, dtype), axis, keepdims, initial, where)
+    return _counted("prod", a, axis, dtype, keepdims, initial, where)
+
+
+def _counted(op: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any,
+             where: Any) -> Any:
+    """A sum or product; of bools in bool, whether any or all hold."""
+    x = _wide(a, dtype)
+    if x.dtype == _BOOL:
+        op = {"sum": "any", "prod": "all"}[op]
+    return _reduced(op, x, axis, keepdims, initial, where)
 
 
 def _wide(a: Any, dtype: Any) -> Tracer:

@@ -70,7 +70,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     x = strong(a)
     x, at = _flat(x, axis)
     if mode != "raise":
-        indices = _inside(indices, x.type.shape[at], mode, "np.take")
+        indices = inside(indices, x.type.shape[at], mode, "np.take")
     uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
     return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
 
@@ -82,7 +82,7 @@ def _flat(x: Tracer, axis: Any) -> tuple[Tracer, int]:
     return x, axis_of(axis, x.ndim)
 
 
-def _inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
+def inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
     """Indices as a mode has them: brought into the axis, or none below 0, and a step that has one
     beyond fails."""
     places: Any = cast(strong(indices), _I64)
@@ -106,7 +106,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = [strong(x) for x in choices]
     shape, dtype = common_shape((a, *parts)), result_dtype(*parts)
     stacked: Any = np.stack([spread(x, dtype, shape) for x in parts])
-    places = _inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
+    places = inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
     made = take_along_axis(stacked, reshape(places, (1, *shape)), 0)
     return fresh(reshape(made, shape))
 
@@ -149,7 +149,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
                                   "5 * i[()], 11"))
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     dims = as_shape(shape)
-    left: Any = _inside(indices, product(dims), "raise", "np.unravel_index")
+    left: Any = inside(indices, product(dims), "raise", "np.unravel_index")
     places: list[Any] = []
     for dim in reversed(dims) if order == "C" else dims:
         size = as_number(dim)
@@ -166,7 +166,7 @@ def ravel_multi_index(
 ) -> Any:
     sizes = as_shape(dims)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else mode
-    places = [_inside(place, size, way, "np.ravel_multi_index")
+    places = [inside(place, size, way, "np.ravel_multi_index")
               for place, size, way in zip(multi_index, sizes, modes, strict=True)]
     if order == "F":
         places, sizes = places[::-1], sizes[::-1]
@@ -214,7 +214,7 @@ def _latest(x: Tracer, places: Any, new: Any, axis: int, size: Dim) -> Any:
     ctx = current()
     count = as_number(size)
     places = places + np.where(places < 0, count, 0)
-    places = _inside(places, size, "raise", "np.put")
+    places = inside(places, size, "raise", "np.put")
     shape = (*x.type.shape[:axis + 1], new.type.shape[axis], *x.type.shape[axis + 1:])
     here, number = (ctx.emit("iota", axis=at, dtype=I64, shape=shape) for at in (axis, axis + 1))
     named: Any = broadcast(reshape(places, (*shape[:axis], 1, *shape[axis + 1:])), shape)
@@ -229,7 +229,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     x, places = ravel(a), ravel(ind)
     new: Any = ravel(cast(to_tracer(v), a.dtype))
     if mode != "raise":
-        places = _inside(places, x.type.size, mode, "np.put")
+        places = inside(places, x.type.size, mode, "np.put")
     if 0 in (new.type.size, places.type.size):
         return
     new = np.resize(new, as_number(places.type.size))
@@ -251,7 +251,9 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     arr = writable("np.place", arr, vals)
     chosen, new = _mask_and_values("np.place", arr, mask, vals)
     new = ravel(new)
-    if new.type.size != 1:
+    if new.type.size == 1:
+        new = reshape(new, ())
+    else:
         order: Any = np.cumsum(ravel(chosen)) - 1
         new = reshape(take(new, order, mode="wrap"), arr.type.shape)
     store("np.place", arr, np.where(chosen, new, arr))

@@ -5,8 +5,12 @@ are views, so an update costs one pass:
 
     x[2:5] = v       select(pad(true), pad(v), x)
 
-With index arrays an addition is a ``scatter_add``. Setting needs to know which of several equal
-indices wins, so it is done where that cannot matter: for one index, or for one value for all.
+With index arrays an addition is a ``scatter_add``. To set one value for all, a mask says which
+elements are touched. Of several values for one element the last one counts, as in NumPy: the places
+in order tell where it is.
+
+    x[i] = v         last = searchsorted(sorted i, 0 .. n, right) - 1, of the places up to each k
+                     select(sorted i[last] == k, v[order[last]], x)
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import differ
-from ....ir.index import Dim, positive
+from ....ir.index import Dim, positive, product
 from ....ir.types import BOOL, I32, TensorType
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
@@ -39,8 +43,9 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
-from .index import Index, Span, index_operands, parse
+from .index import Index, Span, as_number, index_operands, parse
 from .masks import assigned
+from .take import inside
 
 Shape = tuple[Dim, ...]
 
@@ -199,9 +204,8 @@ def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     dims = next(iter(arrays.values())).type.shape
     kept = tuple(span.count for span in spans.values() if span.keep)
     if dims and len(shape_of(value)) > len(kept) - before:
-        raise error("W123", "setting several values at index arrays, which may name an element "
-                            "twice", types=[x.type],
-                    hint="set one after the other: for k in range(len(i)): y[i[k]] = v[k]")
+        return _set_each(x, arrays, spans, before, _patch(
+            x, value, kept[:before] + dims + kept[before:]))
     axes = tuple(sorted(arrays))
     touched = ctx.emit("scatter_add", ctx.full(0, I32, tuple(x.type.shape[a] for a in axes)),
                        ctx.full(1, I32, dims), *(arrays[a] for a in axes),
@@ -213,3 +217,50 @@ def _set_arrays(x: Tracer, parsed: Index, value: Any) -> Tracer:
     place = tuple(1 if axis in arrays else window[axis].count for axis in range(x.ndim))
     patch = broadcast(reshape(_patch(x, value, kept), place), tuple(s.count for s in window))
     return ctx.emit("select", hit, _update_spans(x, window, patch, "set"), x)
+
+
+def _set_each(
+    x: Tracer, arrays: dict[int, Tracer], spans: dict[int, Span], before: int, patch: Tracer
+) -> Tracer:
+    """Set a value of its own for each index, the last one where some are equal."""
+    ctx = current()
+    axes, rank = tuple(sorted(arrays)), next(iter(arrays.values())).ndim
+    # The indexed axes first, as one: rows of x, and a row of values for each index.
+    perm = (*axes, *spans)
+    shape = tuple(x.type.shape[axis] for axis in perm)
+    heads, tails = shape[:len(axes)], shape[len(axes):]
+    rows: Any = reshape(ctx.emit("transpose", x, perm=perm), (product(heads), *tails))
+    order = (*range(before, before + rank), *range(before), *range(before + rank, patch.ndim))
+    values: Any = ctx.emit("transpose", patch, perm=order)
+    counts = tuple(span.count for span in spans.values())
+    count = product(values.type.shape[:rank])
+    values = reshape(values, (count, *counts))
+    if count == 0:
+        return fresh(x)
+    places = _numbers([arrays[axis] for axis in axes], heads)
+    if not isinstance(count, int):  # perhaps there is none
+        places = np.concatenate([places, np.full(1, -1, like=x)])
+        values = np.concatenate([values, np.zeros((1, *values.shape[1:]), x.dtype, like=x)])
+    found: Any = np.argsort(places, kind="stable")
+    ordered = places[found]
+    each: Any = np.arange(as_number(product(heads)), like=x)
+    last = np.maximum(np.searchsorted(ordered, each, "right") - 1, 0)
+    hit: Any = np.equal(ordered[last], each)
+    window = (Span(0, 1, product(heads)), *spans.values())
+    hit = broadcast(reshape(hit, (product(heads), *(1 for _ in tails))), (product(heads), *counts))
+    touched = _padded(hit, window, rows.type.shape)
+    chosen = ctx.emit("select", touched, _padded(values[found[last]], window, rows.type.shape),
+                      rows)
+    return ctx.emit("transpose", reshape(chosen, shape),
+                    perm=tuple(perm.index(axis) for axis in range(x.ndim)))
+
+
+def _numbers(arrays: Sequence[Tracer], sizes: Sequence[Dim]) -> Any:
+    """The numbers of elements in axes as one, of indices that may count from the end."""
+    flat: Any = 0
+    for array, size in zip(arrays, sizes, strict=True):
+        index: Any = cast(array, np.dtype(np.int64))
+        count = as_number(size)
+        flat = flat * count + inside(np.where(index < 0, index + count, index), size, "raise",
+                                     "an assignment")
+    return np.ravel(flat)
