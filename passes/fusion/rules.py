@@ -37,7 +37,7 @@ def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
 def goes_one_by_one(region: Region) -> bool:
     """Whether a region carries something along its rows, one element after the other."""
     reduced = {axis for run in region.reduced for axis in run}
-    return Kind.SCAN in region.kinds and list(region.axes)[-1] in reduced
+    return Kind.SCAN in region.kinds and bool(reduced & {*list(region.axes)[-1:]})
 
 
 def is_wide(region: Region) -> bool:

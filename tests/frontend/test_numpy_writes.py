@@ -177,3 +177,13 @@ def test_gradients_go_to_the_last_of_several_values() -> None:
         return np.sum(y * np.array([1.0, 10.0, 100.0]))
 
     np.testing.assert_array_equal(weft.compile(weft.grad(loss))(V), [0.0, 1.0, 100.0, 10.0])
+
+
+@pytest.mark.parametrize("write", [
+    lambda y, v: np.putmask(y, y == 0, v), lambda y, v: np.put(y, [0, -1], v),
+    lambda y, v: np.fill_diagonal(y, v)])
+def test_no_values_are_not_repeated(write: Any) -> None:
+    function = _made(write, lambda: np.eye(3))
+    compiled = weft.compile(lambda v: function(v), dynamic={"v": {0: "n"}}, verify=True)
+    for size in (2, 0, 1):
+        np.testing.assert_array_equal(compiled(V[:size]), function(V[:size]))

@@ -109,10 +109,12 @@ def _kinds(lines: list[str]) -> set[str]:
 
 def _array(page: Page) -> None:
     w, name = page.w, f"b{len(page.arrays)}"
-    x = f"_{w.rng.randrange(len(page.operands))}"
     n = w.rng.randint(1, 4)
-    if w.smooth:
-        dtype = ""
+    # Floats beyond an integer dtype: what they are then is C's affair.
+    floats = [f"_{at}" for at, value in enumerate(page.operands) if value.kind == "f"]
+    x = w.one(floats) if floats else f"_{w.rng.randrange(len(page.operands))}"
+    if floats:
+        dtype = w.one(("", "", ", 'f8'")) if w.smooth else w.one(("", "", ", 'f4'", ", 'f8'"))
     else:
         dtype = w.one(("", "", f", {w.one(DTYPES)!r}", f", dtype={x}.dtype"))
     shape = w.one((f"{x}.shape", f"{x}.shape", f"({n}, *{x}.shape)", f"(*{x}.shape, {n})",
@@ -126,8 +128,10 @@ def _array(page: Page) -> None:
         return
     page.add(f"{name} = " + {
         "zeros": f"np.zeros({shape}{dtype})", "ones": f"np.ones({shape}{dtype})",
-        "full": f"np.full({shape}, {w.one(('2', '0.5', f'{x}[0]', x))}{dtype})",
-        "arange": f"np.arange({w.one((n, f'{x}.shape[0]', f'{x}.size'))}{dtype.replace(', ', ', dtype=') if 'dtype' not in dtype else dtype})",
+        "full": f"np.full({shape}, {w.one(('2.0' if floats else '2', '0.5', f'{x}[0]', x))}"
+                f"{dtype})",
+        "arange": f"np.arange({w.one((n, f'{x}.shape[0]', f'{x}.size'))}"
+                  f"{', dtype=float' if floats else ''})",
         "eye": f"np.eye({w.one((n, f'{x}.shape[0]'))})",
         "linspace": f"np.linspace(0, 1, {n + 1})",
         "like": f"np.{w.one(('zeros', 'ones'))}_like({x})", "copy": f"{x}.copy()",

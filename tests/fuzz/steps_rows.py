@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .data import DTYPES
 from .program import Close, Step
 from .rows import VALUES, Place, calls, drawn, is_exact, ufunc_names
 from .writer import Value, Writer, step
@@ -55,10 +56,22 @@ def ufunc(w: Writer) -> Any:
             close: Close | None = ("zero", 0)
         else:
             close = None if exact else ("row", ROUNDED)
+        if "f2" not in DTYPES and _halves(function, operands):
+            continue
         made = write(w, f"ufunc {name}", text, operands, options, close=close, known=True)
         if made is not None:
             return made
     return None
+
+
+def _halves(function: np.ufunc, operands: Sequence[Value | None]) -> bool:
+    """Whether NumPy computes in float16."""
+    try:
+        kinds = function.resolve_dtypes((*(x.dtype for x in operands if x is not None),
+                                         *(None,) * function.nout))
+    except TypeError:
+        return False
+    return any(kind == np.float16 for kind in kinds)
 
 
 def _ufunc_text(w: Writer, name: str, function: np.ufunc) -> tuple[str, tuple[str, ...]]:
@@ -117,7 +130,11 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     the dtype of integers if there are none. And differences cannot tell of rounding to float32.
     """
     floats = any(x.kind == "f" for x in used)
+    if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
+        return True
     if "dtype" in options and (w.smooth or (floats and "dtype=np.float" not in text)):
+        return True
+    if w.symbols and not floats and "np.nan" in feature:  # of none, whose dtype is another
         return True
     return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
 

@@ -108,7 +108,11 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     new: Any = ravel(to_tracer(val).astype(a.dtype))
     if new.type.size == 0:  # NumPy writes nothing
         return
-    store("np.fill_diagonal", a, np.where(hit, new[row % new.shape[0]], a))
+    count = new.shape[0]
+    if not isinstance(new.type.size, int):
+        hit = hit & np.greater(count, 0)
+        new, count = np.concatenate([new, np.zeros(1, a.dtype)]), np.maximum(count, 1)
+    store("np.fill_diagonal", a, np.where(hit, new[row % count], a))
 
 
 @numpy(np.diag_indices_from, samples=("x[3,3]",))

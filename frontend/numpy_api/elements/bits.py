@@ -89,6 +89,7 @@ def spacing(x: Any) -> Any:
     inf = constant(np.inf, x.dtype, x.type.shape)
     # -0.0 has the distance of 0.0.
     away = np.where(np.equal(x, 0), inf, np.copysign(inf, x))
+    x = current().emit("stop_gradient", x)
     return np.where(np.isinf(x), np.nan, nextafter(x, away) - x)
 
 

@@ -266,6 +266,8 @@ _PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical
 def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
     """A reduction over one axis of known size by a tree of elementwise steps."""
     rows: Any = strong(x)
+    if rows.ndim == 0:
+        return fresh(rows)
     rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
     size = rows.type.shape[0]
     if not isinstance(size, int) or size == 0:
@@ -360,7 +362,7 @@ def resolve(
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
     kinds: list[Kind] = [kind_of(x) for x in inputs]
-    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
+    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
     results = (None,) * ufunc.nout
     try:
         found = ufunc.resolve_dtypes((*kinds, *results), **options)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import smaller
 from ...tracing.operand import as_int, axis_of, cast, contains_tracer, required, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
@@ -63,8 +64,11 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
 
 
 def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:
-    """x, where it has the elements that ``kth`` names; each step checks what is not known."""
+    """x, where it has the elements that ``kth`` names, or none at all, which NumPy does not mind;
+    each step checks what is not known."""
     size = x.type.shape[axis]
+    if x.type.size == 0:
+        return x
     for place in np.ravel(kth) if not contains_tracer([kth]) else ():
         number = as_int(place, "index")
         message = f"kth={number} is out of range for {size} elements"
@@ -72,7 +76,9 @@ def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:
             raise error("W102", message, types=[x.type],
                         hint="count from 0, or from -1 backwards")
         if not isinstance(size, int):
-            x = required(x, x.type.shape, least=(size + number, size - 1 - number), code="W102",
+            x = required(x, x.type.shape, least=tuple(
+                dim + (number + 1 if number >= 0 else -number) * (1 - smaller(size, 1))
+                for dim in (size + number, size - 1 - number)), code="W102",
                          message=message)
     return x
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import ShapeError, error
-from ....ir.dims import larger, nonnegative
+from ....ir.dims import differ, larger, nonnegative
 from ....ir.index import Dim, product
 from ...tracing.operand import (
     as_int,
@@ -23,6 +23,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    matched,
     reshape,
     shape_of,
     strong,
@@ -214,6 +215,9 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Any:
+    if dtype is not None and np.dtype(dtype).kind in "iub":
+        raise error("W113", f"a variance in {np.dtype(dtype)} is not supported",
+                    hint="convert the result: np.var(x).astype(dtype)")
     x, result = _floating(strong(a), dtype)
     axes = axes_of(axis, x.ndim)
     centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
@@ -302,9 +306,10 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 @numpy(np.array_equal, samples=("x[3], x[3]",))
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    if shape_of(a1) != shape_of(a2):
+    mine, others = shape_of(a1), shape_of(a2)
+    if len(mine) != len(others) or any(map(differ, mine, others)):
         return False
-    x: Any = strong(a1)
+    x: Any = matched(strong(a1), others)
     same = x == a2
     if equal_nan:
         same = same | (np.isnan(x) & np.isnan(a2))

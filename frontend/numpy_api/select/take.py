@@ -232,17 +232,26 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = inside(places, x.type.size, mode, "np.put")
     if 0 in (new.type.size, places.type.size):
         return
+    some = has_some(new)
     new = np.resize(new, as_number(places.type.size))
-    store("np.put", a, reshape(_latest(x, cast(places, _I64), new, 0, x.type.size), a.type.shape))
+    found = reshape(_latest(x, cast(places, _I64), new, 0, x.type.size), a.type.shape)
+    store("np.put", a, found, some)
+
+
+def has_some(values: Tracer) -> Any:
+    """Whether there are values to repeat: without one, NumPy writes nothing."""
+    size = as_number(values.type.size)
+    return size > 0 if isinstance(size, int) else np.greater(size, 0)
 
 
 @numpy(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     a = writable("np.putmask", a, values)
     chosen, new = _mask_and_values("np.putmask", a, mask, values)
+    some = has_some(new)
     if new.type.shape != a.type.shape:
         new = np.resize(new, a.shape)
-    store("np.putmask", a, np.where(chosen, new, a))
+    store("np.putmask", a, np.where(chosen, new, a), some)
 
 
 @numpy(np.place)
