@@ -114,7 +114,7 @@ def _made(write: Callable[..., Any], make: Callable[..., Any] = lambda: np.zeros
     return function
 
 
-I, V = np.array([2, 0, 2, 1]), np.array([1.5, -2.5, 3.5, 0.5])
+AT, V = np.array([2, 0, 2, 1]), np.array([1.5, -2.5, 3.5, 0.5])
 
 
 @pytest.mark.parametrize(("function", "args"), [
@@ -130,6 +130,8 @@ I, V = np.array([2, 0, 2, 1]), np.array([1.5, -2.5, 3.5, 0.5])
     (_made(lambda y, v: y.__setitem__(slice(2), v[:2]), lambda: np.zeros(3, int)), (V,)),
     (_made(lambda y, v: y.__setitem__(0, v[1]), lambda: np.zeros(3, int)), (V,)),
     (_made(lambda y, v: y.__setitem__(..., v[0]), lambda: np.zeros(3, bool)), (V,)),
+    (_made(lambda y, v: np.subtract.at(y, [0, 0], True)), (V,)),
+    (_made(lambda y, v: np.subtract.at(y, [0, 2], v[:2] > 0), lambda: np.zeros(3, "u4")), (V,)),
     # views without elements, of any array
     (_made(lambda y, v: np.add(y[1:1, ::-1].T, v[:0], out=y[1:1, ::-1].T)), (V,)),
     (_made(lambda y, v: y[3:][:0].__setitem__(..., v[0])), (V,)),
@@ -142,13 +144,13 @@ def test_as_numpy_writes_into_new_arrays(function: Callable[..., Any], args: Any
 
 
 @pytest.mark.parametrize(("write", "args"), [
-    (lambda y, i, v: y[0].__setitem__(i, v), (I, V)),
-    (lambda y, i, v: y[:, 1].__setitem__(i - 4, v), (I % 3, V)),
-    (lambda y, i, v: y.__setitem__((i, 0), v), (I, V)),
-    (lambda y, i, v: y.__setitem__((i, slice(1, 3)), np.stack([v, v + 1], 1)), (I, V)),
-    (lambda y, i, v: y.__setitem__((slice(None), i), v), (I, V)),
-    (lambda y, i, v: y.__setitem__((i, i), v * 10), (I, V)),
-    (lambda y, i, v: y.__setitem__((i[:, None], i), v), (I, V)),
+    (lambda y, i, v: y[0].__setitem__(i, v), (AT, V)),
+    (lambda y, i, v: y[:, 1].__setitem__(i - 4, v), (AT % 3, V)),
+    (lambda y, i, v: y.__setitem__((i, 0), v), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i, slice(1, 3)), np.stack([v, v + 1], 1)), (AT, V)),
+    (lambda y, i, v: y.__setitem__((slice(None), i), v), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i, i), v * 10), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i[:, None], i), v), (AT, V)),
 ])
 @pytest.mark.parametrize("dynamic", [None, {"p0": {0: "m"}, "p1": {0: "m"}}], ids=("", "dynamic"))
 def test_the_last_of_several_values_counts(write: Any, args: Any, dynamic: Any) -> None:
@@ -173,7 +175,7 @@ def test_an_index_out_of_range_writes_nothing() -> None:
 def test_gradients_go_to_the_last_of_several_values() -> None:
     def loss(v: Any) -> Any:
         y = np.zeros(3)
-        y[I] = v
+        y[AT] = v
         return np.sum(y * np.array([1.0, 10.0, 100.0]))
 
     np.testing.assert_array_equal(weft.compile(weft.grad(loss))(V), [0.0, 1.0, 100.0, 10.0])

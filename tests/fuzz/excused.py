@@ -31,6 +31,8 @@ import numpy as np
 
 from .program import Program
 
+_MEET = ("at", "in place", "matmul", "row np.array_equal", "row np.array_equiv")
+
 
 def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:
     """Exception 1: W105, where a dim is 1 that is another number for other sizes.
@@ -39,8 +41,7 @@ def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[
     """
     if not program.dynamic or getattr(problem, "code", "") != "W105":
         return False
-    inside = any(step.feature in (
-        "at", "in place", "matmul", "row np.array_equal", "row np.array_equiv") for step in program.all_steps())
+    inside = any(step.feature in _MEET for step in program.all_steps())
     return inside or any(
         len(one) != len(other) or any(a == 1 != z for a, z in zip(one, other, strict=True))
         for usual in others for one, other in zip(shapes, usual, strict=False))
@@ -69,7 +70,8 @@ def _zeros(program: Program, size: int) -> list[Any]:
 
 def of_python(problem: Exception | None) -> bool:
     """Exception 2: NumPy itself raises neither; and exception 6."""
-    return "newaxis)" in str(problem) or isinstance(problem, ZeroDivisionError) or str(problem) == "negative shift count"
+    return "newaxis)" in str(problem) or isinstance(problem, ZeroDivisionError) or (
+        str(problem) == "negative shift count")
 
 
 def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:

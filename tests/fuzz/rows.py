@@ -89,7 +89,7 @@ class _Places(ast.NodeTransformer):
     def __init__(self) -> None:
         self.found: list[Place] = []
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Name) and node.value.id in "xpim":
             try:
                 shape = ast.literal_eval(node.slice)
@@ -99,7 +99,7 @@ class _Places(ast.NodeTransformer):
             return ast.Name(f"_{len(self.found) - 1}", ast.Load())
         return self.generic_visit(node)
 
-    def visit_Dict(self, node: ast.Dict) -> Any:  # noqa: N802
+    def visit_Dict(self, node: ast.Dict) -> Any:
         self.generic_visit(node)
         pairs = [ast.Tuple([key, value], ast.Load())  # type: ignore[list-item]
                  for key, value in zip(node.keys, node.values, strict=True)]

@@ -203,7 +203,8 @@ def _method(page: Page) -> None:
         f"np.put_along_axis({to}, np.zeros((1, *{to}.shape[1:]), int), {source}, 0)",
         f"np.putmask({to}, {to} > 0, {source})", f"np.put({to}, [0, -1], {source})",
         f"{to}.sort(kind='stable')", f"{to}.sort(axis=0, kind='stable')",
-        f"np.place({to}, {to} > 1, 7)", f"{to}[:] = np.sort({to}, axis=-1, kind='stable')", f"{to}[...] = {to}[::-1]")))
+        f"np.place({to}, {to} > 1, 7)", f"{to}[...] = {to}[::-1]",
+        f"{to}[:] = np.sort({to}, axis=-1, kind='stable')")))
 
 
 def _loop(page: Page) -> None:

@@ -195,7 +195,8 @@ def _periodic(x: Tracer, axis: int, width: tuple[int, int], mode: str, kind: Any
                      _part(x, axis, size - 1 - inside, rest, -1))
         if kind == "odd":
             edges = _part(x, axis, 0, 1), _part(x, axis, size - 1, 1)
-            sides = tuple(cast(2 * edge - side, x.dtype) for edge, side in zip(edges, sides, strict=True))
+            sides = (cast(2 * edges[0] - sides[0], x.dtype),
+                     cast(2 * edges[1] - sides[1], x.dtype))
         x = _joined(x, axis, sides)
         before, behind = before - more, behind - rest
     return x

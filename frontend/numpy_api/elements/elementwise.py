@@ -203,7 +203,9 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
         array = array.traced() if isinstance(array, Buffer) else array
-        value = value if ufunc is np.add else np.negative(value)
+        if ufunc is np.subtract:
+            value = np.negative(spread(value, array.dtype, shape_of(value))
+                                if np.result_type(kind_of(value)) == bool else value)
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
@@ -241,8 +243,8 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
     """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
     array = writable(name, array, part)
     kind = kind_of(part)
-    if not np.can_cast(kind if isinstance(kind, np.dtype) else result_dtype(part, array), array.dtype,
-                       "same_kind"):
+    kind = kind if isinstance(kind, np.dtype) else result_dtype(part, array)
+    if not np.can_cast(kind, array.dtype, "same_kind"):
         raise error("W111", f"the result of {name} does not fit into {array.dtype}",
                     types=[type_of(part), array.type], hint="convert it: v.astype(x.dtype)")
     if where is not True:
@@ -362,7 +364,8 @@ def resolve(
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
     kinds: list[Kind] = [kind_of(x) for x in inputs]
-    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
+    options: Any = {} if dtype is None else {
+        "signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
     results = (None,) * ufunc.nout
     try:
         found = ufunc.resolve_dtypes((*kinds, *results), **options)
