@@ -447,6 +447,8 @@ GRID, NONE = np.arange(6.0).reshape(2, 3) - 2, np.zeros((0, 0, 0))
     (lambda x: np.pad(x > 0, ((0, 0), (3, 2)), "reflect", reflect_type="odd"), GRID),
     (lambda x: np.modf(x, dtype=np.float32)[0], GRID[0].astype("f4")),
     (lambda x: np.lcm.reduce(x.astype(int)[0, 0], axis=-1), GRID),
+    (lambda x: np.logaddexp.reduce(x.astype(int)[0, 0]), GRID),
+    (lambda x: np.hypot.reduce(x.astype(int)[:1]), GRID),
     (lambda x: np.reshape(x, (3, -1), order="F"), GRID),
     (lambda x: x.ravel("F") + x.flatten(order="F"), GRID),
     (lambda x: np.partition(x, 3), NONE),

@@ -268,8 +268,9 @@ _PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical
 def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
     """A reduction over one axis of known size by a tree of elementwise steps."""
     rows: Any = strong(x)
+    result = resolve(ufunc, (rows, rows))[-1]
     if rows.ndim == 0:
-        return fresh(rows)
+        return cast(fresh(rows if ufunc.identity is None else ufunc(rows, ufunc.identity)), result)
     rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
     size = rows.type.shape[0]
     if not isinstance(size, int) or size == 0:
@@ -277,11 +278,13 @@ def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
                             "supported", types=[rows.type], hint="give the axis a known size")
     if ufunc is np.logical_xor:
         rows = np.not_equal(rows, 0)
+    if size == 1 and ufunc.identity is not None:  # hypot(0, -2) is 2
+        rows = ufunc(rows, ufunc.identity)
     while size > 1:
         half = size // 2
         rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
         size = rows.type.shape[0]
-    return rows[0] if not keepdims else np.moveaxis(rows, 0, axis)
+    return cast(rows[0] if not keepdims else np.moveaxis(rows, 0, axis), result)
 
 
 def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
