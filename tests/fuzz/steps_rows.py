@@ -23,6 +23,8 @@ TRIES = 5
 ROUNDED = 8  # ULP of what is computed
 # Whole numbers that come of rounded ones, and jump with them.
 _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
+# Means of two, where other operands let them look like moves.
+_MEANS = ("np.median", "np.nanmedian")
 # Computed with zeros beyond the ends, or in another order: infinities make NaN of what they meet.
 _PADDED = ("np.convolve", "np.correlate", "np.poly", "np.polymul")
 
@@ -108,7 +110,8 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
         return None
     if any(x.tag == "close" for x in used) and not _continuous(w, body, used):
         return None
-    if not known and np.asarray(first).dtype.kind == "f" and not _moved(w, body, used):
+    if not known and np.asarray(first).dtype.kind == "f" and (
+            feature.split(" ")[1] in _MEANS or not _moved(w, body, used)):
         close = ("row", ROUNDED)
     if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
         close = ("finite", ROUNDED)
