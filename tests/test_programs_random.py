@@ -344,6 +344,14 @@ def swapped(x: Any) -> Any:
     return x
 
 
+def carried(x: Any) -> Any:
+    """A view of so many pieces that they are stored, and a result that is a view of that."""
+    rows = np.zeros((140, *x.shape))
+    for at in range(1, len(rows)):
+        rows[at] = rows[at - 1] * 0.5 + x
+    return rows[None]
+
+
 # What random programs, or people, found to be wrong once; opt=0 and opt=2 compile it differently.
 M, EMPTY = np.arange(12.0).reshape(3, 4), np.zeros((2, 0, 4))
 ONCE_WRONG: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
@@ -367,6 +375,8 @@ ONCE_WRONG: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     # programs that exploded
     (rolled, (np.arange(8.0),)),
     (swapped, (np.arange(4.0),)),
+    # a view of a stored view: nothing said where it is stored
+    (carried, (np.arange(4.0),)),
 ]
 
 

@@ -51,7 +51,8 @@ def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[
 def excused(program: Program, problem: Any, oracle: Any, args: Any, calls: Any) -> bool:
     """Whether Weft may raise that, though NumPy does not: exceptions 1, 4 and 5."""
     if any(text in str(problem) for text in (
-            "is not known", "shorter than the other", "a number of np.bincount", "did not converge")):
+            "is not known", "shorter than the other", "a number of np.bincount",
+            "did not converge")):
         return True
     if getattr(problem, "code", "") == "W131":
         oracle.shapes(args)
