@@ -205,7 +205,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         array = array.traced() if isinstance(array, Buffer) else array
         if ufunc is np.subtract:
             value = np.negative(spread(value, array.dtype, shape_of(value))
-                                if np.result_type(kind_of(value)) == bool else value)
+                                if np.result_type(kind_of(value)) == np.dtype(bool) else value)
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
