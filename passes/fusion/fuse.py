@@ -303,6 +303,10 @@ def _stored_by(partition: Partition, node: Node) -> Region | None:
         regions = {id(first): first}
     if len(regions) != 1 or not all(part.views for part in parts):
         return None
+    results = {id(result) for result in partition.graph.results}
+    if any(part.source.node is not None and is_transparent(part.source.node)
+           and id(part.source) not in results for part in parts):
+        return None  # what is only moved has no place there unless it is stored, too
     region, = regions.values()
     if (any(id(part.source) not in region.index for part in parts) or region.alone
             or (id(value) in partition.opaque and id(value) not in partition.stacks.values)

@@ -102,3 +102,90 @@ def test_a_diagonal_is_a_read_only_view() -> None:
         written(X)
     with pytest.raises(Error, match="W203"):
         weft.compile(written)(X)
+
+
+def _made(write: Callable[..., Any], make: Callable[..., Any] = lambda: np.zeros((3, 3))) -> Any:
+    """``write`` on an array that nothing traced was written into before."""
+    def function(*args: Any) -> Any:
+        y = make()
+        write(y, *args)
+        return y
+
+    return function
+
+
+AT, V = np.array([2, 0, 2, 1]), np.array([1.5, -2.5, 3.5, 0.5])
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (_made(lambda y, v: np.fill_diagonal(y, v)), (V[:2],)),
+    (_made(lambda y, v: np.fill_diagonal(y, v)), (V[:0],)),
+    (_made(lambda y, v: np.put(y, [0, -1], v)), (V[:1],)),
+    (_made(lambda y, v: np.put(y, [0, -1], v)), (V[:0],)),
+    (_made(lambda y, v: np.putmask(y, y == 0, v)), (V,)),
+    (_made(lambda y, v: np.place(y, y == 0, v)), (V[:2],)),
+    (_made(lambda y, v: np.place(y, y > -1, v), lambda: np.zeros(())), (V[:1],)),
+    (_made(lambda y, v: np.put_along_axis(y, np.zeros((1, 3), int), v, 0)), (V[:3],)),
+    # conversion: what is assigned is converted, whatever it loses
+    (_made(lambda y, v: y.__setitem__(slice(2), v[:2]), lambda: np.zeros(3, int)), (V,)),
+    (_made(lambda y, v: y.__setitem__(0, v[1]), lambda: np.zeros(3, int)), (V,)),
+    (_made(lambda y, v: y.__setitem__(..., v[0]), lambda: np.zeros(3, bool)), (V,)),
+    (_made(lambda y, v: np.subtract.at(y, [0, 0], True)), (V,)),
+    (_made(lambda y, v: np.subtract.at(y, [0, 2], v[:2] > 0), lambda: np.zeros(3, "u4")), (V,)),
+    # views without elements, of any array
+    (_made(lambda y, v: np.add(y[1:1, ::-1].T, v[:0], out=y[1:1, ::-1].T)), (V,)),
+    (_made(lambda y, v: y[3:][:0].__setitem__(..., v[0])), (V,)),
+    # a mask made of the array itself
+    (lambda v: np.add(np.add(z := np.ones(4), z, out=z, where=z > 0), v), (V,)),
+])
+def test_as_numpy_writes_into_new_arrays(function: Callable[..., Any], args: Any) -> None:
+    found = weft.compile(function, verify=True)(*args)
+    np.testing.assert_array_equal(found, function(*args), strict=True)
+
+
+@pytest.mark.parametrize(("write", "args"), [
+    (lambda y, i, v: y[0].__setitem__(i, v), (AT, V)),
+    (lambda y, i, v: y[:, 1].__setitem__(i - 4, v), (AT % 3, V)),
+    (lambda y, i, v: y.__setitem__((i, 0), v), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i, slice(1, 3)), np.stack([v, v + 1], 1)), (AT, V)),
+    (lambda y, i, v: y.__setitem__((slice(None), i), v), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i, i), v * 10), (AT, V)),
+    (lambda y, i, v: y.__setitem__((i[:, None], i), v), (AT, V)),
+])
+@pytest.mark.parametrize("dynamic", [None, {"p0": {0: "m"}, "p1": {0: "m"}}], ids=("", "dynamic"))
+def test_the_last_of_several_values_counts(write: Any, args: Any, dynamic: Any) -> None:
+    """As in NumPy, where indices name an element more than once."""
+    def function(p0: Any, p1: Any) -> Any:
+        y = np.zeros((4, 4))
+        write(y, p0, p1)
+        return y
+
+    compiled = weft.compile(function, verify=True, dynamic=dynamic)
+    for size in (4, 1, 0) if dynamic else (4,):
+        given = tuple(x[:size] for x in args)
+        np.testing.assert_array_equal(compiled(*given), function(*given))
+
+
+def test_an_index_out_of_range_writes_nothing() -> None:
+    function = weft.compile(into(lambda y, i, v: y.__setitem__(i, v[:, None])))
+    with pytest.raises(IndexError, match="out of range"):
+        function(X, np.array([0, 3]), V[:2])
+
+
+def test_gradients_go_to_the_last_of_several_values() -> None:
+    def loss(v: Any) -> Any:
+        y = np.zeros(3)
+        y[AT] = v
+        return np.sum(y * np.array([1.0, 10.0, 100.0]))
+
+    np.testing.assert_array_equal(weft.compile(weft.grad(loss))(V), [0.0, 1.0, 100.0, 10.0])
+
+
+@pytest.mark.parametrize("write", [
+    lambda y, v: np.putmask(y, y == 0, v), lambda y, v: np.put(y, [0, -1], v),
+    lambda y, v: np.fill_diagonal(y, v)])
+def test_no_values_are_not_repeated(write: Any) -> None:
+    function = _made(write, lambda: np.eye(3))
+    compiled = weft.compile(lambda v: function(v), dynamic={"v": {0: "n"}}, verify=True)
+    for size in (2, 0, 1):
+        np.testing.assert_array_equal(compiled(V[:size]), function(V[:size]))

@@ -10,7 +10,9 @@ that needs nothing from here. One idea per file:
     program     what a program is, and its text
     data        arguments: dtypes, odd values, layouts of memory, literals
     writer      draws a program step by step, running it in NumPy as it grows
-    steps_*     the steps by subject: elementwise, views, reduce, index, shifts and casts, calls
+    rows        calls written from the samples of the registry's rows, and options to vary
+    steps_*     the steps by subject: rows, buffers written in place, elementwise, views, reduce,
+                index, shifts and casts, calls
     draw        draws what is around the steps: arguments, dims, nests, options, variables
     oracle      what NumPy says, and how much of it is certain: see there for the tolerances
     excused     the few places where Weft need not do what NumPy does, each with its reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import json
 import sys
 import time
 from pathlib import Path
@@ -35,6 +36,14 @@ def refusals(reports: list[Report], most: int = 12) -> str:
     return "\n".join(f"{count:6}  refused: {what}" for what, count in counts.most_common(most))
 
 
+def logged(path: Path | None, seed: int) -> dict[int, Report]:
+    """The reports of earlier runs, by the programs' numbers."""
+    if path is None or not path.exists():
+        return {}
+    reports = map(json.loads, path.read_text().splitlines())
+    return {report["done"]: report for report in reports if report["seed"] == seed}
+
+
 def main() -> int:
     """0, or 1 if anything differs."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
@@ -43,14 +52,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--seconds", type=float, default=10.0, help="for making one smaller")
+    parser.add_argument("--log", type=Path, help="a file to which each report is added; programs "
+                        "that are in it already are not run again")
     parser.add_argument("--out", type=Path, help="a folder for the scripts of findings")
     args = parser.parse_args()
     start = time.monotonic()
+    known = logged(args.log, args.seed)
     done = found = 0
 
     def seen(report: Report) -> None:
         nonlocal done, found
         done += 1
+        if args.log is not None:
+            with args.log.open("a") as log:
+                log.write(json.dumps({"seed": args.seed, **report}) + "\n")
         if report["verdict"] == "finding":
             found += 1
             print(f"\n--- program {args.seed}:{report['done']}: {report['what']}\n")
@@ -63,8 +78,12 @@ def main() -> int:
             print(f"{done} of {args.count} programs, {rate:.1f} a second, {found} findings",
                   flush=True)
 
-    reports = run(args.seed, args.count, args.jobs, first=args.first, seconds=args.seconds,
-                  seen=seen)
+    first = args.first
+    while first in known:
+        first += 1
+    count = args.first + args.count - first
+    reports = list(known.values())
+    reports += run(args.seed, count, args.jobs, first=first, seconds=args.seconds, seen=seen)
     print(table(reports), refusals(reports), sep="\n\n")
     kinds = collections.Counter(signature(report["what"]) for report in reports
                                 if report["verdict"] == "finding")

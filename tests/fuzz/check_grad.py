@@ -9,7 +9,7 @@ import numpy as np
 import weft
 
 from . import prelude
-from .compiled import Compiled, Refused
+from .compiled import ERRORS, Compiled, Refused
 from .excused import excused
 from .oracle import Oracle, differs, load
 from .prelude import laid
@@ -38,7 +38,7 @@ def check_grad(program: Program, mismatch: type[Exception]) -> None:
             continue
         try:
             results = [gradient(*args) for gradient in gradients.values()]
-        except weft.Error as problem:
+        except ERRORS as problem:
             calls = [program.arguments(other, laid) for other in program.argsets]
             if not excused(program, problem, oracle, args, calls):
                 raise

@@ -11,7 +11,7 @@ import numpy as np
 import weft
 
 from . import prelude
-from .compiled import SYMBOLIC, UNSUPPORTED, Refused
+from .compiled import ERRORS, SYMBOLIC, UNSUPPORTED, Refused
 from .excused import excused, of_python
 from .oracle import Answer, Expected, Oracle, differs, equal, load
 from .prelude import laid
@@ -109,12 +109,11 @@ def _alone(program: Program, argset: ArgSet, session: Any, pairs: list[tuple[str
             expect = oracle.expect(program.arguments(argset, laid))
         try:
             got = session.run(value, feeds)
-        except weft.Error as problem:
+        except ERRORS as problem:
             calls = [program.arguments(other, laid) for other in program.argsets]
             if expect.base.error is None and not excused(
                     program, problem, oracle, program.arguments(argset, laid), calls):
-                raise mismatch(f"{name} alone: {problem.code} {problem.message}",
-                               argset) from None
+                raise mismatch(f"{name} alone: {problem}", argset) from None
             continue
         wrong = _problem(program, name, got, expect)
         if wrong and expect.shaken:  # looked at once more with many shaken runs

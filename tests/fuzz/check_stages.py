@@ -13,6 +13,7 @@ from weft.ir.dims import bind_dims, check_requirement, requirements
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
+from .compiled import ERRORS
 from .excused import excused, of_python
 from .oracle import Expected, Oracle, differs
 from .partition import check_partition
@@ -84,7 +85,7 @@ def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],
         for name, run, thing in ways:
             try:
                 results = run(thing, arrays)
-            except weft.Error as problem:
+            except ERRORS as problem:
                 if expect.base.error is None and not excused(program, problem, oracle, args, calls):
                     raise
                 continue

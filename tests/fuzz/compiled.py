@@ -19,6 +19,8 @@ from .program import Program, Settings, flat
 UNSUPPORTED = frozenset(("W111", "W113", "W123", "W201", "W203"))
 SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122", "W304"))
 
+ERRORS = (weft.Error, np.linalg.LinAlgError)  # which a step that NumPy runs may raise
+
 
 class Refused(Exception):  # noqa: N818
     """Weft does not support the program, and said so before it ran; or Python itself does not."""
@@ -55,7 +57,7 @@ class Compiled:
         """One call. Errors that are not Weft's own leave as they are: they are findings."""
         try:
             results, shape = flat(self.function(*args))
-        except weft.Error as problem:
+        except ERRORS as problem:
             return Answer([], None, problem, self.values())
         return Answer(results, shape, None, self.values())
 

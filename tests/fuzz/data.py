@@ -3,7 +3,8 @@
 Kinds of values: ``normal`` (floats around 0), ``whole`` (small integers in any dtype: sums of them
 are exact), ``special`` (NaN, infinities, signed zeros, subnormals and the ends of the dtype
 sprinkled in), ``index`` (-2 to 1), ``far`` (indices out of range, too), ``count`` (of shifts),
-``unit`` (0.2 to 1.8, for smooth functions).
+``unit`` (0.2 to 1.8, for smooth functions), ``small`` (0 to 2), ``odd`` (NaN, infinities and zeros
+among ordinary numbers: what is neither huge nor tiny).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+# What arguments are made of; a dtype that is computed from now on is one more entry.
+DTYPES = ("f4", "f4", "f4", "f8", "f8", "i4", "i8", "i8", "u4", "u8", "?")
 LAYOUTS = ("C", "C", "C", "F", "transposed", "strided", "backward", "rows", "unaligned", "readonly")
 SHOWN = 64  # elements that a script writes out
 
@@ -43,11 +46,16 @@ def draw_array(rng: random.Random, dtype: np.dtype[Any], shape: tuple[int, ...],
         if dtype.kind == "u":
             low = 0
         return np.asarray(np_rng.integers(low, high, shape)).astype(dtype)
+    if kind == "small":
+        return np.asarray(np_rng.integers(0, 3, shape)).astype(dtype)
     if kind == "unit":
         return np.asarray(np_rng.uniform(0.2, 1.8, shape)).astype(dtype)
     if kind == "normal" and dtype.kind == "f":
         return np.asarray(np_rng.normal(size=shape)).astype(dtype)
     values = np.asarray(np_rng.integers(low, high, shape)).astype(dtype)
+    if kind == "odd" and dtype.kind == "f":
+        odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)[np_rng.integers(0, 5, shape)]
+        values = np.where(np_rng.random(shape) < 0.2, odd, values + dtype.type(0.25))
     if kind == "special":
         if dtype.kind == "f" and rng.random() < 0.5:
             values = np.asarray(np_rng.normal(size=shape) * 3).astype(dtype)

@@ -13,18 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from . import steps_calls, steps_convert, steps_elementwise, steps_index, steps_reduce, steps_views
-from .data import LAYOUTS, draw_array, draw_number
+from . import (
+    steps_buffers,
+    steps_calls,
+    steps_convert,
+    steps_elementwise,
+    steps_index,
+    steps_reduce,
+    steps_rows,
+    steps_views,
+)
+from .data import DTYPES, LAYOUTS, draw_array, draw_number
 from .program import ArgSet, Leaf, Nest, Program, Settings
 from .writer import FAMILIES, Value, Writer
 
-DTYPES = ("f4", "f4", "f4", "f8", "f8", "i4", "i8", "i8", "u4", "u8", "?")
 BEYOND = (-1, 200, 300, -200, 2**31, -2**31 - 1, 2**32, 2**40)  # integers beyond some dtypes
 EDGES = (7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)  # of vectors
 TARGETS = (None, None, "x86-64-v4", "x86-64-v3")
 FEATURES = tuple(dict.fromkeys(family.feature for family in FAMILIES))
 SYMBOLS = ("n", "m", "k")
-STEP_FILES = (steps_calls, steps_convert, steps_elementwise, steps_index, steps_reduce, steps_views)
+STEP_FILES = (steps_buffers, steps_calls, steps_convert, steps_elementwise, steps_index,
+              steps_reduce, steps_rows, steps_views)
+MOST_LEAVES = 7
+# What is not drawn: in a graph np.zeros gives plain arrays, which hold no traced values.
+OUTSIDE = {"grad": ("variable", "nested call"), "session": ("variable", "nested call", "buffer")}
 
 
 def program(seed: int, number: int) -> Program:
@@ -32,7 +44,7 @@ def program(seed: int, number: int) -> Program:
     attempt = 0
     while True:
         rng = random.Random(f"weft {seed} {number} {attempt}")
-        kind = rng.choices(("call", "grad", "session"), (76, 12, 12))[0]
+        kind = rng.choices(("call", "grad", "session"), (84, 9, 7))[0]
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             made = _program(rng, f"{seed}:{number}", kind)
         if made is not None:
@@ -49,19 +61,31 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
     samples = [[_draw_leaf(rng, leaf, env) for leaf in leaves] for env in sizes[:2]]
     values = [Value(leaf.name, tuple(sample[at] for sample in samples), "exact", leaf.values)
               for at, leaf in enumerate(leaves)]
-    writer = Writer(rng, values, smooth=smooth, limit=300_000 if large else 4000)
+
+    def more(dtype: str, dims: Sequence[int | str], kind: str) -> Value | None:
+        """Another argument, for a step that needs one like it."""
+        if len(leaves) >= MOST_LEAVES or large:
+            return None
+        leaf = Leaf(f"x{len(leaves)}", "array", dtype, tuple(dims), kind)
+        leaves.append(leaf)
+        return Value(leaf.name, tuple(_draw_leaf(rng, leaf, env) for env in sizes[:2]), "exact",
+                     kind)
+
+    writer = Writer(rng, values, smooth=smooth, limit=300_000 if large else 4000, more=more,
+                    symbols=SYMBOLS[:3] if symbolic else (), sizes=sizes[:2])
     writer.families = [family for family in writer.families if kind == "call"
-                       or family.feature not in ("variable", "nested call")]
+                       or family.feature not in OUTSIDE.get(kind, ())]
     writer.weights = [family.weight for family in writer.families]
     writer.draw(rng.randint(2, 5) if kind == "session" or large else rng.randint(2, 9))
-    made = [value for value in writer.values[len(leaves):] if value.name]
+    arguments = {leaf.name for leaf in leaves}
+    made = [value for value in writer.values if value.name and value.name not in arguments]
     if not made:
         return None
     result, tags = _result(rng, kind, made, writer)
     if result is None:
         return None
     checks = {"again"} | {check for check, chance in (
-        ("interpreter", 0.5), ("stages", 0.2), ("threads", 0.15)) if rng.random() < chance}
+        ("interpreter", 0.6), ("stages", 0.08), ("threads", 0.15)) if rng.random() < chance}
     if writer.variables:
         checks = {"shared"}
     if large:
@@ -108,7 +132,7 @@ def _leaves(rng: random.Random, smooth: bool, large: bool, symbolic: bool) -> li
 def _sizes(rng: random.Random, symbolic: bool) -> list[dict[str, int]]:
     """Sizes of the symbols: two ordinary sets for drawing, then small ones and a larger one."""
     if not symbolic:
-        return [{} for _ in range(rng.choice((2, 3, 3)))]
+        return [{} for _ in range(rng.choice((3, 4, 5)))]
     pool = rng.sample(range(4, 12), 6)  # no size is the same in both by chance
     ordinary = [dict(zip(SYMBOLS, pool[at:at + 3], strict=True)) for at in (0, 3)]
     small = [{name: rng.randint(0, 5) for name in SYMBOLS} for _ in range(3)]
@@ -170,7 +194,7 @@ def _result(rng: random.Random, kind: str, made: list[Value],
         return (loss.name if loss is not None else None), tags
     if kind == "session":
         return ("tuple", [value.name for value in made]), tags
-    wanted = [made[-1], *rng.sample(made, min(len(made), rng.randint(0, 3)))]
+    wanted = [made[-1], *rng.sample(made, min(len(made), rng.randint(0, 6)))]
     names: list[Nest] = [value.name for value in wanted]
     if len(names) == 1 and rng.random() < 0.8:
         return names[0], tags
@@ -178,15 +202,18 @@ def _result(rng: random.Random, kind: str, made: list[Value],
 
 
 def _settings(rng: random.Random, large: bool) -> tuple[Settings, ...]:
-    """Two ways to compile a program, which have to give the same bits."""
+    """Two ways to compile a program, which have to give the same bits; often one: compiling is
+    what takes the time."""
     threads = (1, 2, 4) if large or rng.random() < 0.2 else (None,)
-    return tuple(Settings(rng.choice((0, 1, 2, 2, 3)), rng.choice(TARGETS), rng.choice(threads))
+    ways = tuple(Settings(rng.choice((0, 1, 2, 2, 3)), rng.choice(TARGETS), rng.choice(threads))
                  for _ in range(2))
+    return ways if large or rng.random() < 0.4 else ways[:1] * 2
 
 
 def _features(drawn: Program, symbolic: bool, large: bool) -> tuple[str, ...]:
     steps = [*drawn.steps, *(made for inner in drawn.inners for made in inner.steps)]
     found = {f"{drawn.kind} program", *(made.feature for made in steps)}
+    found |= {f"option {made.feature} {option}" for made in steps for option in made.options}
     found |= {f"argument {leaf.kind if leaf.kind != 'array' else np.dtype(leaf.dtype).name}"
               for leaf in drawn.leaves}
     found |= {f"values {leaf.values}" for leaf in drawn.leaves}

@@ -16,6 +16,9 @@ the results spread by is the tolerance: an error bound that follows from the pro
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
               may be taken first
+    row       the operands by 2 ULP, the result by ULP of its largest number; nothing is certain
+              where an operand is so large or small that what is computed of it may not be finite
+    finite    as row, and nothing is certain where an operand is not finite
     zero      the signs of zeros in the result
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
@@ -91,6 +94,8 @@ class Jitter:
             return self._zeros(function(*operands))
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
+        if kind in ("row", "finite"):
+            return self._row(function, operands, ulp, kind == "finite")
         result = function(*operands)
         if kind == "mix":
             return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
@@ -107,6 +112,29 @@ class Jitter:
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
+
+    def _row(self, function: Callable[..., Any], operands: tuple[Any, ...], ulp: int,
+             finite: bool) -> Any:
+        result = np.asarray(function(*map(self._near, operands)))
+        if result.dtype.kind != "f":
+            return result[()]
+        if not all(map(_is_ordinary, operands)):
+            return np.full_like(result, np.nan if self.mode else 0)[()]
+        ulp += int(_terms(operands, result) ** 0.5)
+        if not all(np.all(np.isfinite(x)) for x in operands if np.asarray(x).dtype.kind == "f"):
+            odd = np.asarray(np.nan if self.mode else 0, result.dtype)
+            result = np.where(np.isfinite(result) & (not finite), result, odd)
+        scale = np.max(np.abs(np.nan_to_num(result, posinf=0, neginf=0)), initial=0)
+        by = self.rng.uniform(-ulp, ulp, result.shape) * np.finfo(result.dtype).eps
+        return (result + (by * scale).astype(result.dtype))[()]
+
+    def _near(self, x: Any) -> Any:
+        """x times 1 and a little; what is 0 or infinite stays so, and numbers are Python's."""
+        if np.asarray(x).dtype.kind != "f":
+            return x
+        by = self.rng.uniform(-2, 2, np.shape(x)) * np.finfo(np.asarray(x).dtype).eps
+        moved = x * (1 + by).astype(np.asarray(x).dtype)
+        return float(moved) if type(x) is float else moved
 
     def shake(self, x: Any, ulp: int) -> Any:
         """x, moved by up to so many units in the last place; by all of them in modes 0 and 1.
@@ -137,6 +165,15 @@ class Jitter:
         for at in np.argwhere(outside):
             result[tuple(at)] = function(np.array(x[tuple(at)]))
         return result[()]
+
+
+def _is_ordinary(x: Any) -> bool:
+    """Whether products and quotients of a few such numbers are numbers of the dtype."""
+    x = np.abs(np.asarray(x))
+    if x.dtype.kind != "f":
+        return True
+    limit = float(np.finfo(x.dtype).max) ** 0.2
+    return bool(np.all((x == 0) | ~np.isfinite(x) | ((x < limit) & (x > 1 / limit))))
 
 
 def _floating(x: Any) -> Any:

@@ -31,6 +31,7 @@ class Step:
     out: str
     operands: tuple[str, ...]
     close: Close | None = None
+    options: tuple[str, ...] = ()  # those of a function that were varied
 
     def text(self, uncertain: bool) -> str:
         """Its lines; with ``uncertain`` the step is computed by the oracle's ``jitter``."""

@@ -96,9 +96,12 @@ class Writer:
     """The steps of one function, as they are drawn."""
 
     def __init__(self, rng: random.Random, values: Sequence[Value], *, prefix: str = "v",
-                 smooth: bool = False, limit: int = 4000, depth: int = 0) -> None:
+                 smooth: bool = False, limit: int = 4000, depth: int = 0,
+                 more: Callable[[str, Sequence[int | str], str], Value | None] | None = None,
+                 symbols: Sequence[str] = (), sizes: Sequence[dict[str, int]] = ({}, {})) -> None:
         self.rng, self.values, self.prefix = rng, list(values), prefix
         self.smooth, self.limit, self.depth = smooth, limit, depth
+        self.more, self.symbols, self.sizes = more, symbols, sizes
         self.steps: list[Step] = []
         self.inners: list[Inner] = []
         self.variables: dict[str, Any] = {}
@@ -162,6 +165,15 @@ class Writer:
         at = int(self.one(found))
         return at - x.rank if self.yes(0.3) else at
 
+    def argument(self, dtype: str, dims: Sequence[int | str], kind: str) -> Value | None:
+        """A new argument, where the function may still have one."""
+        value = self.more(dtype, dims, kind) if self.more is not None else None
+        if value is not None:
+            self.values.append(value)
+            for space, sample in zip(self.spaces, value.samples, strict=True):
+                space[value.name] = sample
+        return value
+
     # -- appending ------------------------------------------------------------------------------
 
     def emit(self, feature: str, expression: str, *operands: Any, close: Close | None = None,
@@ -170,14 +182,14 @@ class Writer:
         return self.write(feature, "{out} = " + expression, *operands, close=close, tag=tag)
 
     def write(self, feature: str, template: str, *operands: Any, close: Close | None = None,
-              tag: str = "exact") -> Value | None:
+              tag: str = "exact", options: tuple[str, ...] = ()) -> Value | None:
         """Append a step, if NumPy computes it for all samples."""
         used = [x for x in operands if isinstance(x, Value)]
         places = iter(range(len(used)))  # constants become text, so values are numbered anew
         template = template.replace("{out}", "{{out}}").format(*(
             f"{{{next(places)}}}" if isinstance(x, Value) else x for x in operands))
         out = f"{self.prefix}{len(self.steps)}" if "{out}" in template else ""
-        made = Step(feature, template, out, tuple(str(x) for x in used), close)
+        made = Step(feature, template, out, tuple(str(x) for x in used), close, options)
         samples = self._run(made)
         if samples is None:
             return None

@@ -16,6 +16,7 @@ from ...tracing.operand import (
     broadcast,
     cast,
     matched,
+    required,
     reshape,
     strong,
     to_tracer,
@@ -102,10 +103,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     given = given * len(axes) if len(given) < len(axes) else given
     slopes = []
     for at, distances in zip(axes, given, strict=True):
-        size = x.type.shape[at]
+        size, message = x.type.shape[at], f"np.gradient needs at least {edge_order + 1} elements"
         if isinstance(size, int) and size < edge_order + 1:
-            raise error("W102", f"np.gradient needs at least {edge_order + 1} elements",
-                        types=[x.type])
+            raise error("W102", message, types=[x.type])
+        if not isinstance(size, int):
+            x = required(x, x.type.shape, least=(size - edge_order - 1,), code="W102",
+                         message=message)
         steps = _steps(distances, x, at)
         if np.ndim(distances):
             points = strong(distances).type.size

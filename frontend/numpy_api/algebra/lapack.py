@@ -267,7 +267,9 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         raise error("W112", "np.linalg.matrix_rank has tol= and rtol=", hint="give one of them")
     x: Any = strong(A)
     if x.ndim < 2:
-        return cast(np.logical_not(np.all(x == 0)), np.dtype(np.int64))
+        rank = cast(np.logical_not(np.all(x == 0)), np.dtype(np.int64))
+        rank.weak = True  # an int of Python
+        return rank
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         scale = _largest(x.type.shape, values.dtype) if rtol is None else _column(rtol)

@@ -57,8 +57,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if ord not in (2, -2, "nuc"):
         raise error("W102", f"there is no norm of matrices with ord={ord!r}", types=[a.type])
     values: Any = np.linalg.svd(np.moveaxis(a, axes, (-2, -1)), compute_uv=False)
-    over: dict[Any, Any] = {2: np.max, -2: np.min, "nuc": np.sum}
-    result = over[ord](values, axis=-1)
+    result = max_(values, -1, initial=0) if ord == 2 else (
+        min_(values, -1) if ord == -2 else sum_(values, -1))
     return np.expand_dims(result, axes) if keepdims else result
 
 

@@ -21,7 +21,7 @@ from ...tracing.arrays import views
 from ...tracing.operand import as_int, reshape, strong, to_tracer
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
-from ..elements.elementwise import fresh, store
+from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from ..select.index import Span, as_number, getitem, take_spans
 from .create import band
@@ -91,8 +91,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 @numpy(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """The diagonal of an array that may be written; ``val`` over and over along it."""
-    if not isinstance(a, Tracer):
-        store("np.fill_diagonal", a, val)
+    a = writable("np.fill_diagonal", a, val)
     shape = a.type.shape
     if len(shape) < 2 or (len(shape) > 2 and any(dim != shape[0] for dim in shape)):
         raise error("W102", "np.fill_diagonal takes a matrix, or an array of equal dims",
@@ -108,7 +107,13 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     for place in places[2:]:
         hit = hit & (row == place)
     new: Any = ravel(to_tracer(val).astype(a.dtype))
-    store("np.fill_diagonal", a, np.where(hit, new[row % new.shape[0]], a))
+    if new.type.size == 0:  # NumPy writes nothing
+        return
+    count = new.shape[0]
+    if not isinstance(new.type.size, int):
+        hit = hit & np.greater(count, 0)
+        new, count = np.concatenate([new, np.zeros(1, a.dtype)]), np.maximum(count, 1)
+    store("np.fill_diagonal", a, np.where(hit, new[row % count], a))
 
 
 @numpy(np.diag_indices_from, samples=("x[3,3]",))

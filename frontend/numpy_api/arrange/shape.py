@@ -41,10 +41,11 @@ _I64 = np.dtype(np.int64)
 
 @numpy(np.reshape, samples=("x[3,4], (2, 6)", "x[3,4], -1", "x[2,3,4], (4, -1)"))
 def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
+    x, given = strong(a), as_shape(shape)
+    if order == "F":  # the first index runs fastest
+        return transpose(reshape_(transpose(x), given[::-1], copy=copy))
     if order not in ("C", "A", "K"):
-        raise error("W113", f"order={order!r} is not supported", hint="transpose first")
-    x = strong(a)
-    given = as_shape(shape)
+        raise error("W102", f"there is no order {order!r}", hint="C, F, A or K")
     wanted = fill_shape(given, x.type.size)
     if -1 in given and not nonnegative(known := product(d for d in given if d != -1) - 1):
         x = required(x, x.type.shape, least=(known,), code="W103",
@@ -250,7 +251,9 @@ def ndim(a: Any) -> int:
 
 @numpy(np.size, samples=("x[3,4]", "x[3,4], 1"))
 def size(a: Any, axis: Any = None) -> Any:
-    return strong(a).size if axis is None else strong(a).shape[axis]
+    x = strong(a)
+    return x.size if axis is None else as_number(product(
+        x.type.shape[at] for at in axes_of(axis, x.ndim)))
 
 
 @numpy(np.matrix_transpose, samples=("x[2,3,4]",))

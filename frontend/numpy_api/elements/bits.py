@@ -65,10 +65,8 @@ def frexp(x: Any) -> tuple[Any, Any]:
     bits = bitcast(np.where(small, x * 2.0**more, x), form.ints)
     half = form.bias - 1
     exponent = ((bits >> form.mantissa) & form.exponents) - half - np.where(small, more, 0)
-    bits = (bits & ~(form.exponents << form.mantissa)) | (half << form.mantissa)
-    itself = np.equal(x, 0) | ~np.isfinite(x)
-    exponent = np.where(itself, 0, exponent)
-    return np.where(itself, x, bitcast(bits, x.dtype)), exponent.astype(np.int32)
+    exponent = np.where(np.equal(x, 0) | ~np.isfinite(x), 0, exponent)
+    return ldexp(x, -exponent), exponent.astype(np.int32)
 
 
 def modf(x: Any) -> tuple[Any, Any]:
@@ -93,6 +91,7 @@ def spacing(x: Any) -> Any:
         return np.where(np.isneginf(x), np.nan, nextafter(x, inf) - x)
     # -0.0 has the distance of 0.0.
     away = np.where(np.equal(x, 0), inf, np.copysign(inf, x))
+    x = current().emit("stop_gradient", x)
     return np.where(np.isinf(x), np.nan, nextafter(x, away) - x)
 
 

@@ -30,6 +30,7 @@ from ...tracing.operand import (
     is_weak,
     kind_of,
     reshape,
+    result_dtype,
     shape_of,
     spread,
     strong,
@@ -62,6 +63,13 @@ def fresh(x: Tracer) -> Tracer:
     made = Tracer(current(), current().value_of(x))
     made.ordered = made.dense = x.ordered
     return made
+
+
+def answer(holds: Any) -> Any:
+    """Whether all hold, as a bool of Python."""
+    result: Any = np.all(holds)
+    result.weak = True
+    return result
 
 
 def _positive(x: Any) -> Any:
@@ -201,7 +209,9 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
         array = array.traced() if isinstance(array, Buffer) else array
-        value = value if ufunc is np.add else np.negative(value)
+        if ufunc is np.subtract:
+            value = np.negative(spread(value, array.dtype, shape_of(value))
+                                if np.result_type(kind_of(value)) == np.dtype(bool) else value)
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
@@ -224,14 +234,25 @@ def _into(
     return tuple(out) if isinstance(results, tuple) else out[0]
 
 
-def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
-    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+def writable(name: str, array: Any, part: Any) -> Any:
+    """The tracer of an array to write ``part`` into. Raises TracerError (W203) for a plain one."""
     array = array.traced() if isinstance(array, Buffer) else array
     if not isinstance(array, Tracer):
         raise error("W203", f"{name} cannot write a traced value into a plain array",
                     types=[type_of(part)],
                     hint="write y = y + x instead of y += x or out=y, or make y from a traced "
                          "array: y = np.zeros_like(x)")
+    return array
+
+
+def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
+    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+    array = writable(name, array, part)
+    kind = kind_of(part)
+    kind = kind if isinstance(kind, np.dtype) else result_dtype(part, array)
+    if not np.can_cast(kind, array.dtype, "same_kind"):
+        raise error("W111", f"the result of {name} does not fit into {array.dtype}",
+                    types=[type_of(part), array.type], hint="convert it: v.astype(x.dtype)")
     if where is not True:
         part = np.where(where, part, array)
     if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:
@@ -253,6 +274,9 @@ _PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical
 def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
     """A reduction over one axis of known size by a tree of elementwise steps."""
     rows: Any = strong(x)
+    result = resolve(ufunc, (rows, rows))[-1]
+    if rows.ndim == 0:
+        return cast(fresh(rows if ufunc.identity is None else ufunc(rows, ufunc.identity)), result)
     rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
     size = rows.type.shape[0]
     if not isinstance(size, int) or size == 0:
@@ -260,11 +284,13 @@ def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
                             "supported", types=[rows.type], hint="give the axis a known size")
     if ufunc is np.logical_xor:
         rows = np.not_equal(rows, 0)
+    if size == 1 and ufunc.identity is not None:  # hypot(0, -2) is 2
+        rows = ufunc(rows, ufunc.identity)
     while size > 1:
         half = size // 2
         rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
         size = rows.type.shape[0]
-    return rows[0] if not keepdims else np.moveaxis(rows, 0, axis)
+    return cast(rows[0] if not keepdims else np.moveaxis(rows, 0, axis), result)
 
 
 def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
@@ -362,7 +388,8 @@ def resolve(
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
     kinds: list[Kind] = [kind_of(x) for x in inputs]
-    options: Any = {} if dtype is None else {"signature": (*[None] * ufunc.nin, dtype)}
+    options: Any = {} if dtype is None else {
+        "signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
     results = (None,) * ufunc.nout
     try:
         found = ufunc.resolve_dtypes((*kinds, *results), **options)

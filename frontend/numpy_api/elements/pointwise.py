@@ -28,7 +28,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
-from .elementwise import fresh, store
+from .elementwise import answer, fresh, store
 
 _BOOL = np.dtype(bool)
 _MISSING: Any = object()
@@ -78,7 +78,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 
 @numpy(np.allclose, samples=("x[4], x[4]",))
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    return np.all(isclose(a, b, rtol, atol, equal_nan))
+    return answer(isclose(a, b, rtol, atol, equal_nan))
 
 
 def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:

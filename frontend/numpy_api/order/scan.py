@@ -45,6 +45,8 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None) ->
         x, dtype = cast(x, _BOOL), None
     elif dtype is None and ufunc in (np.add, np.multiply):
         dtype = _summed(x.dtype)
+    if dtype is not None and np.dtype(dtype) == _BOOL:  # whether any or all hold so far
+        return accumulate(np.logical_or if ufunc is np.add else np.logical_and, x, axis)
     return current().emit(row, x if dtype is None else cast(x, np.dtype(dtype)),
                           axis=axis_of(axis, x.ndim))
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import smaller
 from ....ir.types import number_kind
-from ...tracing.operand import as_int, axis_of, cast, contains_tracer, strong
+from ...tracing.operand import as_int, axis_of, cast, contains_tracer, required, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
@@ -80,13 +81,24 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
     return _ordered("argsort", *_rows(a, axis))
 
 
-def _check_places(kth: Any, x: Tracer, axis: int) -> None:
+def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:
+    """x, where it has the elements that ``kth`` names, or none at all, which NumPy does not mind;
+    each step checks what is not known."""
     size = x.type.shape[axis]
+    if x.type.size == 0:
+        return x
     for place in np.ravel(kth) if not contains_tracer([kth]) else ():
         number = as_int(place, "index")
+        message = f"kth={number} is out of range for {size} elements"
         if isinstance(size, int) and not -size <= number < size:
-            raise error("W122", f"kth={number} is out of range for {size} elements",
-                        types=[x.type], hint="count from 0, or from -1 backwards")
+            raise error("W102", message, types=[x.type],
+                        hint="count from 0, or from -1 backwards")
+        if not isinstance(size, int):
+            x = required(x, x.type.shape, least=tuple(
+                dim + (number + 1 if number >= 0 else -number) * (1 - smaller(size, 1))
+                for dim in (size + number, size - 1 - number)), code="W102",
+                         message=message)
+    return x
 
 
 @numpy(np.partition)
@@ -94,8 +106,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
               ) -> Tracer:
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
-    _check_places(kth, x, axis)
-    return _ordered("sort", x, axis)
+    return _ordered("sort", _with_places(kth, x, axis), axis)
 
 
 @numpy(np.argpartition, method=True)
@@ -103,8 +114,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
                  ) -> Tracer:
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
-    _check_places(kth, x, axis)
-    return _ordered("argsort", x, axis)
+    return _ordered("argsort", _with_places(kth, x, axis), axis)
 
 
 @numpy(np.lexsort, samples=("(x[7],)", "(i[9], i[9])", "(x[2,9], i[2,9]), 0", "i[3,8]"))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import ShapeError, error
-from ....ir.dims import larger, nonnegative
+from ....ir.dims import differ, larger, nonnegative
 from ....ir.index import Dim, product
 from ....ir.types import as_dtype
 from ...tracing.operand import (
@@ -35,7 +35,7 @@ from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.create import band
 from ..arrange.shape import moveaxis, ravel
-from ..elements.elementwise import fresh
+from ..elements.elementwise import answer, fresh
 from ..registry import numpy
 from ..select.index import as_number
 
@@ -93,7 +93,8 @@ def _with_one_more(x: Tracer, axes: tuple[int, ...], initial: Tracer) -> Tracer:
 
 _NEUTRAL: Mapping[str, Any] = MappingProxyType({"sum": 0, "prod": 1, "any": False, "all": True})
 _MERGES: Mapping[str, np.ufunc] = MappingProxyType({
-    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum})
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+    "any": np.logical_or, "all": np.logical_and})
 
 
 def _chosen(x: Tracer, where: Any, other: Any) -> Any:
@@ -110,7 +111,7 @@ def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:
     "x[3,4], where=m[3,4]", "i[3,4]", "m[5]"))
 def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
-    return _reduced("sum", _wide(a, dtype), axis, keepdims, initial, where)
+    return _counted("sum", a, axis, dtype, keepdims, initial, where)
 
 
 @numpy(np.prod, method=True, samples=("z[3,4], 1",
@@ -119,7 +120,16 @@ def sum_(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, ini
     "i[2,3] * x[3], 0"))
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None,
          where: Any = True) -> Any:
-    return _reduced("prod", _wide(a, dtype), axis, keepdims, initial, where)
+    return _counted("prod", a, axis, dtype, keepdims, initial, where)
+
+
+def _counted(op: str, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any,
+             where: Any) -> Any:
+    """A sum or product; of bools in bool, whether any or all hold."""
+    x = _wide(a, dtype)
+    if x.dtype == _BOOL:
+        op = {"sum": "any", "prod": "all"}[op]
+    return _reduced(op, x, axis, keepdims, initial, where)
 
 
 def _wide(a: Any, dtype: Any) -> Tracer:
@@ -238,6 +248,9 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
     *, where: Any = True, mean: Any = None, correction: Any = None,
 ) -> Any:
+    if dtype is not None and np.dtype(dtype).kind in "iub":
+        raise error("W113", f"a variance in {np.dtype(dtype)} is not supported",
+                    hint="convert the result: np.var(x).astype(dtype)")
     x, result = _floating(strong(a), dtype)
     axes = axes_of(axis, x.ndim)
     centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
@@ -340,15 +353,16 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     except ShapeError:
         return False
     x: Any = strong(a1)
-    return np.all(x == a2)
+    return answer(x == a2)
 
 
 @numpy(np.array_equal, samples=("x[3], x[3]",))
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    if shape_of(a1) != shape_of(a2):
+    mine, others = shape_of(a1), shape_of(a2)
+    if len(mine) != len(others) or any(map(differ, mine, others)):
         return False
-    x: Any = strong(a1)
+    x: Any = matched(strong(a1), others)
     same = x == a2
     if equal_nan:
         same = same | (np.isnan(x) & np.isnan(a2))
-    return np.all(same)
+    return answer(same)

@@ -32,7 +32,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import ravel
-from ..elements.elementwise import fresh, store
+from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from .index import as_number, getitem, order_of
 from .update import update
@@ -71,7 +71,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise") -> Tracer:
     x = strong(a)
     x, at = _flat(x, axis)
     if mode != "raise":
-        indices = _inside(indices, x.type.shape[at], mode, "np.take")
+        indices = inside(indices, x.type.shape[at], mode, "np.take")
     uses = product(x.type.shape[:at])  # of each index; NumPy looks at those that it uses
     return fresh(getitem(x, (*(slice(None),) * at, indices), uses))
 
@@ -83,7 +83,7 @@ def _flat(x: Tracer, axis: Any) -> tuple[Tracer, int]:
     return x, axis_of(axis, x.ndim)
 
 
-def _inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
+def inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
     """Indices as a mode has them: brought into the axis, or none below 0, and a step that has one
     beyond fails."""
     places: Any = cast(strong(indices), _I64)
@@ -107,7 +107,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = [strong(x) for x in choices]
     shape, dtype = common_shape((a, *parts)), result_dtype(*parts)
     stacked: Any = np.stack([spread(x, dtype, shape) for x in parts])
-    places = _inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
+    places = inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")
     made = take_along_axis(stacked, reshape(places, (1, *shape)), 0)
     return fresh(reshape(made, shape))
 
@@ -150,7 +150,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
                                   "5 * i[()], 11"))
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     dims = as_shape(shape)
-    left: Any = _inside(indices, product(dims), "raise", "np.unravel_index")
+    left: Any = inside(indices, product(dims), "raise", "np.unravel_index")
     places: list[Any] = []
     for dim in reversed(dims) if order == "C" else dims:
         size = as_number(dim)
@@ -167,7 +167,7 @@ def ravel_multi_index(
 ) -> Any:
     sizes = as_shape(dims)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else mode
-    places = [_inside(place, size, way, "np.ravel_multi_index")
+    places = [inside(place, size, way, "np.ravel_multi_index")
               for place, size, way in zip(multi_index, sizes, modes, strict=True)]
     if order == "F":
         places, sizes = places[::-1], sizes[::-1]
@@ -192,11 +192,10 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 @numpy(np.put_along_axis)
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    x, name = arr, "np.put_along_axis"
-    if not isinstance(arr, Tracer):
-        store(name, arr, values)
+    name = "np.put_along_axis"
+    x = writable(name, arr, values)
     if axis is None:
-        put(arr, ravel(indices), values)
+        put(x, ravel(indices), values)
         return
     at = axis_of(axis, x.ndim)
     places: Any = cast(to_tracer(indices), _I64)
@@ -212,32 +211,44 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
 
 @numpy(np.put, method=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    if not isinstance(a, Tracer):
-        store("np.put", a, v)
+    a = writable("np.put", a, v)
     x, places = ravel(a), ravel(ind)
     new: Any = ravel(cast(to_tracer(v), a.dtype))
     if mode != "raise":
-        places = _inside(places, x.type.size, mode, "np.put")
+        places = inside(places, x.type.size, mode, "np.put")
     if 0 in (new.type.size, places.type.size):
         return
+    some = has_some(new)
     new = np.resize(new, as_number(places.type.size))
-    store("np.put", a, reshape(update(x, cast(places, _I64), new, "set"), a.type.shape))
+    made = update(x, cast(places, _I64), new, "set")
+    store("np.put", a, reshape(made, a.type.shape), some)
+
+
+def has_some(values: Tracer) -> Any:
+    """Whether there are values to repeat: without one, NumPy writes nothing."""
+    size = as_number(values.type.size)
+    return size > 0 if isinstance(size, int) else np.greater(size, 0)
 
 
 @numpy(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
+    a = writable("np.putmask", a, values)
     chosen, new = _mask_and_values("np.putmask", a, mask, values)
+    some = has_some(new)
     if new.type.shape != a.type.shape:
         new = np.resize(new, a.shape)
-    store("np.putmask", a, np.where(chosen, new, a))
+    store("np.putmask", a, np.where(chosen, new, a), some)
 
 
 @numpy(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Of the values, one after the other goes to the elements under the mask."""
+    arr = writable("np.place", arr, vals)
     chosen, new = _mask_and_values("np.place", arr, mask, vals)
     new = ravel(new)
-    if new.type.size != 1:
+    if new.type.size == 1:
+        new = reshape(new, ())
+    else:
         order: Any = np.cumsum(ravel(chosen)) - 1
         new = reshape(take(new, order, mode="wrap"), arr.type.shape)
     store("np.place", arr, np.where(chosen, new, arr))
@@ -245,8 +256,6 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 def _mask_and_values(name: str, array: Any, mask: Any, values: Any) -> tuple[Any, Any]:
     """A mask of an array's shape, and values of its dtype."""
-    if not isinstance(array, Tracer):
-        store(name, array, values)
     chosen = to_tracer(mask, np.dtype(bool))
     if chosen.ndim != array.ndim or any(map(differ, chosen.type.shape, array.type.shape)):
         raise error("W102", f"{name} needs a mask of the array's shape",

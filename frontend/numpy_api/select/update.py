@@ -50,8 +50,8 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
     if isinstance(value, Selection):
-        return _masked(x, index, _fitting(x, assigned(index, value)), mode, each=True)
-    value = _fitting(x, value)
+        return _masked(x, index, _fitting(x, assigned(index, value), mode), mode, each=True)
+    value = _fitting(x, value, mode)
     if isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b":
         return _masked(x, index, value, mode)
     parsed = parse(x.type.shape, index)
@@ -65,21 +65,20 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     return _at_arrays(x, parsed, value, mode)
 
 
-def _fitting(x: Tracer, value: Any) -> Any:
-    """The value, if NumPy would put it into x without dropping a fraction or a sign.
-
-    Raises DTypeError (W111) otherwise.
-    """
+def _fitting(x: Tracer, value: Any, mode: str) -> Any:
+    """The value in the dtype of x: what is set is converted, as in NumPy. Raises DTypeError (W111)
+    where one that is added would lose a fraction or a sign."""
     if isinstance(value, (list, tuple)) and not contains_tracer(value):
         value = np.asarray(value)
     if is_number(value) and stored(value, x.dtype) == value:
         return value
     kind = kind_of(value)
     wide = result_dtype(x, value) if isinstance(kind, type) else kind
-    if not np.can_cast(wide, x.dtype, "same_kind"):
+    if mode == "add" and not np.can_cast(wide, x.dtype, "same_kind"):
         raise error("W111", f"values of dtype {wide} do not fit into {x.dtype}", types=[x.type],
                     hint="convert them: v.astype(x.dtype)")
-    return value if is_number(value) else cast(to_tracer(value), x.dtype)
+    fits = is_number(value) and np.can_cast(wide, x.dtype, "same_kind")
+    return value if fits else cast(to_tracer(value), x.dtype)
 
 
 def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) -> Tracer:

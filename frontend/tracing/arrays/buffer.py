@@ -112,14 +112,15 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx, out = RECORDING.get(), options.get("out") or ()
-        if ctx is not None and is_traced((inputs, out)):
+        if ctx is not None and is_traced((inputs, options)):
             return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
                              stem=ctx.api.stem(ufunc))
         if any(_has_its_own(x) for x in (*inputs, *out)):
             return NotImplemented
+        plain = {key: _plain(value) for key, value in options.items()}
         if out:
-            options["out"] = tuple(map(_plain, out))
-        result = getattr(ufunc, method)(*map(_plain, inputs), **options)
+            plain["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
         return (out[0] if len(out) == 1 else out) if out else own(result, inputs)
 
     def __array_function__(

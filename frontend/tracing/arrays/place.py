@@ -47,8 +47,7 @@ class Place:
 def place_of(view: Array, whole: Array) -> Place:
     """Where a view lies. Raises TracerError (W203) for one that no index describes."""
     if view.size == 0:
-        nothing = (slice(0, 0),) * min(whole.ndim, 1)
-        return Place((*nothing, *(0 for _ in whole.shape[1:])), (0,), view.shape)
+        return Place((slice(0, 0),), (0,), view.shape, flat=True)
     first = _address(view) - _address(whole)
     found = _of_axes(view, whole, first)
     if found is None and view.dtype == whole.dtype and whole.flags.c_contiguous:

@@ -1,0 +1,234 @@
+"""Steps that call what the registry has a row for, ufuncs included, with their options.
+
+Whether a result has NumPy's bits is asked of NumPy: of other operands too, each element is one of
+theirs or always the same, so it was moved. What is computed has the tolerance of ``close`` "row".
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .data import DTYPES
+from .program import Close, Step
+from .rows import VALUES, Place, calls, drawn, is_exact, ufunc_names
+from .writer import Value, Writer, step
+
+SIZES = (0, 1, 2, 3, 5, 7, 8, 16, 17)
+TRIES = 5
+ROUNDED = 8  # ULP of what is computed
+# Whole numbers that come of rounded ones, and jump with them.
+_JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
+# Means of two, where other operands let them look like moves.
+_MEANS = ("np.median", "np.nanmedian")
+# Computed with zeros beyond the ends, or in another order: infinities make NaN of what they meet.
+_PADDED = ("np.convolve", "np.correlate", "np.poly", "np.polymul")
+
+
+@step("row", 110, smooth=True)
+def row(w: Writer) -> Any:
+    found = calls()
+    name = w.one([name for name in found if "empty" not in name])
+    for _ in range(TRIES):
+        call = w.one(found[name])
+        text, options = drawn(call, w.rng)
+        operands = [_operand(w, place, _dims(w, call.places)) for place in call.places]
+        made = write(w, f"row {name}", text, operands, options,
+                     close=("zero", 0) if call.extreme else None)
+        if made is not None:
+            return made
+    return None
+
+
+@step("ufunc", 25, smooth=True)
+def ufunc(w: Writer) -> Any:
+    name = w.one(ufunc_names())
+    function = w.spaces[0]["np" if name.startswith("np.") else "special"]
+    function = getattr(function, name.split(".")[1])
+    for _ in range(TRIES):
+        places: list[Place] = [("x", w.one(((), (3,), (3, 4), (2, 3, 4))))] * function.nin
+        operands = [_operand(w, place, _dims(w, places)) for place in places]
+        text, options = _ufunc_text(w, name, function)
+        exact = is_exact(name) and not {"reduce", "reduceat", "accumulate"} & {*options}
+        if name in ("np.maximum", "np.minimum", "np.fmax", "np.fmin", "np.heaviside"):
+            close: Close | None = ("zero", 0)
+        else:
+            close = None if exact else ("row", ROUNDED)
+        if "f2" not in DTYPES and _halves(function, operands):
+            continue
+        made = write(w, f"ufunc {name}", text, operands, options, close=close, known=True)
+        if made is not None:
+            return made
+    return None
+
+
+def _halves(function: np.ufunc, operands: Sequence[Value | None]) -> bool:
+    """Whether NumPy computes in float16."""
+    try:
+        kinds = function.resolve_dtypes((*(x.dtype for x in operands if x is not None),
+                                         *(None,) * function.nout))
+    except TypeError:
+        return False
+    return any(kind == np.float16 for kind in kinds)
+
+
+def _ufunc_text(w: Writer, name: str, function: np.ufunc) -> tuple[str, tuple[str, ...]]:
+    """A call, or one of a method, with options."""
+    given = ", ".join(f"_{at}" for at in range(function.nin))
+    if function.nin == 2 and w.yes(0.3):
+        method = w.one(("outer", "reduce", "accumulate", "reduceat"))
+        if method == "outer":
+            return f"{name}.outer({given})", ("outer",)
+        more = {"reduce": ("", ", axis=None", ", axis=-1", ", keepdims=True", ", initial=1"),
+                "accumulate": ("", ", axis=-1"), "reduceat": (", [0, 2, 1]", ", [0], axis=-1")}
+        return f"{name}.{method}(_0{w.one(more[method])})", (method,)
+    if function.nin == 2 and w.yes(0.2):
+        return f"{name}(_0, {w.one(('2', '0.5', '-1', '0', 'True', 'np.float32(1.5)'))})", ()
+    if w.yes(0.15):
+        return f"{name}({given}, dtype={w.one(VALUES['dtype'])})", ("dtype",)
+    return f"{name}({given})", ()
+
+
+def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
+          options: tuple[str, ...] = (), *, close: Close | None = None,
+          known: bool = False) -> Value | None:
+    """A step of a text with ``_0``, ``_1`` for operands; one of its results if there are several;
+    with ``out=`` now and then."""
+    used = [x for x in operands if x is not None]
+    if len(used) < len(operands) or _undefined(w, feature, text, options, used):
+        return None
+    body = re.sub(r"\b_(\d)\b", r"{\1}", text.replace("{", "{{").replace("}", "}}"))
+    first = _value(w, body, used)
+    if isinstance(first, (tuple, list)) and first:
+        body += f"[{w.rng.randrange(len(first))}]"
+        first = _value(w, body, used)
+    if first is None or (w.smooth and np.asarray(first).dtype.kind != "f"):
+        return None
+    if any(x.tag == "close" for x in used) and not _continuous(w, body, used):
+        return None
+    if not known and np.asarray(first).dtype.kind == "f" and (
+            feature.split(" ")[1] in _MEANS or not _moved(w, body, used)):
+        close = ("row", ROUNDED)
+    if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
+        close = ("finite", ROUNDED)
+    if feature.split(" ")[1] in _JUMPS and any(x.kind == "f" for x in used):
+        close = ("row", ROUNDED)
+    template = "{out} = " + body
+    if body.endswith(")") and "lambda" not in body and w.yes(0.08):
+        comma = "" if body.endswith("()") else ", "
+        template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
+        options = (*options, "out")
+    return w.write(feature, template, *used, close=close, options=options)
+
+
+def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
+               used: Sequence[Value]) -> bool:
+    """Whether NumPy says nothing for certain, or something else without elements.
+
+    Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
+    the dtype of integers if there are none. And differences cannot tell of rounding to float32.
+    """
+    floats = any(x.kind == "f" for x in used)
+    if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
+        return True
+    if "dtype" in options and (w.smooth or (floats and "dtype=np.float" not in text)):
+        return True
+    if w.symbols and ("np.nanq" in feature or "np.nanp" in feature):  # of none: not built yet
+        return True
+    if feature == "row np.argsort" and "stable" not in text:  # in any order where there are ties
+        return True
+    return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
+
+
+def _dims(w: Writer, places: Sequence[Place]) -> dict[int, int | str]:
+    """Sizes that stand for those of the sample: the same, others, or unknown ones."""
+    sizes = {size for _, shape in places for size in shape}
+    if w.yes(0.35):
+        return {size: size for size in sizes}
+    symbols = w.symbols if w.yes(0.7) else ()
+    return {size: w.one(symbols) if symbols and w.yes(0.6) else
+            w.one(SIZES) if w.yes(0.4) else size for size in sorted(sizes)}
+
+
+def _operand(w: Writer, place: Place, dims: dict[int, int | str]) -> Value | None:
+    """A value of a kind and shape: one that is there, or a new argument."""
+    kind, shape = place
+    wanted = tuple(dims[size] for size in shape)
+    shapes = tuple(tuple(env[dim] if isinstance(dim, str) else dim for dim in wanted)
+                   for env in w.sizes)
+    if kind in "xm" and w.yes(0.6):
+        found = w.pick(lambda value: value.shapes == shapes and (value.kind == "b") == (
+            kind == "m") and not isinstance(value.samples[0], (bool, int, float)))
+        if found is not None:
+            return found
+    if w.smooth:
+        dtype, values = {"m": ("?", "whole"), "i": ("i8", "small")}.get(kind, ("f8", "unit"))
+    elif kind == "x":
+        dtype = w.one(("f4", "f8", "f8", "f4", "i4", "i8", "u4", "u8", "?"))
+        values = w.one(("normal", "normal", "whole", "odd", "odd", "special"))
+    else:
+        dtype, values = {"m": ("?", "whole"), "i": (w.one(("i8", "i8", "i4", "u4")), "small"),
+                         "p": (w.one(("f4", "f8")), "unit")}[kind]
+    return w.argument(dtype, wanted, values)
+
+
+def _value(w: Writer, body: str, used: Sequence[Value], space: dict[str, Any] | None = None) -> Any:
+    """What the text gives for the first samples, or in another space; None if NumPy refuses."""
+    made = Step("", "{out} = " + body, "_found", tuple(x.name for x in used))
+    scope = dict(w.spaces[0] if space is None else space)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            exec(compile(made.text(False), "<drawn>", "exec"), scope)
+    except Exception:  # whatever NumPy, or Python's numbers, have against it
+        return None
+    return scope["_found"]
+
+
+def _moved(w: Writer, body: str, used: Sequence[Value]) -> bool:
+    """Whether all elements of the result are the operands', or what they are for any operands."""
+    found = []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        operands = [_other(x.samples[0], rng) for x in used]
+        space = {**w.spaces[0], **{x.name: y for x, y in zip(used, operands, strict=True)}}
+        result = _value(w, body, used, space)
+        if result is None:
+            return False
+        elements = np.concatenate([np.zeros(0), *(
+            np.ravel(y).astype(float) for y in operands)])
+        flat = np.ravel(result).astype(float)
+        found.append((flat, np.isin(flat, elements)))
+    (one, here), (other, there) = found
+    same = len(one) == len(other) and np.all(
+        (here & there) | (one == other) | (np.isnan(one) & np.isnan(other)))
+    return bool(same)
+
+
+def _other(x: Any, rng: np.random.Generator) -> Any:
+    """Another operand like x; whole numbers, which may be indices, are as near as can be."""
+    if np.asarray(x).dtype.kind == "f":
+        return rng.normal(size=np.shape(x)).astype(np.asarray(x).dtype)
+    if np.asarray(x).dtype.kind == "b":
+        return rng.random(np.shape(x)) < 0.5
+    with np.errstate(all="ignore"):
+        return x + rng.integers(0, 2, np.shape(x)).astype(np.asarray(x).dtype)
+
+
+def _continuous(w: Writer, body: str, used: Sequence[Value]) -> bool:
+    """Whether a little less of the operands changes the result but little."""
+    result = _value(w, body, used)
+    rng = np.random.default_rng(0)
+    space = dict(w.spaces[0])
+    for x in used:
+        if x.kind == "f":
+            y = x.samples[0]
+            space[x.name] = (y * (1 + 1e-4 * rng.normal(size=np.shape(y)))).astype(x.dtype)
+    moved = _value(w, body, used, space)
+    if moved is None or np.asarray(result).dtype.kind != "f" or np.shape(moved) != np.shape(result):
+        return False
+    scale = np.max(np.abs(np.nan_to_num(result, posinf=0, neginf=0)), initial=0)
+    return bool(np.all(np.isfinite(result)) and np.all(np.abs(moved - result) <= 0.02 * scale))
