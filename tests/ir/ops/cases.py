@@ -140,4 +140,5 @@ def gradient_case(
     return (graph, [*arrays, seed]) if found else None
 
 
-DIFFERENTIABLE = [op for op in COMPUTING if op.differentiable and F64 in op.dtypes]
+DIFFERENTIABLE = [op for op in COMPUTING if op.differentiable and F64 in op.dtypes
+                  and len(op.refused) != op.arity]
