@@ -30,7 +30,7 @@ _STANDARD = sys.stdlib_module_names
 def converted(function: Any, runtime: ModuleType) -> Any:
     """A function, method or partial of the user's as its rewritten copy; anything else as it is."""
     if isinstance(function, FunctionType):
-        module = function.__module__ or ""
+        module = str(function.__globals__.get("__name__") or "")  # wraps() copies __module__
         if module.partition(".")[0] == _OURS:
             return _holding(function, runtime)
         if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:

@@ -16,6 +16,7 @@ from typing import Any
 from .statements import RUNTIME, rewritten
 
 _FACTORY = "_weft_factory"
+_COPY = "_weft_copy"
 
 
 def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
@@ -45,8 +46,8 @@ def _code(code: CodeType) -> CodeType | None:
         return None
     if isinstance(node, ast.Lambda):
         value = ast.copy_location(ast.Return(node.body), node.body)
-        node = ast.copy_location(ast.FunctionDef("_weft_lambda", node.args, [value], []), node)
-    name = node.name
+        node = ast.copy_location(ast.FunctionDef(_COPY, node.args, [value], []), node)
+    node.name = _COPY  # not its own, by which it may call itself: that is not this copy's to bind
     node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
     node.args.kw_defaults = [None if each is None else ast.Constant(None)
                              for each in node.args.kw_defaults]
@@ -58,13 +59,13 @@ def _code(code: CodeType) -> CodeType | None:
     names = [*code.co_freevars, RUNTIME]
     factory = ast.FunctionDef(_FACTORY, ast.arguments(
         [], [ast.arg(each) for each in names], None, [], [], None, []),
-        [made, ast.Return(ast.Name(name, ast.Load()))], [])
+        [made, ast.Return(ast.Name(_COPY, ast.Load()))], [])
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, made)], []))
     whole = compile(module, code.co_filename, "exec", dont_inherit=True,
                     flags=code.co_flags & 0x1000000)  # from __future__ import annotations
     outer = next(each for each in _codes(whole) if each.co_name == _FACTORY)
     found = next(each for each in outer.co_consts
-                 if isinstance(each, CodeType) and each.co_name == name)
+                 if isinstance(each, CodeType) and each.co_name == _COPY)
     return _named(found, code)
 
 

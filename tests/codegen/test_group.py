@@ -56,7 +56,7 @@ def test_a_call_moves_up_by_a_little_only(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_groups_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     def function(xs: Any, ys: Any) -> Any:
-        return weft.scan(lambda c, r: ((c[0] * 0.5 + r[0], c[1][::-1] * r[1]), None),
+        return weft.scan(lambda c, r: ((c[0] * np.sum(r[0]), c[1][::-1] * np.sum(r[1])), None),
                          (xs[0], ys[0]), (xs, ys))[0]
 
     program = weft.compile(function)

@@ -206,6 +206,19 @@ def test_methods_super_and_closures() -> None:
     check(make(10.0), [(2.0,), (4.0,)])
 
 
+def halved(x: Any, times: int) -> Any:
+    return x if times == 0 or x < 1 else halved(x / 2, times - 1)
+
+
+def test_functions_that_call_themselves() -> None:
+    check(lambda x: halved(x, 3), [(3.0,), (100.0,)])
+
+    def inner(x: Any, times: int) -> Any:
+        return x if times == 0 or x < 1 else inner(x / 2, times - 1)
+
+    check(lambda x: inner(x, 3), [(3.0,), (100.0,)])
+
+
 def test_what_has_no_source_says_so_as_before() -> None:
     made: dict[str, Any] = {}
     exec("def relu(x):\n    return x if x > 0 else 0.0", made)

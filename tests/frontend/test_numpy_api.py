@@ -532,13 +532,6 @@ def test_elements_set_at_arrays_beside_numbers_and_slices() -> None:
 
     check(function, B, X[0], X[1, 1])
 
-    def several(b: Any, rows: Any) -> Any:
-        b = b.copy()
-        b[np.array([0, 1]), 2] = rows
-        return b
-
-    check(several, B, X[:2, 0])
-
 
 @pytest.mark.parametrize("number", [7, -7, 5])
 def test_sizes_are_divided_by_what_is_above_0(number: int) -> None:

@@ -28,6 +28,7 @@ SIZES = (0, 1, 2, 7)
 _RAISED = (ValueError, IndexError, TypeError, ZeroDivisionError, RuntimeError,
            MemoryError, np.linalg.LinAlgError)
 _COUNT = "how many results there are, or how often it loops, is a size"
+_UNSET = "of nothing NumPy's result is what its memory held before"
 _SHAPE = "the shape of the result would depend on a size in a way that no dim says"
 
 # Rows of which samples are refused while tracing: the code, and why.
@@ -48,7 +49,10 @@ NO_GRADIENT: Mapping[str, tuple[str, str]] = MappingProxyType({
 # Rows of which samples fail, or differ from NumPy, at sizes where they might not.
 EXCEPT: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
     "np.bincount": ((0,), "of no weights NumPy's result is of integers"),
-    "np.corrcoef": ((1,), _SHAPE),
+    "np.corrcoef": ((0, 1), _SHAPE),
+    "np.fft.irfft": ((0,), _UNSET),
+    "np.fft.irfft2": ((0,), _UNSET),
+    "np.fft.irfftn": ((0,), _UNSET),
     "np.cov": ((0, 1), f"{_SHAPE}; weights of nothing have no sum"),
     "np.cross": ((2,), "vectors of two elements have one number as a result"),
     "np.delete": ((1,), "places from both ends may not pass each other"),

@@ -90,9 +90,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     "x[4,3], axis=1, edge_order=2", "x[4,3], x[()], axis=0", "i[4]", "x[5], [0, 1, 4, 5, 7]"))
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x: Any = strong(f)
-    kind = number_kind(x.dtype)
-    result = x.dtype if kind in "fc" else _F64  # of bfloat16 too, which has kind V
-    x = cast(x, _F64) if kind in "iub" else x
+    result = x.dtype if x.dtype.kind in "fc" else _F64  # of bfloat16 too, which has kind V
+    x = cast(x, _F64) if number_kind(x.dtype) in "iub" else x
     axes = axes_of(axis, x.ndim)
     if edge_order not in (1, 2):
         raise error("W113", f"np.gradient with edge_order={edge_order!r}: it is 1 or 2")

@@ -14,14 +14,15 @@ from ....ir.diagnose import error
 from ....ir.dims import nonnegative
 from ....ir.index import Dim
 from ....ir.ops.fourier import OPPOSITE
-from ....ir.types import F64, I64
-from ...tracing.operand import as_dim, axes_of, axis_of, cast, strong
+from ....ir.types import BF16, I64, as_dtype
+from ...tracing.operand import as_dim, axes_of, axis_of, cast, required, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
 from ..select.index import as_number
 
-_C128 = np.dtype(np.complex128)
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_C64, _C128 = np.dtype(np.complex64), np.dtype(np.complex128)
 
 
 def _number(a: Any, *, real: bool) -> Tracer:
@@ -30,9 +31,9 @@ def _number(a: Any, *, real: bool) -> Tracer:
     if x.dtype.kind == "c" and real:
         raise error("W111", "this transform takes real numbers", types=[x.type],
                     hint="take x.real, or use np.fft.fft")
-    if x.dtype in (np.float32, np.complex64):
-        return x if real or x.dtype.kind == "c" else cast(x, np.dtype(np.complex64))
-    return cast(x, F64 if real else _C128)
+    if x.dtype in (np.float32, np.complex64) or as_dtype(x.dtype).is_half:
+        return x if x.dtype.kind == "c" else cast(x, _F32 if real else _C64)
+    return cast(x, _F64 if real else _C128)
 
 
 def _norm(norm: Any) -> str:
@@ -45,10 +46,11 @@ def _norm(norm: Any) -> str:
 
 def _sized(x: Tracer, axis: int, size: Dim) -> Tracer:
     """x with zeros after it, or without its last elements, along an axis."""
-    own = x.type.shape[axis]
+    own, message = x.type.shape[axis], f"a Fourier transform of {size} elements does not exist"
     if isinstance(size, int) and size < 1:
-        raise error("W102", f"a Fourier transform of {size} elements does not exist",
-                    types=[x.type])
+        raise error("W102", message, types=[x.type])
+    if not isinstance(size, int):
+        x = required(x, x.type.shape, least=(size - 1,), code="W102", message=message)
     none = (0,) * x.ndim
     if own == size:
         return x
@@ -57,8 +59,9 @@ def _sized(x: Tracer, axis: int, size: Dim) -> Tracer:
         return current().emit("pad", x, low=none, high=high, interior=none, value=0.0)
     if nonnegative(own - size):
         return _part(x, axis, 0, size)
-    raise error("W113", f"it is not known which of {own} and {size} is larger", types=[x.type],
-                hint="cut or pad before the transform")
+    high = (*none[:axis], size, *none[axis + 1:])  # enough, whichever is larger
+    wide = current().emit("pad", x, low=none, high=high, interior=none, value=0.0)
+    return _part(wide, axis, 0, size)
 
 
 def _part(x: Tracer, axis: int, start: Dim, count: Dim) -> Tracer:
@@ -111,18 +114,22 @@ def _half(a: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 def _from_half(a: Any, s: Any, axes: Any, norm: Any) -> Any:
     """irfftn."""
-    x = _number(a, real=False)
+    own = strong(a).dtype
+    x = cast(strong(a), _C128) if own == BF16.numpy else _number(a, real=False)
     found, sizes = _sizes(x, s, axes)
     last = sizes[-1]
     full: Dim = (x.type.shape[found[-1]] - 1) * 2 if last is None else last
+    message = f"a Fourier transform of {full} elements does not exist"
     if isinstance(full, int) and full < 1:
-        raise error("W102", f"a Fourier transform of {full} elements does not exist",
-                    types=[x.type])
+        raise error("W102", message, types=[x.type])
+    if not isinstance(full, int):
+        x = required(x, x.type.shape, least=(full - 1,), code="W102", message=message)
     for axis, size in zip(found[:-1], sizes, strict=False):
         x = _sized(x, axis, x.type.shape[axis] if size is None else size)
     x = _sized(x, found[-1], full // 2 + 1)
     count = current().tracer(current().dim(full))
-    return _emit("irfft", x, found, norm, count, size=full)
+    result = _emit("irfft", x, found, norm, count, size=full)
+    return cast(result, own) if own == np.float16 else result
 
 
 def _one(n: Any) -> Any:

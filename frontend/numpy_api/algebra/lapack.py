@@ -150,13 +150,15 @@ def _complex(a: Any, name: str) -> Tracer:
     return cast(x, np.result_type(x.dtype, np.complex64))
 
 
-@numpy(np.linalg.eig, samples=("1j * x[3,3]", "x[2,3,3] + 1j"))
+@numpy(np.linalg.eig, samples=(
+    "z[3,3] / 9 + np.diag([1.0, 4.0, 9.0])", "x[2,3,3] / 9 + np.diag([1j, 4j, 9j])"))
 def eig(a: Any) -> Any:
     """Always complex; NumPy makes results real where all eigenvalues of real matrices are."""
     return _EIG(*_call("eig", _complex(a, "eig")))
 
 
-@numpy(np.linalg.eigvals, samples=("z[3,3]", "1j * x[3,3]", "x[2,3,3] + 1j"))
+@numpy(np.linalg.eigvals, samples=(
+    "z[3,3] / 9 + np.diag([1.0, 4.0, 9.0])", "x[2,3,3] / 9 + np.diag([1j, 4j, 9j])"))
 def eigvals(a: Any) -> Any:
     return _only("eigvals", _complex(a, "eigvals"))
 

@@ -64,7 +64,8 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
-    return np.matmul(sliding_window_view(x, count), y)
+    found: Any = np.matmul(sliding_window_view(x, count), y)
+    return cast(found, kind)  # of bfloat16, too
 
 
 def _some(x: Tracer, message: str) -> Tracer:

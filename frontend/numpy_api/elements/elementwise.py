@@ -196,7 +196,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         function = _REDUCTIONS.get(ufunc)
         if function is not None:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-            if dtype is not None and function in (np.sum, np.prod):
+            if dtype is not None and ufunc in (np.add, np.multiply):
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
         if ufunc in _PAIRWISE and options.keys() <= {"axis", "keepdims"}:

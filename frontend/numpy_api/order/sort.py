@@ -68,7 +68,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
 def sort_complex(a: Any) -> Tracer:
     x = strong(a)
     small = x.dtype.itemsize < 3 and x.dtype.kind in "iu"
-    return cast(sort(x), np.dtype(np.complex64) if small else np.result_type(x.dtype, np.complex64))
+    return cast(sort(x), x.dtype if x.dtype.kind == "c" else np.dtype(
+        np.complex64 if small else np.complex128))
 
 
 @numpy(np.argsort, method=True, samples=(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import number_kind
+from ....ir.types import BF16, number_kind
 from ...tracing.operand import (
     as_int,
     broadcast,
@@ -156,6 +156,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     """How many rows are in each cell of a grid, one axis for each column."""
     rows: Any = strong(sample)
     rows = rows if isinstance(sample, Tracer) and rows.ndim == 2 else np.atleast_2d(rows).T
+    rows = cast(rows, _F64) if rows.dtype == BF16.numpy else rows  # which promotes with nothing
     size = as_int(rows.shape[1], "number of columns")
     bins = bins if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * size
     limits = [None] * size if range is None else range

@@ -21,7 +21,9 @@ from ..registry import ROWS, full_name
 _REDUCED = frozenset((
     np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.max, np.min, np.amax, np.amin,
     np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.count_nonzero))
-_EXTREMES = frozenset((np.max, np.min, np.amax, np.amin))
+# Named here, where no trace has put stand-ins in the place of NumPy's functions.
+_LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
+_EXTREMES = _LARGEST | {np.min, np.amin}
 
 
 def is_mask(index: Any) -> bool:
@@ -44,10 +46,10 @@ def reduced(
 ) -> Any:
     """A reduction of chosen elements: one of the whole array that leaves out the others."""
     name, row = full_name(function), ROWS.get(function)
-    if function is np.size and len(args) == 1:
+    if function is _SIZE and len(args) == 1:
         return x.size
-    if function in (np.shape, np.ndim):
-        return x.shape if function is np.shape else x.ndim
+    if function in (_SHAPE, _NDIM):
+        return x.shape if function is _SHAPE else x.ndim
     if function not in _REDUCED or row is None or row.body is None or not args:
         raise x.refused(f"given to {name}")
     _, given = bound(name, function, row.body, args, options)
@@ -61,7 +63,7 @@ def reduced(
     over = (*range(rank), *(axis + rank - 1 for axis in axes if axis))
     array: Any = x.array
     if function in _EXTREMES and "initial" not in given:
-        array, given["initial"] = _not_nothing(x, function in (np.max, np.amax), name)
+        array, given["initial"] = _not_nothing(x, function in _LARGEST, name)
     if function is np.count_nonzero:
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
