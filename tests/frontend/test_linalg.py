@@ -353,3 +353,18 @@ def test_programs_of_statistics_and_regression() -> None:
     same(weft.compile(components)(x), components(x), rtol=1e-9)
     points, values, at = RNG.normal(size=8), RNG.normal(size=8), RNG.normal(size=5)
     same(weft.compile(process)(points, values, at), process(points, values, at), rtol=1e-9)
+
+
+def test_what_does_not_depend_on_the_phase_of_eigenvectors_has_a_gradient() -> None:
+    def loss(x: Any) -> Any:
+        values, vectors = np.linalg.eig(x / 9 + np.diag([1j, 4j, 9j]))
+        return np.sum(np.abs(vectors) ** 2 * np.arange(9.0).reshape(3, 3)) + np.sum(np.abs(values))
+
+    x = np.random.default_rng(0).normal(size=(3, 3))
+    found, step = weft.compile(weft.grad(loss))(x), 1e-6
+    for place in np.ndindex(3, 3):
+        moved = [x.copy(), x.copy()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        np.testing.assert_allclose(found[place], (loss(moved[0]) - loss(moved[1])) / (2 * step),
+                                   rtol=1e-5, atol=1e-7)

@@ -52,6 +52,8 @@ def test_gradients(sample: Sample) -> None:
     arrays = sample.arrays(np.float64)
     floats = [at for at, x in enumerate(arrays) if x.dtype.kind in "fc"]
     results = parts(sample.call(*arrays))
+    if sample.row.name == "np.linalg.eig":
+        pytest.skip("the phase of eigenvectors is LAPACK's choice: test_linalg has what it is not")
     if not floats or not any(np.asarray(x).dtype.kind in "fc" for x in results):
         pytest.skip("no number that depends on a float")
     rng = np.random.default_rng(3)

@@ -115,8 +115,10 @@ def _half(a: Any, s: Any, axes: Any, norm: Any) -> Any:
 def _from_half(a: Any, s: Any, axes: Any, norm: Any) -> Any:
     """irfftn."""
     own = strong(a).dtype
-    x = cast(strong(a), _C128) if own == BF16.numpy else _number(a, real=False)
+    x = _number(a, real=False)
     found, sizes = _sizes(x, s, axes)
+    if own == BF16.numpy and len(found) == 1:
+        x = cast(strong(a), _C128)
     last = sizes[-1]
     full: Dim = (x.type.shape[found[-1]] - 1) * 2 if last is None else last
     message = f"a Fourier transform of {full} elements does not exist"
@@ -129,7 +131,7 @@ def _from_half(a: Any, s: Any, axes: Any, norm: Any) -> Any:
     x = _sized(x, found[-1], full // 2 + 1)
     count = current().tracer(current().dim(full))
     result = _emit("irfft", x, found, norm, count, size=full)
-    return cast(result, own) if own == np.float16 else result
+    return cast(result, own) if own == np.float16 and len(found) == 1 else result
 
 
 def _one(n: Any) -> Any:
