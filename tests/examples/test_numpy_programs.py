@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,15 +16,9 @@ RUN = runpy.run_path(str(FOLDER / "run.py"))
 PROGRAMS: list[str] = RUN["PROGRAMS"]
 # Of the largest number of each array: what another order of sums and other last bits make of it.
 TOLERANCE = {"f4": 1e-4, "f8": 1e-9}
-COMPLEX = ("dft_matrix", "low_pass_filter", "mandelbrot", "spectral_heat")
 
 
-def programs() -> list[Any]:
-    refused = pytest.mark.xfail(raises=weft.Error, strict=True, reason="complex numbers")
-    return [pytest.param(name, marks=refused) if name in COMPLEX else name for name in PROGRAMS]
-
-
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_unchanged(name: str) -> None:
     program = RUN["load"](name)
     args, kept = program.inputs("small"), program.inputs("small")
