@@ -33,7 +33,7 @@ def test_even_and_odd_sizes_that_are_not_known() -> None:
         x = RNG.normal(size=size)
         same(kernel(x), function(x))
     assert kernel.cache_info().specialisations == 1
-    with pytest.raises(ValueError, match=r"W102: a Fourier transform of b elements|FFT data points"):
+    with pytest.raises(ValueError, match="W102: a Fourier transform of b elements"):
         kernel(np.ones(0))
 
 

@@ -189,3 +189,13 @@ def test_no_values_are_not_repeated(write: Any) -> None:
     compiled = weft.compile(lambda v: function(v), dynamic={"v": {0: "n"}}, verify=True)
     for size in (2, 0, 1):
         np.testing.assert_array_equal(compiled(V[:size]), function(V[:size]))
+
+
+def test_copyto_takes_axes_of_one_row_away() -> None:
+    def function(x: Any) -> Any:
+        y = np.zeros(3)
+        np.copyto(y, x[None] + 1, where=x > 0)
+        return y
+
+    x = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_array_equal(weft.compile(function)(x), function(x))

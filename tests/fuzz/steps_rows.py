@@ -103,7 +103,7 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
         return None
     body = re.sub(r"\b_(\d)\b", r"{\1}", text.replace("{", "{{").replace("}", "}}"))
     first = _value(w, body, used)
-    if isinstance(first, (tuple, list)) and first:
+    while isinstance(first, (tuple, list)) and first:  # np.histogramdd has a list among its results
         body += f"[{w.rng.randrange(len(first))}]"
         first = _value(w, body, used)
     if first is None or (w.smooth and np.asarray(first).dtype.kind != "f"):

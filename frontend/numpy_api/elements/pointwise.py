@@ -18,6 +18,7 @@ from ...tracing.operand import (
     is_number,
     kind_of,
     result_dtype,
+    reshape,
     shape_of,
     spread,
     spread_all,
@@ -162,6 +163,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if casting != "same_kind":
         raise error("W113", f"np.copyto with casting={casting!r} is not supported",
                     hint="convert the values with .astype first")
+    extra = len(shape_of(src)) - len(shape_of(dst))
+    if extra > 0 and set(shape_of(src)[:extra]) == {1}:  # as in an assignment
+        src = reshape(strong(src), shape_of(src)[extra:])
     store("np.copyto", dst, src, where)
 
 
