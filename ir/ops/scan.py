@@ -101,7 +101,7 @@ def _scan(name: str, combine: str, ufunc: np.ufunc, grad: Any, doc: str, kinds: 
         name, Kind.SCAN, _infer(name, kinds), 1, doc, {"axis": int},
         ref=lambda x, *, axis: ufunc.accumulate(x, axis=axis, dtype=x.dtype),
         body=lambda s, held, x, **_: s.apply(combine, held, x), start=_start(combine), grad=grad,
-        dtypes=tuple(d for d in NUMBERS if d.kind in kinds),
+        dtypes=tuple(d for d in NUMBERS if d.kind in kinds), differentiable=grad is not None,
         samples=tuple(Sample((shape,), {"axis": axis}, low=-1.2, high=1.2)
                       for shape, axis in _SHAPES))
 
