@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,8 +46,12 @@ def differences(f: Callable[[list[Any]], float], args: list[Any], at: int) -> np
     return result
 
 
-def check_gradient(make: Make, types: Sequence[str], args: list[Any], order: int = 1) -> None:
-    """Reverse mode against differences, of a weighted sum of the results; twice for order 2."""
+def check_gradient(make: Make, types: Sequence[str], args: list[Any], order: int = 1,
+                   refused: Collection[int] = ()) -> None:
+    """Reverse mode against differences, of a weighted sum of the results; twice for order 2.
+
+    Differences are as wrong as the sum is rounded, over their step.
+    """
     def scalar(b: Any, *xs: Value) -> Value:
         y = make(b, *xs)
         weights = b.iota(axis=0, dtype=F64, shape=(y.type.size,))
@@ -55,7 +59,7 @@ def check_gradient(make: Make, types: Sequence[str], args: list[Any], order: int
         return b.sum(flat, axes=(0,))  # type: ignore[no-any-return]
 
     b, params, y = build(scalar, *types)
-    floats = [at for at, value in enumerate(params) if value.dtype.is_float]
+    floats = [at for at, value in enumerate(params) if value.dtype.is_float and at not in refused]
     for _ in range(order - 1):
         parts = gradient(b, y, [params[at] for at in floats])
         y = b.full(0.0, y.type)
@@ -66,9 +70,10 @@ def check_gradient(make: Make, types: Sequence[str], args: list[Any], order: int
     b.graph.results = gradient(b, y, [params[at] for at in floats])
     verify_graph(b.graph)
     found = run_graph(b.graph, args)
+    noise = 4 * np.finfo(float).eps / 1e-6 * abs(float(run_graph(plain, args)[0]))
     for at, exact in zip(floats, found, strict=True):
         expected = differences(lambda moved: float(run_graph(plain, moved)[0]), args, at)
-        np.testing.assert_allclose(exact, expected, rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(exact, expected, rtol=2e-5, atol=2e-5 + noise)
 
 
 def row_case(op: OpDef, sample: Sample) -> tuple[Make, list[str], list[Any]]:
@@ -109,8 +114,10 @@ def small(sample: Sample) -> bool:
     return sum(int(np.prod(shape)) for shape in sample.shapes) < 400
 
 
-ROWS = [op for op in OPS.values() if op.differentiable and op.kind not in (Kind.EFFECT, Kind.REGION)
-        and op.samples]
+ROWS = [op for op in OPS.values() if op.differentiable and op.kind not in (
+            Kind.EFFECT, Kind.REGION, Kind.COMPLEX) and op.room != "fft"  # which give complex ones
+        and op.samples and F64 in op.dtypes and len(op.refused) != op.arity
+        and not any(isinstance(shape, np.generic) for s in op.samples for shape in s.shapes)]
 
 
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
@@ -118,7 +125,7 @@ def test_rows_against_differences(op: OpDef) -> None:
     checked = 0
     for sample in filter(small, op.samples):
         if sample.attrs.get("dtype") in (None, F64):
-            check_gradient(*row_case(op, sample))
+            check_gradient(*row_case(op, sample), refused=op.refused)
             checked += 1
     assert checked
 
