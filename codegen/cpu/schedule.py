@@ -51,7 +51,7 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
         if any(isinstance(stmt, Contract) and stmt.tiling for stmt in stage):
             body += _with_outlined(part)
             continue
-        axis = _vector(part)
+        axis = _vector(part) if stage else None  # of arrays without elements there may be nothing
         inner, _ = inside(part, axis.name if axis else None)
         found = None
         if axis is not None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.ir.diagnose import DTypeError, Error, UnsupportedError
+from weft.ir.verify.verifier import verify_kernel
 
 RNG = np.random.default_rng(11)
 
@@ -306,3 +307,10 @@ def test_random_programs(steps: list[tuple[int, int, int]], seed: int, single: b
     assert found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, rtol=2e-2 if single else 1e-7,
                                atol=2e-3 if single else 1e-8)
+
+
+def test_cumulative_products_without_elements() -> None:
+    step: Any = weft.compile(lambda x: np.cumprod(x, axis=1), verify=True)
+    assert step(np.zeros((0, 3), complex)).shape == (0, 3)
+    for call in step.lower(np.zeros((0, 3), complex)).stages.plan.kernels.values():
+        verify_kernel(call)

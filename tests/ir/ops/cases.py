@@ -130,13 +130,15 @@ def gradient_case(
         out = out.node.results[1]
     leaves = [value for at, value in enumerate(values)
               if value.dtype.is_float and at not in op.refused]
-    if not out.dtype.is_float or not leaves:
+    if not out.dtype.is_inexact or not leaves:
         return None
     cotangent = graph.add_param(out.type, "g")
     found = [g for g in vjp(b, [out], [cotangent], leaves) if g is not None]
     graph.results = found
     static = tuple(int(dim) for dim in out.shape if isinstance(dim, int))
-    seed = rng.standard_normal(static).astype(out.dtype.numpy)
+    made = rng.standard_normal(static) + (
+        1j * rng.standard_normal(static) if out.dtype.is_complex else 0.0)
+    seed = np.asarray(made).astype(out.dtype.numpy)
     return (graph, [*arrays, seed]) if found else None
 
 

@@ -80,6 +80,9 @@ def test_value_of_non_contiguous_operands(op: OpDef, dtype: DType) -> None:
     arrays = operands(op, sample, dtype, rng)
     strided = []
     for array in arrays:
+        if not array.ndim:
+            strided.append(array)
+            continue
         wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
         wide[..., ::-2] = array
         strided.append(wide[..., ::-2])
