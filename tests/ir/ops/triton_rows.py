@@ -34,18 +34,22 @@ from weft.codegen.gpu.source import emit_triton
 from weft.frontend.compile.pipeline import Options, Stages
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import OpDef, Sample
+from weft.ir.scalar.special import FUNCTIONS
 from weft.ir.types import F64, DType
 
 # Triton's interpreter takes milliseconds for each program instance.
 LARGEST = 600
 
 
-def small(sample: Sample) -> bool:
-    return all(np.prod(shape, dtype=int) <= LARGEST * 6 for shape in sample.shapes)
+def small(op: OpDef) -> tuple[Sample, ...]:
+    """The samples that the interpreter runs in little time: of functions with loops the least."""
+    found = tuple(sample for sample in op.samples if all(
+        np.prod(shape, dtype=int) <= LARGEST * 6 for shape in sample.shapes))
+    return found[:4] if op.name in FUNCTIONS else found
 
 
 def check(op: OpDef, dtype: DType) -> None:
-    samples = tuple(sample for sample in op.samples if small(sample))
+    samples = small(op)
     rng = np.random.default_rng(crc32(f"{op.name} {dtype}".encode()))
     cases = [operands(op, sample, dtype, rng) for sample in samples]
     flat = [array for arrays in cases for array in arrays]
@@ -57,8 +61,8 @@ def check(op: OpDef, dtype: DType) -> None:
 
 def check_gradient(op: OpDef) -> None:
     rng = np.random.default_rng(crc32(op.name.encode()))
-    for sample in op.samples:
-        case = gradient_case(op, sample, rng) if small(sample) else None
+    for sample in small(op):
+        case = gradient_case(op, sample, rng)
         if case is not None:
             graph, arrays = case
             plan = Stages(graph, Options()).plan_for(GPU)
