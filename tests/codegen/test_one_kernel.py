@@ -165,7 +165,7 @@ def softmax_attention(q: Any, k: Any, v: Any) -> Any:
     (cross_entropy, ("f32[1024,768]", "f32[50000,768]", "i64[1024]"), 1),
     (cross_entropy, ("f32[4096,64]", "f32[128256,64]", "i64[4096]"), 1),
     (nearest_centre, ("f32[1024,64]", "f32[50000,64]", "f32[50000]"), 1),
-], ids=str)
+], ids=lambda part: getattr(part, "__name__", str(part)))
 def test_long_rows_are_not_stored(
     function: Callable[..., Any], specs: tuple[str, ...], launches: int
 ) -> None:

@@ -124,9 +124,9 @@ def test_random_graphs_give_their_types(graph: Graph, seed: int) -> None:
     again = dict(before)
     for one, two in zip(results, run_graph(parse_graph(print_graph(graph)), args, again),
                         strict=True):
-        np.testing.assert_array_equal(one, two)
+        assert one.tobytes() == two.tobytes()  # of NaN in bfloat16 NumPy says that they differ
     for var in variables:
-        np.testing.assert_array_equal(variables[var], again[var])
+        assert variables[var].tobytes() == again[var].tobytes()
 
 
 def test_fused_nodes_run_their_body() -> None:
