@@ -17,7 +17,7 @@ from .frontend import tree
 from .frontend.compile.function import CacheInfo, Function, RecompileWarning, compile, export
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
-from .frontend.library import nn, optim, random, special
+from .frontend.library import data, nn, optim, random, special
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 # So that ``import weft.nn`` and ``from weft.nn import relu`` find them. Files of these names here
 # would hide those of the standard library from who runs Python in this folder.
 _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
-                     for module in (nn, optim, random, special, tree)})
+                     for module in (data, nn, optim, random, special, tree)})
 _sys.modules.update({f"{__name__}.numpy": numpy, f"{__name__}.numpy.fft": numpy.fft,
                      f"{__name__}.numpy.linalg": numpy.linalg})
 
@@ -65,6 +65,7 @@ __all__ = [
     "compile",
     "cond",
     "control_dependencies",
+    "data",
     "device",
     "export",
     "fori_loop",

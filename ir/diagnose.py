@@ -147,6 +147,7 @@ CODES = MappingProxyType({
     "W302": "a placeholder that the fetches need was not fed",
     "W303": "a fed value does not fit its placeholder",
     "W304": "a variable does not fit the value assigned to it",
+    "W305": "the elements of a data set do not fit together",
     "W401": "not a device, or no such device",
     "W402": "target CPU not supported",
     "W403": "artifact cannot be loaded",

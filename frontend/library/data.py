@@ -1,0 +1,402 @@
+"""weft.data: the input of a training loop, in any order, read ahead, from any position.
+
+A data set is a stream of *keys* and a way to *read* the element of a key. Order is a matter of
+keys, content of reading, so shuffling, repeating and finding a position again touch no data, and
+a batch of rows is taken from its arrays at once:
+
+    from_arrays(x, y)      keys 0, 1, 2, 3, ...        reads (x[k], y[k])
+    .shuffle(1000, seed=0) keys 7, 2, 9, 0, ...
+    .map(f)                                            reads f((x[k], y[k]))
+    .batch(2)              keys (7, 2), (9, 0), ...    reads f of both, stacked
+
+The interface follows tf.data (Murray et al., "tf.data: A Machine Learning Data Processing
+Framework", VLDB 2021).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, islice
+from typing import Any, cast
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.index import Dim
+from .. import tree
+from ..tracing.recorder import ACTIVE
+from ..tracing.source import user_loc
+from ..tracing.spec import Spec
+
+Keys = Callable[[int], Iterator[Any]]
+"""The keys of an epoch, of which the number is given."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the elements of keys are read: one, and several stacked along a new first axis."""
+
+    one: Callable[[Any], Any]
+    many: Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Elements (nests of arrays) in an order; its methods give new ones and change none.
+
+    ``iter(dataset)`` is an ``Input``, which has a position; ``len(dataset)`` counts the elements
+    where their number is known.
+    """
+
+    keys: Keys
+    reading: Reading
+    size: int | None
+    ahead: int = 0
+    threads: int = 1
+
+    def shuffle(self, n: int, seed: int) -> Dataset:
+        """A random order, another one in each epoch of a ``repeat`` that comes after.
+
+        Each element is drawn from the ``n`` next ones, so ``n`` above the size is a uniformly
+        random order; of a generator, ``n`` elements are held in memory. The same seed gives the
+        same order, by which an ``Input`` finds its position again.
+
+        >>> list(from_arrays([1, 2, 3, 4]).shuffle(4, seed=1).batch(4))
+        [array([3, 2, 4, 1])]
+        """
+        return replace(self, keys=partial(_shuffled, self.keys, _positive(n, "shuffle"), seed))
+
+    def batch(self, n: int, drop_last: bool = False) -> Dataset:
+        """``n`` elements as one, their arrays stacked along a new first axis.
+
+        ``drop_last`` leaves out the last batch if it has fewer. Reading raises ShapeError (W305)
+        when elements of a batch differ in structure or shapes.
+
+        >>> list(from_arrays([1, 2, 3]).batch(2))
+        [array([1, 2]), array([3])]
+        """
+        size = _positive(n, "batch")
+        batches = self.size and (self.size // size if drop_last else -(-self.size // size))
+        return replace(self, keys=partial(_batched, self.keys, size, drop_last), size=batches,
+                       reading=_each(self.reading.many))
+
+    def repeat(self, n: int | None = None) -> Dataset:
+        """``n`` epochs, one after the other; without ``n`` they never end."""
+        if n is not None:
+            _positive(n, "repeat")
+        whole = None if n is None or self.size is None else self.size * n
+        return replace(self, keys=partial(_repeated, self.keys, n), size=whole)
+
+    def map(self, f: Callable[[Any], Any]) -> Dataset:
+        """Every element changed by a function, which may be a compiled one.
+
+        The tuple of ``from_arrays(x, y)`` is one argument. ``f`` runs in the threads of
+        ``prefetch`` and may be called again for an element.
+
+        >>> list(from_arrays([1, 2], [3, 4]).map(lambda pair: pair[0] * pair[1]))
+        [np.int64(3), np.int64(8)]
+        """
+        return replace(self, reading=_each(_After(self.reading.one, f)))
+
+    def prefetch(self, n: int, threads: int = 1) -> Dataset:
+        """Up to ``n`` elements are read in background threads before they are asked for.
+
+        They come in the same order for any number of threads. More threads than one help where
+        reading waits or releases the GIL, as files, NumPy and compiled functions do.
+        """
+        return replace(self, ahead=_positive(n, "prefetch"), threads=_positive(threads, "prefetch"))
+
+    def input(self, name: str = "input") -> Input:
+        """An ``Input`` that stands before the first element; checkpoints know it by ``name``."""
+        return Input(self, name)
+
+    def __iter__(self) -> Input:
+        return self.input()
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("the number of elements of this data set is not known")
+        return self.size
+
+
+def from_arrays(*arrays: Any) -> Dataset:
+    """The rows of arrays (or of nests of arrays) of equal lengths; of several, tuples of rows.
+
+    Raises ShapeError (W305) unless the first axes are equally long.
+
+    >>> import numpy as np
+    >>> images, labels = np.zeros((100, 8, 8), np.float32), np.arange(100)
+    >>> data = from_arrays(images, labels).shuffle(100, seed=0).batch(32).repeat()
+    >>> x, y = next(iter(data))
+    >>> x.shape, y.shape
+    ((32, 8, 8), (32,))
+    """
+    leaves, structure = tree.flatten(arrays if len(arrays) > 1 else
+                                     arrays[0] if _is_nest(arrays[0]) else np.asarray(arrays[0]))
+    held = [np.asarray(leaf) for leaf in leaves]
+    lengths = [leaf.shape[0] if leaf.ndim else None for leaf in held]
+    if not held or None in lengths or len(set(lengths)) != 1:
+        shapes = ", ".join(str(leaf.shape) for leaf in held) or "none"
+        raise error("W305", f"the first axes of arrays are the rows of a data set; shapes are "
+                            f"{shapes}", locs=user_loc(),
+                    hint="give arrays with the same number of rows")
+
+    def rows(at: Any) -> Any:
+        return tree.unflatten(structure, [leaf[at] for leaf in held])
+
+    size = cast(int, lengths[0])
+    return Dataset(lambda _: iter(range(size)),
+                   Reading(rows, lambda keys: rows(np.fromiter(keys, np.intp, len(keys)))), size)
+
+
+def from_generator(f: Callable[[], Iterable[Any]], specs: Any = None) -> Dataset:
+    """What ``f()`` gives, called anew for each epoch and to find a position again.
+
+    ``specs`` is a nest of ``weft.Spec`` or text such as ``"f32[b,3]"`` that each element must
+    match: reading raises FeedError (W305) for another structure, dtype or shape.
+
+    >>> list(from_generator(lambda: (i * i for i in range(5)), "i64[]").batch(3))
+    [array([0, 1, 4]), array([ 9, 16])]
+    """
+    checked = _Checked(specs) if specs is not None else _same
+    return Dataset(lambda _: iter(f()), _each(checked), None)
+
+
+def from_files(paths: Iterable[Any], read: Callable[[Any], Any]) -> Dataset:
+    """One element for each path: ``read(path)``, in the order of the paths.
+
+    >>> from_files(["a.npy", "b.npy"], np.load).size
+    2
+    """
+    found = tuple(paths)
+    return Dataset(lambda _: iter(found), _each(read), len(found))
+
+
+class Input:
+    """Reads a data set; its position can be saved and restored with the variables.
+
+        batches = data.input("train")
+        weft.save("step.safetensors", [*variables, batches])
+        weft.restore("step.safetensors", [*variables, batches])    # goes on with the next batch
+
+    Threads may share one: each element is given once. An element that cannot be read raises what
+    its reading raised, the position stays, and the next call tries it again.
+    """
+
+    def __init__(self, dataset: Dataset, name: str = "input") -> None:
+        self.name = name
+        self._dataset = dataset
+        self._position = 0
+        self._lock = threading.Lock()
+        self._stream: _Stream | None = None
+
+    @property
+    def position(self) -> int:
+        """How many elements have been given."""
+        return self._position
+
+    def __iter__(self) -> Input:
+        return self
+
+    def __next__(self) -> Any:
+        if ACTIVE.get() is not None:
+            raise error("W305", "input is read while a function is traced: the program would have "
+                                "this one element for ever", locs=user_loc(),
+                        hint="take the element outside, and pass it as an argument")
+        with self._lock:
+            if self._stream is None:
+                self._stream = _Stream(self._dataset, self._position)
+            try:
+                element = self._stream.next()
+            except BaseException:
+                self._close()
+                raise
+            self._position += 1
+            return element
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The position, as checkpoints hold it."""
+        return np.array(self._position, np.int64)
+
+    def assign(self, position: Any) -> None:
+        """Go to a position. Raises FeedError (W304) for what is none."""
+        at = np.asarray(position)
+        if at.shape != () or at.dtype.kind not in "iu" or at < 0:
+            raise error("W304", f"{self.name} is at a position: a number of elements, not "
+                                f"{position!r}", locs=user_loc())
+        with self._lock:
+            self._close()
+            self._position = int(at)
+
+    def close(self) -> None:
+        """Stop reading ahead; the next element is read when it is asked for."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+class _Stream:
+    """The elements from one position on; the executor's threads end with it."""
+
+    def __init__(self, dataset: Dataset, position: int) -> None:
+        self._turns = _Turns(islice(dataset.keys(0), position, None), dataset.reading.one)
+        self._tickets = count()
+        self._ahead = dataset.ahead
+        self._tasks: deque[Future[Any]] = deque()
+        self._executor = ThreadPoolExecutor(dataset.threads, "weft-data") if self._ahead else None
+        if self._executor is not None:
+            weakref.finalize(self, self._executor.shutdown, False, cancel_futures=True)
+
+    def next(self) -> Any:
+        if self._executor is None:
+            return self._turns.read(next(self._tickets))
+        while len(self._tasks) <= self._ahead:
+            task = self._executor.submit(self._turns.read, next(self._tickets))
+            self._tasks.append(task)
+        return self._tasks.popleft().result()
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(False, cancel_futures=True)
+
+
+class _Turns:
+    """Takes keys in the order of tickets, and reads their elements side by side.
+
+    Tasks are started in order, so what a task waits for has started and never waits for it.
+    """
+
+    def __init__(self, keys: Iterator[Any], read: Callable[[Any], Any]) -> None:
+        self._keys = keys
+        self._read = read
+        self._turn = 0
+        self._turned = threading.Condition()
+
+    def read(self, ticket: int) -> Any:
+        with self._turned:
+            self._turned.wait_for(lambda: self._turn == ticket)
+            self._turn += 1
+            self._turned.notify_all()
+            key = next(self._keys)
+        return self._read(key)
+
+
+@dataclass(frozen=True)
+class _After:
+    """A function of what another one reads."""
+
+    read: Callable[[Any], Any]
+    function: Callable[[Any], Any]
+
+    def __call__(self, key: Any) -> Any:
+        return self.function(self.read(key))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """An element as it is, if it matches specs."""
+
+    specs: Any
+
+    def __call__(self, element: Any) -> Any:
+        wanted = tree.map(lambda text: Spec.parse(text) if isinstance(text, str) else text,
+                          self.specs)
+        found, structure = tree.flatten(element)
+        specs, expected = tree.flatten(wanted)
+        if structure != expected:
+            raise error("W305", f"the generator gives {structure}, its specs are {expected}")
+        for value, spec in zip(found, specs, strict=True):
+            array = np.asarray(value)
+            if array.dtype != spec.dtype.numpy or not _fits(array.shape, spec.shape):
+                raise error("W305", f"the generator gives {array.dtype}{list(array.shape)} where "
+                                    f"{spec} is declared", hint="convert what it yields")
+        return element
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[Dim | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        not isinstance(dim, int) or size == dim for size, dim in zip(shape, wanted, strict=True))
+
+
+def _each(one: Callable[[Any], Any]) -> Reading:
+    """Several are read one by one, and stacked."""
+    return Reading(one, lambda keys: _stacked([one(key) for key in keys]))
+
+
+def _stacked(elements: list[Any]) -> Any:
+    flat = [tree.flatten(element) for element in elements]
+    structure = flat[0][1]
+    if any(other != structure for _, other in flat):
+        other = next(other for _, other in flat if other != structure)
+        raise error("W305", f"elements of one batch have the structures {structure} and {other}")
+    columns = [[np.asarray(leaf) for leaf in column]
+               for column in zip(*(leaves for leaves, _ in flat), strict=True)]
+    for column in columns:
+        kinds = {(leaf.dtype, leaf.shape) for leaf in column}
+        if len(kinds) > 1:
+            shapes = " and ".join(sorted(f"{dtype}{list(shape)}" for dtype, shape in kinds)[:2])
+            raise error("W305", f"elements of one batch differ: {shapes}",
+                        hint="give them one dtype and shape with .map before .batch")
+    return tree.unflatten(structure, [np.stack(column) for column in columns])
+
+
+def _shuffled(keys: Keys, n: int, seed: int, epoch: int) -> Iterator[Any]:
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
+    following = keys(epoch)
+    waiting = list(islice(following, n))
+    if len(waiting) < n:  # all of them are here
+        yield from (waiting[at] for at in rng.permutation(len(waiting)).tolist())
+        return
+    while waiting:
+        for part in rng.random(1024).tolist():
+            at = int(part * len(waiting))
+            yield waiting[at]
+            for key in islice(following, 1):
+                waiting[at] = key
+                break
+            else:
+                waiting[at] = waiting[-1]
+                waiting.pop()
+                if not waiting:
+                    return
+
+
+def _batched(keys: Keys, n: int, drop_last: bool, epoch: int) -> Iterator[Any]:
+    following = keys(epoch)
+    while batch := tuple(islice(following, n)):
+        if len(batch) == n or not drop_last:
+            yield batch
+
+
+def _repeated(keys: Keys, n: int | None, epoch: int) -> Iterator[Any]:
+    for at in count() if n is None else range(epoch * n, epoch * n + n):
+        empty = True
+        for key in keys(at):
+            empty = False
+            yield key
+        if empty and n is None:
+            return  # for ever would be for ever in vain
+
+
+def _is_nest(x: Any) -> bool:
+    return isinstance(x, dict | tuple)
+
+
+def _same(element: Any) -> Any:
+    return element
+
+
+def _positive(n: int, what: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise error("W305", f"{what} takes a positive number, not {n!r}", locs=user_loc())
+    return int(n)
