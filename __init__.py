@@ -35,6 +35,7 @@ from .frontend.transforms.gradients import grad, value_and_grad
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
+from .runtime.saver import Saver, SaveWarning
 from .runtime.threads import set_num_threads
 
 __version__ = "0.1.0"
@@ -57,6 +58,8 @@ __all__ = [
     "Lowered",
     "MemoryAnalysis",
     "RecompileWarning",
+    "SaveWarning",
+    "Saver",
     "Session",
     "Spec",
     "Traced",

@@ -21,6 +21,7 @@ import numpy as np
 from ..ir.diagnose import error
 from ..ir.types import TensorType, as_dtype
 from .files import new_file
+from .history import added, entries
 from .state import Cell, assign, cut
 
 Array = np.ndarray[Any, Any]
@@ -28,6 +29,7 @@ Variables = Mapping[str, Any] | Iterable[Any]
 """Arrays or variables by name, or objects with ``name``, ``numpy()`` and ``assign(array)``."""
 
 _FORMAT = "weft-checkpoint-1"
+_STEP = "__metadata__"  # which no variable may be named
 
 # The dtypes that safetensors' NumPy interface both writes and reads.
 _STORED = MappingProxyType({
@@ -37,32 +39,50 @@ _STORED = MappingProxyType({
 })
 
 
-def save(path: str | os.PathLike[str], variables: Variables, step: int | None = None) -> None:
+def save(
+    path: str | os.PathLike[str], variables: Variables, step: Any = None,
+    keep: int | None = None,
+) -> None:
     """Write the values that ``variables`` have at one moment, and ``step``, to the file ``path``.
 
-    Raises FeedError (W304) if two variables have one name, for arrays without names, and for
-    dtypes that the format lacks.
+    The step is a number, or a variable that counts, whose value of that moment it is. With
+    ``keep`` the path is a folder that holds the last ``keep`` checkpoints and a manifest of them
+    (``runtime.history``); without ``step`` they are counted.
+
+    Raises FeedError (W304) if two variables have one name, for arrays without names, for dtypes
+    that the format lacks, and for a ``keep`` that is no positive number.
     """
-    arrays = _values(_named(variables))
-    metadata = {"format": _FORMAT}
-    if step is not None:
-        metadata["step"] = str(int(step))
-    write_tensors(path, arrays, metadata)
+    arrays, step = _values(_named(variables), step)
+    if keep is None:
+        write_tensors(path, arrays, _metadata(step))
+        return
+    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+        raise error("W304", f"keep is a number of checkpoints, not {keep!r}", hint="keep=3")
+    with added(Path(path), step, keep) as (file, number):
+        write_tensors(file, arrays, _metadata(number))
 
 
-def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
+def restore(
+    path: str | os.PathLike[str], variables: Variables, rename: Mapping[str, str] | None = None
+) -> int | None:
     """Assign the values in the file ``path`` to ``variables``; the step that was saved, if any.
 
-    Variables change all at one moment; NumPy arrays are filled in place. Names in the file that
-    are not asked for are left alone.
+    Of a folder that ``save`` made with ``keep``, the newest checkpoint is read. ``rename`` gives
+    the names that variables have in the file: ``{"encoder/w": "model/w"}`` reads the variable
+    encoder/w from model/w. Variables change all at one moment; NumPy arrays are filled in place.
+    Names in the file that are not asked for are left alone.
 
     Raises:
-        FeedError: (W304) a variable is not in the file or has another dtype or shape there.
-        Error: (W403) the file is not a safetensors file.
+        FeedError: (W304) a variable is not in the file or has another dtype or shape there, or
+            what is renamed is no variable.
+        Error: (W403) the file is not a safetensors file, or a folder has no checkpoints.
         FileNotFoundError: there is no such file.
     """
     targets = _named(variables)
-    found, metadata = _read(Path(path), targets)
+    file = Path(path)
+    if file.is_dir():
+        file /= entries(file)[-1].file
+    found, metadata = _read(file, targets, _renamed(targets, rename or {}))
     cells = _cells(targets)
     assign(list(cells.values()), [np.array(found[name]) for name in cells])
     for name, variable in targets.items():
@@ -72,6 +92,19 @@ def restore(path: str | os.PathLike[str], variables: Variables) -> int | None:
             variable.assign(found[name])
     step = metadata.get("step")
     return None if step is None else int(step)
+
+
+def _metadata(step: int | None) -> dict[str, str]:
+    return {"format": _FORMAT} | ({} if step is None else {"step": str(int(step))})
+
+
+def _renamed(targets: Mapping[str, Any], rename: Mapping[str, str]) -> dict[str, str]:
+    """The name in the file of each target."""
+    for name in rename:
+        if name not in targets:
+            raise error("W304", f"rename has '{name}', which is none of the variables",
+                        hint="rename={name of the variable: name in the file}")
+    return {name: rename.get(name, name) for name in targets}
 
 
 def write_tensors(
@@ -108,7 +141,7 @@ def _named(variables: Variables) -> dict[str, Any]:
         pairs = [(getattr(variable, "name", None), variable)
                  for variable in ([variables] if alone else list[Any](variables))]
     for name, variable in pairs:
-        if not isinstance(name, str) or name == "__metadata__":
+        if not isinstance(name, str) or name == _STEP:
             raise error("W304", f"{type(variable).__name__} without a name" if name is None else
                                 f"{name!r} cannot be the name of a variable",
                         hint="give names: {'w': first, 'b': second} in place of a list")
@@ -124,12 +157,15 @@ def _cells(variables: Mapping[str, Any]) -> dict[str, Cell]:
     return {name: cell for name, cell in found.items() if isinstance(cell, Cell)}
 
 
-def _values(variables: Mapping[str, Any]) -> dict[str, Array]:
-    """The values by name; those of variables are of one moment."""
-    cells = _cells(variables)
+def _values(variables: Mapping[str, Any], step: Any) -> tuple[dict[str, Array], int | None]:
+    """The values by name, and the step; those of variables are of one moment."""
+    named = {**variables, _STEP: step}
+    cells = _cells(named)
     known = dict(zip(cells, cut(list(cells.values())), strict=True))
-    return {name: known[name] if name in known else _value(variable)
-            for name, variable in variables.items()}
+    arrays = {name: known[name] if name in known else _value(variable)
+              for name, variable in named.items()}
+    number = arrays.pop(_STEP)
+    return arrays, None if step is None else int(number)
 
 
 def _value(variable: Any) -> Array:
@@ -145,8 +181,10 @@ def _type(array: Array) -> TensorType:
                     hint="convert it to a number dtype") from None
 
 
-def _read(path: Path, targets: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays for ``targets``, all of which fit, and the metadata."""
+def _read(
+    path: Path, targets: Mapping[str, Any], names: Mapping[str, str]
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays for ``targets``, all of which fit, and the metadata; ``names`` in the file."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -154,17 +192,18 @@ def _read(path: Path, targets: Mapping[str, Any]) -> tuple[dict[str, Array], dic
             stored = set(file.keys())
             problems = []
             for name, variable in targets.items():
-                if name not in stored:
-                    problems.append(f"{name} is not in the file")
+                if names[name] not in stored:
+                    problems.append(f"{names[name]} is not in the file")
                     continue
-                part = file.get_slice(name)
+                part = file.get_slice(names[name])
                 dtype = _STORED.get(part.get_dtype(), part.get_dtype())
                 problems += _misfit(name, variable, dtype, tuple(part.get_shape()))
             if problems:
                 more = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
                 raise error("W304", f"{path} does not fit: {'; '.join(problems[:4])}{more}",
                             hint=f"the file has {', '.join(sorted(stored)[:8]) or 'no variables'}")
-            return {name: file.get_tensor(name) for name in targets}, dict(file.metadata() or {})
+            arrays = {name: file.get_tensor(names[name]) for name in targets}
+            return arrays, dict(file.metadata() or {})
     except SafetensorError as problem:
         raise error("W403", f"{path} is not a safetensors file: {problem}",
                     hint="it may be incomplete: copy or save it again") from None

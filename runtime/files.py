@@ -76,7 +76,7 @@ def sync(path: Path) -> None:
 @contextmanager
 def _workplace(path: Path) -> Iterator[Path]:
     """A new folder beside ``path``, locked, and removed in the end if it is still there."""
-    _sweep(path)
+    sweep(path.parent, path.name)
     temporary, handle = _claim(path)
     try:
         yield temporary
@@ -100,11 +100,12 @@ def _claim(path: Path) -> tuple[Path, int]:
         # Another writer has found it before it was locked.
 
 
-def _sweep(path: Path) -> None:
-    """Remove what writers of ``path`` that are dead have left."""
-    wanted = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{_SUFFIX}")
-    for name in filter(wanted.fullmatch, os.listdir(path.parent)):
-        left = path.with_name(name)
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what writers that are dead have left in a folder: of one file, or of all."""
+    stem = ".+" if name is None else re.escape(name)
+    wanted = re.compile(rf"\.{stem}\.[0-9a-f]{{8}}\.{_SUFFIX}")
+    for found in filter(wanted.fullmatch, os.listdir(folder)):
+        left = folder / found
         with suppress(OSError):  # it is gone already, or its writer lives
             handle = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
             try:

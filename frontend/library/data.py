@@ -68,7 +68,7 @@ class Dataset:
         same order, by which an ``Input`` finds its position again.
 
         >>> list(from_arrays([1, 2, 3, 4]).shuffle(4, seed=1).batch(4))
-        [array([3, 2, 4, 1])]
+        [array([1, 4, 3, 2])]
         """
         return replace(self, keys=partial(_shuffled, self.keys, _positive(n, "shuffle"), seed))
 
@@ -137,8 +137,8 @@ def from_arrays(*arrays: Any) -> Dataset:
     >>> x.shape, y.shape
     ((32, 8, 8), (32,))
     """
-    leaves, structure = tree.flatten(arrays if len(arrays) > 1 else
-                                     arrays[0] if _is_nest(arrays[0]) else np.asarray(arrays[0]))
+    given = tuple(x if isinstance(x, dict | tuple) else np.asarray(x) for x in arrays)
+    leaves, structure = tree.flatten(given[0] if len(given) == 1 else given)
     held = [np.asarray(leaf) for leaf in leaves]
     lengths = [leaf.shape[0] if leaf.ndim else None for leaf in held]
     if not held or None in lengths or len(set(lengths)) != 1:
@@ -171,7 +171,8 @@ def from_generator(f: Callable[[], Iterable[Any]], specs: Any = None) -> Dataset
 def from_files(paths: Iterable[Any], read: Callable[[Any], Any]) -> Dataset:
     """One element for each path: ``read(path)``, in the order of the paths.
 
-    >>> from_files(["a.npy", "b.npy"], np.load).size
+    >>> import numpy as np
+    >>> len(from_files(["a.npy", "b.npy"], np.load))
     2
     """
     found = tuple(paths)
@@ -386,10 +387,6 @@ def _repeated(keys: Keys, n: int | None, epoch: int) -> Iterator[Any]:
             yield key
         if empty and n is None:
             return  # for ever would be for ever in vain
-
-
-def _is_nest(x: Any) -> bool:
-    return isinstance(x, dict | tuple)
 
 
 def _same(element: Any) -> Any:
