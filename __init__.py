@@ -31,6 +31,7 @@ from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
+from .frontend.transforms.forward import jvp
 from .frontend.transforms.gradients import grad, value_and_grad
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
@@ -71,6 +72,7 @@ __all__ = [
     "grad",
     "group",
     "host_call",
+    "jvp",
     "load",
     "name_scope",
     "nn",

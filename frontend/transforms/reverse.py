@@ -74,7 +74,7 @@ def value_and_grad(
             for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
             out = function(*replaced, **kwargs)
-            check_unchanged(given, structure, tracked, _differentiated, function)
+            check_unchanged(given, structure, tracked, differentiated, function)
             return out
 
         value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
@@ -94,10 +94,10 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return run_eagerly(function, primals), later
     leaves, structure = tree.flatten(primals)
     ctx = _context(primals)
-    with _tracking(ctx, leaves) as (arguments, tracked):
+    with tracking(ctx, leaves) as (arguments, tracked):
         given = tree.unflatten(structure, arguments)
         out = function(*given)
-        check_unchanged(given, structure, arguments, _differentiated, function)
+        check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.flatten(out)
 
     def pull(cotangent: Any) -> Any:
@@ -173,7 +173,7 @@ def _context(args: Any) -> TraceContext:
     return current() if ctx is None else ctx
 
 
-def _differentiated(structure: tree.TreeDef) -> list[str]:
+def differentiated(structure: tree.TreeDef) -> list[str]:
     return [f"argument {path}" for path in tree.paths(structure)]
 
 
@@ -187,7 +187,7 @@ def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
+def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
     """Identity nodes for what is differentiated: what to call the function with (variables stay
     themselves, and read as theirs), and the tracers of all of them."""
     def track(leaf: Any) -> Tracer:
@@ -210,7 +210,7 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
 def _differentiate(
     ctx: TraceContext, call: Callable[[list[Any]], Any], leaves: list[Any], has_aux: bool
 ) -> tuple[Any, Any, list[Any]]:
-    with _tracking(ctx, leaves) as (arguments, tracked):
+    with tracking(ctx, leaves) as (arguments, tracked):
         out = call(arguments)
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())

@@ -8,9 +8,6 @@
 The inputs count as independent of each other: nothing flows from one input back into another, even
 where one was computed from the other (``grad(f, argnums=(0, 1))`` asks for partial derivatives).
 The result is an ordinary graph, so it can be differentiated again.
-
-Forward mode needs no rules of its own: a vjp is linear in its cotangent u, so its own vjp with
-respect to u is the forward derivative (``jvp``), and u itself is dead.
 """
 
 from __future__ import annotations
@@ -53,7 +50,7 @@ def vjp(
                     if not (id(operand) in active or id(operand) in leaves):
                         continue
                     if at in node.op.refused:
-                        raise _refusal(node, node.op.refused[at])
+                        raise refusal(node, node.op.refused[at])
                     if part is not None:
                         accumulate(operand, part)
     return [sums.get(id(value)) for value in inputs]
@@ -74,24 +71,6 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
             for value, part in zip(inputs, found, strict=True)]
 
 
-def jvp(
-    builder: Builder, outputs: Sequence[Value], inputs: Sequence[Value], tangents: Sequence[Value]
-) -> list[Value | None]:
-    """Append the derivative of each output along ``tangents``; None where there is no path.
-
-    The builder must neither fold nor share: the placeholders of the cotangents are constants.
-    """
-    results: list[Value | None] = []
-    for output in outputs:
-        seed = builder.full(0.0, output.type)
-        parts = [(part, tangent) for part, tangent in zip(
-                     vjp(builder, [output], [seed], inputs), tangents, strict=True)
-                 if part is not None]
-        found = vjp(builder, [part for part, _ in parts], [tangent for _, tangent in parts], [seed])
-        results.append(found[0])
-    return results
-
-
 def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
     active: set[int] = set()
@@ -105,21 +84,30 @@ def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
 
 def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
     """The cotangents of a node's operands, from its row, checked against their types."""
-    if node.op.grad is None:
-        return [None] * len(node.inputs)
     given = [sums.get(id(result)) for result in node.results]
+    return row_gradient(builder, node, given, node.inputs, node.results)
+
+
+def row_gradient(
+    builder: Builder, node: Node, given: Sequence[Value | None], inputs: Sequence[Value],
+    results: Sequence[Value],
+) -> list[Value | None]:
+    """The cotangents of ``inputs`` by the row of a node, where ``results`` have those given."""
+    if node.op.grad is None:
+        return [None] * len(inputs)
     if len(given) == 1:
-        parts = node.op.grad(builder, given[0], *node.inputs, node.results[0], **node.attrs)
+        parts = node.op.grad(builder, given[0], *inputs, results[0], **node.attrs)
     else:
-        parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
-    for operand, part in zip(node.inputs, parts, strict=True):
+        parts = node.op.grad(builder, given, *inputs, results, **node.attrs)
+    for operand, part in zip(inputs, parts, strict=True):
         if part is not None and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
     return list(parts)
 
 
-def _refusal(node: Node, operand: str) -> Error:
+def refusal(node: Node, operand: str) -> Error:
+    """The error for an operand by which a row cannot be differentiated."""
     return error("W113", f"the gradient of {node.op.name} with respect to {operand} is not "
                          "supported", locs=node.locs,
                  hint=f"keep {operand} out of it: weft.stop_gradient({operand})")
@@ -133,6 +121,11 @@ def _check(
         if cotangent.type != output.type:
             raise error("W102", f"the cotangent of {output.name} must have its type, {output.type}",
                         locs=_locs(output), types=[cotangent.type])
+    check_inputs(inputs)
+
+
+def check_inputs(inputs: Sequence[Value]) -> None:
+    """Raises DTypeError (W111) for what has no derivative."""
     for value in inputs:
         if not value.dtype.is_inexact:
             raise error("W111", f"cannot differentiate with respect to {value.name}, "

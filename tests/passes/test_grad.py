@@ -19,7 +19,8 @@ from weft.ir.text.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I64, Loc, TensorType, parse_type
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.simplify.simplify import simplify
-from weft.passes.transform.reverse import gradient, jvp, vjp
+from weft.passes.transform.forward import jvp
+from weft.passes.transform.reverse import gradient, vjp
 
 Make = Callable[..., Value]
 
