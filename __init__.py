@@ -32,7 +32,7 @@ from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.forward import jvp
-from .frontend.transforms.gradients import grad, value_and_grad
+from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
@@ -90,5 +90,6 @@ __all__ = [
     "tree",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
 ]
