@@ -31,6 +31,7 @@ from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
+from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.reverse import stop_gradient, vjp
@@ -66,6 +67,7 @@ __all__ = [
     "compile",
     "cond",
     "control_dependencies",
+    "custom_vjp",
     "device",
     "export",
     "fori_loop",
@@ -80,6 +82,7 @@ __all__ = [
     "optim",
     "placeholder",
     "random",
+    "remat",
     "restore",
     "save",
     "scan",

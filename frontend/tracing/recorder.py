@@ -74,6 +74,8 @@ class TraceContext:
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
         self.writes: Writes = Writes() if parent is None else parent.writes
         self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
+        # How many transforms differentiate what is recorded now, those of a trace around included.
+        self.derivatives: int = 0 if parent is None else parent.derivatives
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.groups: dict[str, Operation] = {}
@@ -385,6 +387,15 @@ class TraceContext:
             yield
         finally:
             self.builder.after = saved
+
+    @contextmanager
+    def differentiating(self, more: int) -> Iterator[None]:
+        """Count so many more transforms that differentiate what the body records."""
+        self.derivatives += more
+        try:
+            yield
+        finally:
+            self.derivatives -= more
 
     @contextmanager
     def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:

@@ -34,13 +34,13 @@ def branched(
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
     weak = _agreed(regions, names)
-    closure = _with_closure(regions, len(operands))
+    closure = with_closure(regions, [len(operands)] * 2)
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (condition, *operands, *closure)]
         node = ctx.builder.emit(OPS["cond"], inputs,
                                 {"then": regions[0].graph, "other": regions[1].graph})
-        return _results(ctx, node, weak)
+        return results_of(ctx, node, weak)
 
     return _recorded(ctx, record, regions, "cond")
 
@@ -107,7 +107,8 @@ def condition_of(p: Any, what: str) -> Tracer:
     return tracer
 
 
-def _results(ctx: TraceContext, node: Node, weak: Sequence[bool]) -> list[Tracer]:
+def results_of(ctx: TraceContext, node: Node, weak: Sequence[bool]) -> list[Tracer]:
+    """The results of a node, of which some are Python numbers."""
     made = [Tracer(ctx, value, weak=each) for value, each in zip(node.results, weak, strict=True)]
     for tracer in made:
         tracer.ordered = tracer.dense = True
@@ -125,14 +126,14 @@ def _recorded(
     return list(made)
 
 
-def _with_closure(regions: Sequence[Region], count: int) -> list[Tracer]:
+def with_closure(regions: Sequence[Region], counts: Sequence[int]) -> list[Tracer]:
     """The values from around that any of the bodies reads; all of them get parameters for all,
-    after the first ``count``."""
+    after the first ``counts``."""
     closure: dict[Value, Tracer] = {}
     for region in regions:
         for tracer in region.closure:
             closure.setdefault(tracer.value, tracer)
-    for region in regions:
+    for region, count in zip(regions, counts, strict=True):
         params = region.graph.params
         own = dict(zip((tracer.value for tracer in region.closure), params[count:], strict=True))
         others = [value for value in closure if value not in own]
@@ -316,7 +317,7 @@ def scanned(
 
     first = _Carry(what, function, tuple(Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
-    closure = _with_closure([region], len(leaves) + len(rows))
+    closure = with_closure([region], [len(leaves) + len(rows)])
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (*leaves, *rows, *closure)]
@@ -324,7 +325,7 @@ def scanned(
             "carried": len(leaves), "scanned": len(rows), "length": count, "reverse": reverse,
             "index": name, "body": region.graph})
         weak = [slot.weak for slot in carry.slots]
-        return _results(ctx, node, weak + [False] * (len(node.results) - len(weak)))
+        return results_of(ctx, node, weak + [False] * (len(node.results) - len(weak)))
 
     made = _recorded(ctx, record, [region], what)
     return (tree.unflatten(structure, made[:len(leaves)]),
@@ -383,13 +384,13 @@ def rounds(
     if assigned is not None:
         raise error("W113", f"{what}: the condition assigns '{assigned.attrs['var']}'",
                     locs=assigned.locs, hint="assign in the body; the condition may read it")
-    closure = _with_closure([test, region], len(leaves))
+    closure = with_closure([test, region], [len(leaves)] * 2)
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (*leaves, *closure)]
         node = ctx.builder.emit(OPS["while"], inputs, {
             "carried": len(leaves), "limit": limit, "index": name, "test": test.graph,
             "body": region.graph})
-        return _results(ctx, node, [slot.weak for slot in carry.slots])
+        return results_of(ctx, node, [slot.weak for slot in carry.slots])
 
     return tree.unflatten(structure, _recorded(ctx, record, [region], what))

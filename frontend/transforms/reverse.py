@@ -22,6 +22,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Value
 from ...ir.ops.op import Effect
 from ...passes.transform import reverse
+from ...passes.transform.called import Rules
 from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.arrays.variable import Variable
@@ -99,10 +100,11 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         out = function(*given)
         check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.flatten(out)
+    rules = reverse.rules_for(ctx.builder, [ctx.value_of(x) for x in tracked])
 
     def pull(cotangent: Any) -> Any:
         given = tree.matched(out_tree, cotangent)
-        found = ctx.apply(_pull_back, (outputs, given, tracked))
+        found = ctx.apply(_pull_back, (outputs, given, tracked, rules))
         return tree.unflatten(structure, found)
 
     return out, pull
@@ -202,7 +204,7 @@ def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], 
     tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
     variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)
                  if isinstance(leaf, Variable)}
-    with ctx.reading(variables):
+    with ctx.reading(variables), ctx.differentiating(1):
         yield [leaf if isinstance(leaf, Variable) else made
                for leaf, made in zip(leaves, tracked, strict=True)], tracked
 
@@ -247,7 +249,8 @@ def _one(output: Tracer) -> Tracer:
 
 
 def _pull_back(
-    outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer]
+    outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer],
+    rules: Rules | None = None,
 ) -> list[Any]:
     """Cotangents of the inputs; zeros where there is no path."""
     ctx = current()
@@ -259,7 +262,7 @@ def _pull_back(
             values.append(ctx.value_of(output))
             seeds.append(ctx.value_of(seed))
     leaves = [ctx.value_of(x) for x in inputs]
-    found = reverse.vjp(ctx.builder, values, seeds, leaves)
+    found = reverse.vjp(ctx.builder, values, seeds, leaves, rules)
     made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):

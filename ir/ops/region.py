@@ -1,11 +1,13 @@
 """Rows of the REGION family: ops that hold graphs.
 
-``fused`` is one kernel. The others are control flow, whose bodies hang on operands and results in
-one of two ways, which is all that passes ask for (``OpDef.control``):
+``fused`` is one kernel. The bodies of the others hang on operands and results in one of three ways,
+which is all that passes ask for (``OpDef.control``):
 
     Branching   operands: the condition, then those of both bodies; results: those of the bodies
     Looping     operands: what is carried, what is scanned row by row, what every round reads;
                 results: what is carried, then the stacked rows of the others
+    Calling     operands and results: those of the body, whose nodes the node stands for; it says
+                how they are differentiated, and ``passes/inline`` puts them in its place
 
 Dims of the graph around may occur in bodies; so may the symbol ``index``, the number of the round.
 """
@@ -51,7 +53,36 @@ class Looping:
     index: str
 
 
-Control = Branching | Looping
+@dataclass(frozen=True)
+class Custom:
+    """A gradient that the user wrote. Both graphs have the operands after the arguments as well.
+
+    ``forward``: operands to the results, then what is saved. ``backward``: what is saved and the
+    cotangents of the results to those of the operands number ``wrt``; the arguments come first
+    among the operands.
+    """
+
+    forward: Any
+    backward: Any
+    wrt: tuple[int, ...]
+
+    def counts(self, results: int) -> tuple[int, int]:
+        """How many values are saved, and how many operands come after the arguments."""
+        saved = len(self.forward.results) - results
+        return saved, len(self.backward.params) - saved - results
+
+
+@dataclass(frozen=True)
+class Calling:
+    """The body of a node that stands for the nodes of it. ``again`` says that the backward pass
+    computes them anew and saves none of their values."""
+
+    body: Any
+    again: bool = False
+    custom: Custom | None = None
+
+
+Control = Branching | Looping | Calling
 
 
 class Runner(Protocol):
@@ -159,6 +190,34 @@ def _scan_ref(
     return (*state, *stacked)
 
 
+def _call_infer(*types: TensorType, body: Any, again: bool) -> tuple[TensorType, ...]:
+    if _types(body.params) != types:
+        raise _wrong("call", "the operands are not those of the body")
+    return _types(body.results)
+
+
+def _call_ref(run: Runner, *operands: Any, body: Any, **_: Any) -> Any:
+    return tuple(run(body, operands))
+
+
+def _custom_infer(
+    *types: TensorType, body: Any, forward: Any, backward: Any, wrt: tuple[int, ...]
+) -> tuple[TensorType, ...]:
+    if not _types(body.params) == _types(forward.params) == types:
+        raise _wrong("custom_vjp", "the operands are not those of the body")
+    results = _types(body.results)
+    found = _types(forward.results)
+    if found[:len(results)] != results:
+        raise _wrong("custom_vjp", "the results are not those of forward")
+    saved, more = Custom(forward, backward, wrt).counts(len(results))
+    if more < 0 or _types(backward.params) != (
+            *found[len(results):], *results, *types[len(types) - more:]):
+        raise _wrong("custom_vjp", "backward does not take what is saved and the cotangents")
+    if _types(backward.results) != tuple(types[at] for at in wrt):
+        raise _wrong("custom_vjp", "backward does not give the cotangents of the arguments")
+    return results
+
+
 def _no_gradient(name: str, instead: str) -> Callable[..., Any]:
     def grad(b: Any, *_: Any, **__: Any) -> Any:
         raise error("W113", f"there is no gradient of weft.{name} yet", locs=b.locs, hint=instead)
@@ -189,5 +248,13 @@ ROWS: tuple[OpDef, ...] = (
            "body": object},
           ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
           control=lambda carried, scanned, length, reverse, index, body: Looping(
-              body, None, carried, scanned, length, reverse, index)),
+              body, None, carried, scanned, length, reverse, index)),    OpDef("call", Kind.REGION, _call_infer, None,
+          "its body; again: computed anew in the backward pass, which saves memory",
+          {"body": object, "again": bool}, ref=_call_ref,
+          control=lambda body, again: Calling(body, again)),
+    OpDef("custom_vjp", Kind.REGION, _custom_infer, None,
+          "its body, whose gradient is that of two other graphs (``Custom``)",
+          {"body": object, "forward": object, "backward": object, "wrt": tuple}, ref=_call_ref,
+          control=lambda body, forward, backward, wrt: Calling(
+              body, custom=Custom(forward, backward, wrt))),
 )

@@ -28,7 +28,7 @@ from ...ir.graph import Builder, Graph, Node, Value, control_of, writes
 from ...ir.index import Dim
 from ...ir.ops.op import Kind
 from ...ir.ops.reduce import contract_letters
-from ...ir.ops.region import Branching, Looping
+from ...ir.ops.region import Branching, Calling, Custom, Looping
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
@@ -282,6 +282,8 @@ class _Batch:
                 if DEPENDS.of_graph(loop.test, inside)[0]:
                     return self._masked(node, operands, loop)
                 return self._same(node, operands, inside, inside[:loop.carried], inside)
+            case Calling(custom=Custom() as custom):
+                return self._custom(node, operands, given, custom)
             case _:
                 return self._same(node, operands, given, DEPENDS.of_results(node, given), given)
 
@@ -350,3 +352,24 @@ class _Batch:
                   for x, mark in zip(operands, given, strict=True)]
         made = self.builder.emit(node.op, inputs, {**node.attrs, "test": test, "body": body})
         return self._all(True, made.results)
+
+    def _custom(
+        self, node: Node, operands: Sequence[Batched], given: Sequence[bool], custom: Custom
+    ) -> list[Batched]:
+        """All three graphs for a batch. An operand that all examples share has the sum of their
+        cotangents."""
+        count = len(node.results)
+        _, more = custom.counts(count)
+        out = [any(each) for each in zip(
+            DEPENDS.of_results(node, given), DEPENDS.of_graph(custom.forward, given), strict=False)]
+        saved = DEPENDS.of_graph(custom.forward, given)[count:]
+        inner, params = self.inside(custom.backward, [*saved, *out, *given[len(given) - more:]])
+        cotangents = inner.graph(custom.backward, params)
+        backward = inner.builder.graph
+        backward.results = [
+            inner.whole(x) if given[at] else inner.builder.sum(inner.whole(x), axes=(0,))
+            if any(out) else x.value for at, x in zip(custom.wrt, cotangents, strict=True)]
+        made = self.builder.emit(node.op, [x.value for x in operands], {
+            "body": self.body(node.attrs["body"], given, out), "wrt": custom.wrt,
+            "forward": self.body(custom.forward, given, [*out, *saved]), "backward": backward})
+        return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]

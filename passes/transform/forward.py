@@ -22,7 +22,7 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, control_of
 from ...ir.ops.op import Kind
-from ...ir.ops.region import Branching, Looping
+from ...ir.ops.region import Branching, Calling, Custom, Looping
 from ...ir.ops.table import OPS
 from ..bodies import live_values
 from ..clone import Clone
@@ -171,6 +171,10 @@ class _Forward:
                 attrs["carried"] += sum(inside[:control.carried])
                 if "scanned" in attrs:
                     attrs["scanned"] += sum(inside[control.carried:][:control.scanned])
+            case Calling(custom=Custom()):
+                raise error("W113", f"{node.name} has a custom gradient (custom_vjp), which has no "
+                                    "forward mode", locs=node.locs,
+                            hint="use weft.vjp or weft.grad, or the function without custom_vjp")
             case _:
                 inside, groups = given, [len(given)]
                 out, out_groups = _VARIES.of_results(node, given), [len(node.results)]

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.diagnose import Error, error
-from ...ir.graph import Builder, Node, Value
+from ...ir.graph import Builder, Node, Value, control_of
+from ...ir.ops.region import Calling
 from ...ir.types import Loc
+from .called import Rules, call_gradient, custom_gradient, custom_rules
 
 
 def vjp(
@@ -24,16 +26,20 @@ def vjp(
     outputs: Sequence[Value],
     cotangents: Sequence[Value],
     inputs: Sequence[Value],
+    rules: Rules | None = None,
 ) -> list[Value | None]:
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
-    An input without a differentiable path to the outputs gets None. Raises DTypeError (W111, W114)
+    ``rules`` are the gradients that the user wrote for nodes on the way, where ``rules_for`` has
+    taken them before; a node gives its rule once. An input without a differentiable path to the outputs gets None. Raises DTypeError (W111, W114)
     when an input or output is not floating-point, ShapeError when a cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
     leaves = {id(value) for value in inputs}
     nodes = list(builder.graph.nodes)  # the walk itself appends
     active = _active(nodes, leaves)
+    if rules is None:
+        rules = custom_rules(nodes, active | leaves)
     sums: dict[int, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
@@ -46,7 +52,7 @@ def vjp(
         if any(id(result) in active and id(result) in sums for result in node.results):
             with builder.like(node, "_grad"):
                 for at, (operand, part) in enumerate(zip(
-                        node.inputs, _backward(builder, node, sums), strict=True)):
+                        node.inputs, _backward(builder, node, sums, rules), strict=True)):
                     if not (id(operand) in active or id(operand) in leaves):
                         continue
                     if at in node.op.refused:
@@ -71,6 +77,12 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
             for value, part in zip(inputs, found, strict=True)]
 
 
+def rules_for(builder: Builder, inputs: Sequence[Value]) -> Rules:
+    """Take the gradients that the user wrote for nodes that depend on the inputs: see ``vjp``."""
+    leaves, nodes = {id(value) for value in inputs}, builder.graph.nodes
+    return custom_rules(nodes, _active(nodes, leaves) | leaves)
+
+
 def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
     active: set[int] = set()
@@ -82,9 +94,16 @@ def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     return active
 
 
-def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
+def _backward(
+    builder: Builder, node: Node, sums: dict[int, Value], rules: Rules
+) -> list[Value | None]:
     """The cotangents of a node's operands, from its row, checked against their types."""
     given = [sums.get(id(result)) for result in node.results]
+    control = control_of(node)
+    if node in rules:
+        return custom_gradient(builder, node, given, rules[node])
+    if isinstance(control, Calling):
+        return call_gradient(builder, node, control, given, vjp)
     return row_gradient(builder, node, given, node.inputs, node.results)
 
 
