@@ -18,6 +18,7 @@ from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.operand import as_int, matched, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
@@ -34,8 +35,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         leaves, structure = tree.flatten((args, kwargs))
         axes = [*_axes_of(_positional(in_axes, args), tree.structure(args), "in_axes"),
                 *[0] * len(tree.leaves(kwargs))]
-        names = [path[3:] if path.startswith("[1]") else f"argument {path[3:]}"
-                 for path in tree.paths(structure)]
+        names = Signature(function).names(structure)
         mapped_at = [at for at, axis in enumerate(axes) if axis is not None]
         if not mapped_at:
             raise error("W102", "vmap: no argument has an axis of the batch", locs=user_loc(),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from ...ir.diagnose import error
 from ...ir.dims import differ
 from ...passes.transform import forward
@@ -20,6 +19,7 @@ from ..tracing.boundary import boundary
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .reverse import differentiated, tracking
@@ -58,8 +58,9 @@ def jvp(
     leaves, structure = tree.flatten(primals)
     directions = tree.matched(structure, tangents)
     # Before the function: its nodes have those of tangents between them.
+    names = Signature(function).names(tree.structure((primals, {})))
     given = ctx.apply(lambda: [_direction(*each) for each in zip(
-        leaves, directions, tree.paths(structure), strict=True)], ())
+        leaves, directions, names, strict=True)], ())
     with tracking(ctx, leaves) as (arguments, tracked):
         args = tree.unflatten(structure, arguments)
         out = function(*args)
@@ -73,16 +74,16 @@ def jvp(
     return (*result, aux) if has_aux else result
 
 
-def _direction(primal: Any, tangent: Any, path: str) -> Tracer:
+def _direction(primal: Any, tangent: Any, name: str) -> Tracer:
     """A tangent in the type of its primal."""
     wanted, made = to_tracer(primal), to_tracer(tangent)
     own, shape = wanted.type.shape, made.type.shape
     if len(own) != len(shape) or any(map(differ, own, shape)):
-        raise error("W102", f"jvp: the tangent of argument {path} is {made.type}, the argument "
+        raise error("W102", f"jvp: the tangent of {name} is {made.type}, {name} itself "
                             f"{wanted.type}", types=[wanted.type, made.type],
                     hint="give a tangent of the shape of the argument")
     if made.dtype.kind == "c" and wanted.dtype.kind != "c":
-        raise error("W111", f"jvp: the tangent of argument {path} is complex, the argument "
+        raise error("W111", f"jvp: the tangent of {name} is complex, {name} itself "
                             f"{wanted.type}", types=[wanted.type, made.type],
                     hint="give its real part: tangent.real")
     return matched(cast(made, wanted.dtype), own)

@@ -209,7 +209,7 @@ def _custom_infer(
     found = _types(forward.results)
     if found[:len(results)] != results:
         raise _wrong("custom_vjp", "the results are not those of forward")
-    saved, more = Custom(forward, backward, wrt).counts(len(results))
+    _, more = Custom(forward, backward, wrt).counts(len(results))
     if more < 0 or _types(backward.params) != (
             *found[len(results):], *results, *types[len(types) - more:]):
         raise _wrong("custom_vjp", "backward does not take what is saved and the cotangents")
@@ -248,7 +248,8 @@ ROWS: tuple[OpDef, ...] = (
            "body": object},
           ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
           control=lambda carried, scanned, length, reverse, index, body: Looping(
-              body, None, carried, scanned, length, reverse, index)),    OpDef("call", Kind.REGION, _call_infer, None,
+              body, None, carried, scanned, length, reverse, index)),
+    OpDef("call", Kind.REGION, _call_infer, None,
           "its body; again: computed anew in the backward pass, which saves memory",
           {"body": object, "again": bool}, ref=_call_ref,
           control=lambda body, again: Calling(body, again)),

@@ -98,8 +98,8 @@ class _Batch:
         live = live_values(graph, graph.results)
         for node in graph.nodes:
             if writes(node):
-                raise error("W113", f"{node.name} assigns a variable inside of vmap, where examples "
-                                    "have no order", locs=node.locs,
+                raise error("W113", f"{node.name} assigns a variable inside of vmap, where "
+                                    "examples have no order", locs=node.locs,
                             hint="return the value and assign it outside, or draw random numbers "
                                  "outside and map over them")
             if any(value in live for value in node.results):
@@ -277,10 +277,10 @@ class _Batch:
                 return self._same(node, operands, given, out, [False, *given[1:]])
             case Looping(test=None) as loop:
                 return self._scan(node, operands, loop)
-            case Looping() as loop:
+            case Looping(test=Graph() as test) as loop:
                 inside = DEPENDS.in_body(loop, given)
-                if DEPENDS.of_graph(loop.test, inside)[0]:
-                    return self._masked(node, operands, loop)
+                if DEPENDS.of_graph(test, inside)[0]:
+                    return self._masked(node, operands, loop, test)
                 return self._same(node, operands, inside, inside[:loop.carried], inside)
             case Calling(custom=Custom() as custom):
                 return self._custom(node, operands, given, custom)
@@ -291,8 +291,8 @@ class _Batch:
         self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],
         out: Sequence[bool], inside: Sequence[bool],
     ) -> list[Batched]:
-        """The op of bodies for a batch. ``wanted`` says which operands are to have its axis, ``out``
-        which results have it."""
+        """The op of bodies for a batch. ``wanted`` says which operands are to have its axis,
+        ``out`` which results have it."""
         control = control_of(node)
         attrs = dict(node.attrs)
         skipped = 1 if isinstance(control, Branching) else 0  # the condition
@@ -334,23 +334,23 @@ class _Batch:
                 else x for at, x in enumerate(made)]
 
     def _masked(
-        self, node: Node, operands: Sequence[Batched], loop: Looping
+        self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
     ) -> list[Batched]:
         """Rounds until no example is left; those that are done keep their state."""
         given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
-        inner, params = self.inside(loop.test, given, loop.index)
-        (left,) = inner.graph(loop.test, params)
-        test = inner.builder.graph
-        test.results = [inner.builder.any(inner.whole(left), axes=(0,))]
+        inner, params = self.inside(test, given, loop.index)
+        (left,) = inner.graph(test, params)
+        some = inner.builder.graph
+        some.results = [inner.builder.any(inner.whole(left), axes=(0,))]
         inner, params = self.inside(loop.body, given, loop.index)
-        (left,) = inner.graph(loop.test, params)
+        (left,) = inner.graph(test, params)
         after = inner.graph(loop.body, params)
         body = inner.builder.graph
         body.results = [inner._chosen(inner.whole(left), inner.whole(new), old.value)
                         for new, old in zip(after, params, strict=False)]
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, given, strict=True)]
-        made = self.builder.emit(node.op, inputs, {**node.attrs, "test": test, "body": body})
+        made = self.builder.emit(node.op, inputs, {**node.attrs, "test": some, "body": body})
         return self._all(True, made.results)
 
     def _custom(

@@ -56,7 +56,7 @@ class Dependence:
                 return list(self.passes(node)) if any(given) else [False] * len(node.results)
             case Branching(then, other):
                 both = [self.of_graph(body, given[1:]) for body in (then, other)]
-                return [given[0] and passes or any(either) for passes, *either in zip(
+                return [(given[0] and passes) or any(either) for passes, *either in zip(
                     self.passes(node), *both, strict=True)]
             case Looping() as loop:
                 return self.of_graph(loop.body, self.in_body(loop, given))

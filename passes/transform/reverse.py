@@ -31,8 +31,9 @@ def vjp(
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
     ``rules`` are the gradients that the user wrote for nodes on the way, where ``rules_for`` has
-    taken them before; a node gives its rule once. An input without a differentiable path to the outputs gets None. Raises DTypeError (W111, W114)
-    when an input or output is not floating-point, ShapeError when a cotangent does not fit.
+    taken them before; a node gives its rule once. An input without a differentiable path to the
+    outputs gets None. Raises DTypeError (W111, W114) when an input or output is not floating-point,
+    ShapeError when a cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
     leaves = {id(value) for value in inputs}
