@@ -12,13 +12,18 @@ The result is an ordinary graph, so it can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.region import Calling
 from ...ir.types import Loc
+<<<<<<< HEAD
 from .called import Rules, call_gradient, custom_gradient, custom_rules
+=======
+from .activity import active
+from .control import backward
+>>>>>>> rg8
 
 
 def vjp(
@@ -38,9 +43,13 @@ def vjp(
     _check(outputs, cotangents, inputs)
     leaves = {id(value) for value in inputs}
     nodes = list(builder.graph.nodes)  # the walk itself appends
+<<<<<<< HEAD
     active = _active(nodes, leaves)
     if rules is None:
         rules = custom_rules(nodes, active | leaves)
+=======
+    reached = active(nodes, leaves) | leaves
+>>>>>>> rg8
     sums: dict[int, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
@@ -50,11 +59,18 @@ def vjp(
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
     for node in reversed(nodes):
-        if any(id(result) in active and id(result) in sums for result in node.results):
+        if any(id(result) in reached and id(result) not in leaves and id(result) in sums
+               for result in node.results):
             with builder.like(node, "_grad"):
+                operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
+<<<<<<< HEAD
                         node.inputs, _backward(builder, node, sums, rules), strict=True)):
                     if not (id(operand) in active or id(operand) in leaves):
+=======
+                        operands, _backward(builder, node, sums, reached), strict=True)):
+                    if id(operand) not in reached:
+>>>>>>> rg8
                         continue
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
@@ -84,6 +100,7 @@ def rules_for(builder: Builder, inputs: Sequence[Value]) -> Rules:
     return custom_rules(nodes, _active(nodes, leaves) | leaves)
 
 
+<<<<<<< HEAD
 def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
     """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
     active: set[int] = set()
@@ -120,6 +137,25 @@ def row_gradient(
     else:
         parts = node.op.grad(builder, given, *inputs, results, **node.attrs)
     for operand, part in zip(inputs, parts, strict=True):
+=======
+def _backward(
+    builder: Builder, node: Node, sums: dict[int, Value], reached: Collection[int]
+) -> list[Value | None]:
+    """The cotangents of a node's operands, from its row, checked against their types."""
+    operands, given = node.inputs, [sums.get(id(result)) for result in node.results]
+    if node.op.control is not None:
+        given = [part if id(result) in reached else None
+                 for part, result in zip(given, node.results, strict=True)]
+        parts = backward(builder, node, given, {
+            at for at, value in enumerate(operands) if id(value) in reached}, vjp)
+    elif node.op.grad is None:
+        return [None] * len(operands)
+    elif len(given) == 1:
+        parts = node.op.grad(builder, given[0], *node.inputs, node.results[0], **node.attrs)
+    else:
+        parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
+    for operand, part in zip(operands, parts, strict=True):
+>>>>>>> rg8
         if part is not None and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
