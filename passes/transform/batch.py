@@ -275,13 +275,11 @@ class _Batch:
             case Branching():
                 out = DEPENDS.of_results(node, given)
                 return self._same(node, operands, given, out, [False, *given[1:]])
-            case Looping(test=None) as loop:
-                return self._scan(node, operands, loop)
-            case Looping(test=Graph() as test) as loop:
+            case Looping() as loop:
                 inside = DEPENDS.in_body(loop, given)
-                if DEPENDS.of_graph(test, inside)[0]:
-                    return self._masked(node, operands, loop, test)
-                return self._same(node, operands, inside, inside[:loop.carried], inside)
+                if loop.test is not None and DEPENDS.of_graph(loop.test, inside)[0]:
+                    return self._masked(node, operands, loop, loop.test)
+                return self._loop(node, operands, loop, inside)
             case Calling(custom=Custom() as custom):
                 return self._custom(node, operands, given, custom)
             case _:
@@ -319,19 +317,21 @@ class _Batch:
             self.builder.broadcast(condition, shape=a.shape, axes=(0,)), a, b)
         return made
 
-    def _scan(
-        self, node: Node, operands: Sequence[Batched], loop: Looping
+    def _loop(
+        self, node: Node, operands: Sequence[Batched], loop: Looping, inside: Sequence[bool]
     ) -> list[Batched]:
-        """Rows of a batch: their axis comes before that of the batch."""
-        inside = DEPENDS.in_body(loop, [x.is_batched for x in operands])
+        """A loop of as many rounds for all examples."""
         out = DEPENDS.of_graph(loop.body, inside)
         out[:loop.carried] = inside[:loop.carried]
         rows = range(loop.carried, loop.carried + loop.scanned)
         moved = [Batched(self.moved(x.value, 0, 1), True) if at in rows and x.is_batched else x
                  for at, x in enumerate(operands)]
-        made = self._same(node, moved, inside, out, inside)
+        return self._unstacked(loop, self._same(node, moved, inside, out, inside))
+
+    def _unstacked(self, loop: Looping, results: Sequence[Batched]) -> list[Batched]:
+        """Rows of a batch have the axis of rows first."""
         return [Batched(self.moved(x.value, 1, 0), True) if x.is_batched and at >= loop.carried
-                else x for at, x in enumerate(made)]
+                else x for at, x in enumerate(results)]
 
     def _masked(
         self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
@@ -346,12 +346,13 @@ class _Batch:
         (left,) = inner.graph(test, params)
         after = inner.graph(loop.body, params)
         body = inner.builder.graph
-        body.results = [inner._chosen(inner.whole(left), inner.whole(new), old.value)
-                        for new, old in zip(after, params, strict=False)]
+        body.results = [
+            inner._chosen(inner.whole(left), inner.whole(new), params[at].value)
+            if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, given, strict=True)]
         made = self.builder.emit(node.op, inputs, {**node.attrs, "test": some, "body": body})
-        return self._all(True, made.results)
+        return self._unstacked(loop, self._all(True, made.results))
 
     def _custom(
         self, node: Node, operands: Sequence[Batched], given: Sequence[bool], custom: Custom

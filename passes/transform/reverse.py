@@ -18,12 +18,9 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.region import Calling
 from ...ir.types import Loc
-<<<<<<< HEAD
-from .called import Rules, call_gradient, custom_gradient, custom_rules
-=======
 from .activity import active
+from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
->>>>>>> rg8
 
 
 def vjp(
@@ -43,13 +40,9 @@ def vjp(
     _check(outputs, cotangents, inputs)
     leaves = {id(value) for value in inputs}
     nodes = list(builder.graph.nodes)  # the walk itself appends
-<<<<<<< HEAD
-    active = _active(nodes, leaves)
-    if rules is None:
-        rules = custom_rules(nodes, active | leaves)
-=======
     reached = active(nodes, leaves) | leaves
->>>>>>> rg8
+    if rules is None:
+        rules = custom_rules(nodes, reached)
     sums: dict[int, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
@@ -64,13 +57,8 @@ def vjp(
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
-<<<<<<< HEAD
-                        node.inputs, _backward(builder, node, sums, rules), strict=True)):
-                    if not (id(operand) in active or id(operand) in leaves):
-=======
-                        operands, _backward(builder, node, sums, reached), strict=True)):
+                        operands, _backward(builder, node, sums, reached, rules), strict=True)):
                     if id(operand) not in reached:
->>>>>>> rg8
                         continue
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
@@ -97,32 +85,36 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
 def rules_for(builder: Builder, inputs: Sequence[Value]) -> Rules:
     """Take the gradients that the user wrote for nodes that depend on the inputs: see ``vjp``."""
     leaves, nodes = {id(value) for value in inputs}, builder.graph.nodes
-    return custom_rules(nodes, _active(nodes, leaves) | leaves)
-
-
-<<<<<<< HEAD
-def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
-    """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
-    active: set[int] = set()
-    for node in nodes:
-        if node.op.differentiable and any(
-                id(value) in active or id(value) in leaves for value in node.inputs):
-            active.update(id(result) for result in node.results
-                          if result.dtype.is_inexact and id(result) not in leaves)
-    return active
+    return custom_rules(nodes, active(nodes, leaves) | leaves)
 
 
 def _backward(
-    builder: Builder, node: Node, sums: dict[int, Value], rules: Rules
+    builder: Builder, node: Node, sums: dict[int, Value], reached: Collection[int], rules: Rules
 ) -> list[Value | None]:
-    """The cotangents of a node's operands, from its row, checked against their types."""
-    given = [sums.get(id(result)) for result in node.results]
+    """The cotangents of a node's operands, checked against their types."""
+    operands, given = node.inputs, [
+        sums.get(id(result)) if id(result) in reached else None for result in node.results]
     control = control_of(node)
     if node in rules:
-        return custom_gradient(builder, node, given, rules[node])
-    if isinstance(control, Calling):
-        return call_gradient(builder, node, control, given, vjp)
-    return row_gradient(builder, node, given, node.inputs, node.results)
+        parts = custom_gradient(builder, node, given, rules[node])
+    elif isinstance(control, Calling):
+        parts = call_gradient(builder, node, control, given, vjp)
+    elif control is not None:
+        parts = backward(builder, node, given, {
+            at for at, value in enumerate(operands) if id(value) in reached}, vjp)
+    else:
+        return row_gradient(builder, node, given, operands, node.results)
+    _check_parts(node, operands, parts)
+    return parts
+
+
+def _check_parts(
+    node: Node, operands: Sequence[Value], parts: Sequence[Value | None]
+) -> None:
+    for operand, part in zip(operands, parts, strict=True):
+        if part is not None and part.type != operand.type:
+            raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
+                                f"has type {part.type}", locs=node.locs)
 
 
 def row_gradient(
@@ -136,29 +128,7 @@ def row_gradient(
         parts = node.op.grad(builder, given[0], *inputs, results[0], **node.attrs)
     else:
         parts = node.op.grad(builder, given, *inputs, results, **node.attrs)
-    for operand, part in zip(inputs, parts, strict=True):
-=======
-def _backward(
-    builder: Builder, node: Node, sums: dict[int, Value], reached: Collection[int]
-) -> list[Value | None]:
-    """The cotangents of a node's operands, from its row, checked against their types."""
-    operands, given = node.inputs, [sums.get(id(result)) for result in node.results]
-    if node.op.control is not None:
-        given = [part if id(result) in reached else None
-                 for part, result in zip(given, node.results, strict=True)]
-        parts = backward(builder, node, given, {
-            at for at, value in enumerate(operands) if id(value) in reached}, vjp)
-    elif node.op.grad is None:
-        return [None] * len(operands)
-    elif len(given) == 1:
-        parts = node.op.grad(builder, given[0], *node.inputs, node.results[0], **node.attrs)
-    else:
-        parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
-    for operand, part in zip(operands, parts, strict=True):
->>>>>>> rg8
-        if part is not None and part.type != operand.type:
-            raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
-                                f"has type {part.type}", locs=node.locs)
+    _check_parts(node, inputs, parts)
     return list(parts)
 
 
