@@ -51,8 +51,8 @@ def _up(attr: Any, size: Dim) -> Any:
 
 
 def _first(extent: int) -> Callable[[Any, Dim], Any]:
-    """An entry for each axis, with one for the new axis."""
-    return lambda attr, size: (extent, *attr)
+    """An entry for each axis, with one for the new axis; a number stays."""
+    return lambda attr, size: (extent, *attr) if isinstance(attr, tuple) else attr
 
 
 # What an axis before all others makes of the attributes of views.
@@ -336,8 +336,10 @@ class _Batch:
     def _masked(
         self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
     ) -> list[Batched]:
-        """Rounds until no example is left; those that are done keep their state."""
+        """Rounds until no example is left; those that are done keep their state. What counts rounds
+        for each example counts no rows, so a loop that stacks some also counts for all."""
         given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
+        counts = len(node.results) > loop.carried
         inner, params = self.inside(test, given, loop.index)
         (left,) = inner.graph(test, params)
         some = inner.builder.graph
@@ -351,8 +353,17 @@ class _Batch:
             if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, given, strict=True)]
-        made = self.builder.emit(node.op, inputs, {**node.attrs, "test": some, "body": body})
-        return self._unstacked(loop, self._all(True, made.results))
+        at = loop.carried
+        if counts:
+            for graph in (some, body):
+                graph.add_param(TensorType(I64, ()), "rounds")
+                graph.params.insert(at, graph.params.pop())
+            body.results.insert(at, inner.builder.add(body.params[at], 1))
+            inputs.insert(at, self.builder.full(0, TensorType(I64, ())))
+        results = list(self.builder.emit(node.op, inputs, {
+            **node.attrs, "carried": at + counts, "test": some, "body": body}).results)
+        del results[at:at + counts]
+        return self._unstacked(loop, self._all(True, results))
 
     def _custom(
         self, node: Node, operands: Sequence[Batched], given: Sequence[bool], custom: Custom
