@@ -95,7 +95,7 @@ def tangent_problems(
         along = [(x + np.conj(x).mT) / 2 for x in along]
     b, values = _graph(arrays)
     tangents = [b.graph.add_param(values[at].type, f"t{at}") for at in floats]
-    results = [x for x in b.compose(op, values, sample.attrs)]
+    results = list(b.compose(op, values, sample.attrs))
     plain = Graph("plain", values, list(b.graph.nodes), list(results))
     places = [at for at, x in enumerate(results) if x.dtype.is_inexact]
     if not places:
