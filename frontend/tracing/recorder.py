@@ -337,6 +337,10 @@ class TraceContext:
             self.graph.variables[name] = variable.type
         return {"var": name, "type": variable.type}
 
+    def variable(self, name: str) -> Any:
+        """The variable that has this name in the graph."""
+        return self.variables[name] if self.parent is None else self.parent.variable(name)
+
     def read(self, variable: Resource) -> Tracer:
         """The value of a variable at this point of the program."""
         attrs = self.resource(variable)
