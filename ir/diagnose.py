@@ -104,6 +104,8 @@ class FeedError(Error, KeyError):
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
+    asked = ""  # the parameter of the graph whose truth was asked for
+
 
 class TextError(Error, ValueError):
     """Text that is not the IR it should be."""

@@ -111,9 +111,10 @@ def _rest(
 
 
 def _count_of(items: Range) -> Any:
-    size = items.stop - items.start
-    step = items.step
-    if step != 1:
+    size, step = items.stop - items.start, items.step
+    if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
+        size = -(-size // np.where(step == 0, 1, step))
+    elif step != 1:
         size = (size + (step - 1 if step > 0 else step + 1)) // step
     return np.maximum(size, 0)
 

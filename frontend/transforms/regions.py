@@ -168,7 +168,7 @@ def _read_outside(ctx: TraceContext, region: Region, assigned: Collection[str]) 
     params: dict[Value, Value] = {}
     for node in graph.nodes:
         if node.op.effect is Effect.READS and node.attrs["var"] not in assigned and not node.after:
-            made: Tracer = ctx.apply(lambda node=node: ctx.read(ctx.variable(node.attrs["var"])), ())
+            made: Tracer = ctx.apply(ctx.read, (ctx.variable(node.attrs["var"]),))
             if made.value not in known:
                 param = known[made.value] = graph.add_param(
                     made.type, made.value.name.removesuffix(":0").replace(":", "_"))

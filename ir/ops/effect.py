@@ -1,7 +1,7 @@
-"""Rows of the EFFECT family: variables. The nodes on one variable run in the order of the list.
+"""Rows of the EFFECT family: variables. Nodes on one variable run in the order of the list.
 
-Assertions are effects on a number of their own, 1 as long as all of them hold, that ``passes/state``
-makes a part of the results: so they are carried out of loops and branches, and never dead.
+Assertions are effects on a number of their own, 1 as long as all of them hold, on which
+``passes/state`` lets a result depend: so they are carried out of loops and branches, and not dead.
 """
 
 from __future__ import annotations

@@ -150,8 +150,10 @@ def as_many_rounds_as_there_may_be(c: Any, x: Any, y: Any) -> Any:
 
 def counted_rounds(c: Any, x: Any, y: Any) -> Any:
     """Integers among what is carried; one of them counts from 0 on."""
-    return c.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, np.tanh(s[1] * y + s[0]), s[2] * 2),
-                        (0, x, 3), max_iterations=9)[1].sum()
+    def body(s: Any) -> Any:
+        return s[0] + 1, np.tanh(s[1] * y + s[0]), s[2] * 2
+
+    return c.while_loop(lambda s: s[0] < 4, body, (0, x, 3), max_iterations=9)[1].sum()
 
 
 def branches_in_rounds(c: Any, x: Any, y: Any) -> Any:
