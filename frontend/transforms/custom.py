@@ -17,7 +17,6 @@ from ...ir.ops.table import OPS
 from ...ir.types import TensorType
 from ...passes.state import resolve_state
 from .. import tree
-from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.operand import as_int, cast, matched, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
@@ -240,15 +239,8 @@ def pure(
                  for name, type_ in types.items()}
         graph.params = [*ordinary, *state.values()]
         graph.variables, graph.var_params, graph.var_results = {}, {}, {}
-    variables = _root(ctx).variables
-    reads = [ctx.apply(ctx.read, (variables[name],)) for name in types]
+    reads = [ctx.apply(ctx.read, (ctx.variable(name),)) for name in types]
     return graphs, [*closure, *reads], written
-
-
-def _root(ctx: TraceContext) -> TraceContext:
-    while ctx.parent is not None:
-        ctx = ctx.parent
-    return ctx
 
 
 def _nest(structure: tree.TreeDef) -> Any:
@@ -267,8 +259,7 @@ def _assigned(
     ctx: TraceContext, results: Sequence[Tracer], values: dict[str, Tracer]
 ) -> tuple[Tracer, ...]:
     """Results that come with the assignments: who fetches one has them done."""
-    variables: dict[str, Variable] = _root(ctx).variables
-    done = [ctx.write("assign_var", variables[name], value) for name, value in values.items()]
+    done = [ctx.write("assign_var", ctx.variable(name), value) for name, value in values.items()]
     with ctx.waiting(*done):
         made = [Tracer(ctx, ctx.emit("identity", x).value, weak=x.weak) for x in results]
     return tuple(made)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
 
@@ -32,9 +33,7 @@ from ...ir.ops.region import Branching, Calling, Custom, Looping
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
-from .dependence import Dependence, everything
-
-DEPENDS = Dependence(everything)
+from .dependence import EVERYTHING
 
 
 @dataclass(frozen=True)
@@ -273,17 +272,17 @@ class _Batch:
             case Branching(then, other) if given[0]:
                 return self._both(operands, then, other)
             case Branching():
-                out = DEPENDS.of_results(node, given)
+                out = EVERYTHING.of_results(node, given)
                 return self._same(node, operands, given, out, [False, *given[1:]])
             case Looping() as loop:
-                inside = DEPENDS.in_body(loop, given)
-                if loop.test is not None and DEPENDS.of_graph(loop.test, inside)[0]:
+                inside = EVERYTHING.in_body(loop, given)
+                if loop.test is not None and EVERYTHING.of_graph(loop.test, inside)[0]:
                     return self._masked(node, operands, loop, loop.test)
                 return self._loop(node, operands, loop, inside)
             case Calling(custom=Custom() as custom):
                 return self._custom(node, operands, given, custom)
             case _:
-                return self._same(node, operands, given, DEPENDS.of_results(node, given), given)
+                return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
 
     def _same(
         self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],
@@ -321,7 +320,7 @@ class _Batch:
         self, node: Node, operands: Sequence[Batched], loop: Looping, inside: Sequence[bool]
     ) -> list[Batched]:
         """A loop of as many rounds for all examples."""
-        out = DEPENDS.of_graph(loop.body, inside)
+        out = EVERYTHING.of_graph(loop.body, inside)
         out[:loop.carried] = inside[:loop.carried]
         rows = range(loop.carried, loop.carried + loop.scanned)
         moved = [Batched(self.moved(x.value, 0, 1), True) if at in rows and x.is_batched else x
@@ -372,9 +371,9 @@ class _Batch:
         cotangents."""
         count = len(node.results)
         _, more = custom.counts(count)
-        out = [any(each) for each in zip(
-            DEPENDS.of_results(node, given), DEPENDS.of_graph(custom.forward, given), strict=False)]
-        saved = DEPENDS.of_graph(custom.forward, given)[count:]
+        both = (EVERYTHING.of_graph(graph, given) for graph in (node.attrs["body"], custom.forward))
+        out = [any(each) for each in zip_longest(*both, fillvalue=False)]
+        out, saved = out[:count], out[count:]
         inner, params = self.inside(custom.backward, [*saved, *out, *given[len(given) - more:]])
         cotangents = inner.graph(custom.backward, params)
         backward = inner.builder.graph

@@ -37,15 +37,15 @@ class Rule:
 Rules = Mapping[Node, Rule]
 
 
-def custom_rules(nodes: Sequence[Node], varying: Collection[int]) -> Rules:
-    """The rules of nodes that have one and depend on what varies (ids of values); from here on they
+def custom_rules(nodes: Sequence[Node], varying: Collection[Value]) -> Rules:
+    """The rules of nodes that have one and depend on what varies; from here on they
     are calls of their forward graphs, and give what that saves."""
     found = {}
     for node in nodes:
         control = control_of(node)
         if not isinstance(control, Calling) or control.custom is None:
             continue
-        marks = [id(value) in varying for value in node.inputs]
+        marks = [value in varying for value in node.inputs]
         if any(marks):
             custom, count = control.custom, len(node.results)
             _, more = custom.counts(count)

@@ -32,7 +32,7 @@ from ...ir.types import I64, TensorType
 from ..bodies import live_values
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
-from .activity import reached, spread
+from .dependence import reached, spread
 from .pullback import Pullback, Vjp, copy_nodes, elements, needed
 
 _COUNTED = Rule("counted", "add(x, 1)", "x")
@@ -174,7 +174,7 @@ class _Loop:
         control = control_of(node)
         assert isinstance(control, Looping)
         self.control, body = control, control.body
-        moving = spread(body, control.carried, wanted)
+        moving = spread(control, wanted)
         asked = {at for at, value in enumerate(given) if value is not None}
         while True:  # whose cotangents the ones that are asked for come to depend on
             live = live_values(body, [body.results[at] for at in asked])
@@ -207,11 +207,13 @@ class _Loop:
 
     def _save(self, index: str) -> None:
         """Have the forward loop stack what is saved."""
-        saved, count = self.way.saved({*self.rows, *self.still, *self.outside}, index), (
-            self.control.count)
+        count = self.control.count
         assert count is not None
+        saved = self.way.saved({*self.rows, *self.still, *self.outside}, index)
         self.node.attrs = {**self.node.attrs, "body": self.way.forward(saved).graph}
-        made = _more_results(self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
+        made = _more_results(
+            self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
+        self.rows.update(zip(saved, made, strict=True))
         self.rows.update(zip(saved, made, strict=True))
 
     def _hoist(self, values: Collection[Value]) -> None:
@@ -227,14 +229,11 @@ class _Loop:
 
     def _scan(self) -> dict[int, Value]:
         control, way = self.control, self.way
-        sums = {at: each for at in way.found if at >= control.carried + control.scanned
-                and (each := self._summed(at)) is not None}
-        carried = self._carried(sums.keys())
         stacked = {at: way.found[at] for at in way.found
                    if control.carried <= at < control.carried + control.scanned}
-        factors = [value for each in sums.values() for value in each.factors
-                   if value not in self.rows]
-        made = dict.fromkeys([*stacked.values(), *factors])
+        made = dict.fromkeys(stacked.values())
+        sums = self._sums(made)
+        carried = self._carried(sums.keys())
         clone, targets, nodes, leaves = self._body(carried, made)
         scanned = [(way.cotangents[at], value) for at, value in self.asked.items()]
         scanned += [(value, self.rows[value]) for value in leaves if value in self.rows]
@@ -329,20 +328,24 @@ class _Loop:
 
     # -- sums over the rounds -------------------------------------------------------------------
 
-    def _summed(self, at: int) -> _Sum | None:
-        """How the cotangent of what every round reads is one contraction over all rounds: where it
-        is one of rows, and the rows that are stacked for it have no more elements than it has."""
-        value, views = self.way.found[at], []
-        while value.node is not None and value.node.op.kind is Kind.VIEW and (
-                len(value.node.inputs) == 1):
-            views.append(value.node)
-            value = value.node.inputs[0]
-        node = value.node
-        if node is None or node.op.kind is not Kind.CONTRACT or any(
-                each in self.still or each in self.outside for each in node.inputs):
-            return None
-        new = [each for each in node.inputs if each not in self.rows]
-        return None if elements(new) > elements([value]) else _Sum(node, views[::-1])
+    def _sums(self, made: dict[Value, None]) -> dict[int, _Sum]:
+        """Cotangents of what every round reads that are one contraction over all rounds: those that
+        are one of values of a round, where the rows that are stacked for it, which join ``made``,
+        have no more elements than what would be carried."""
+        found: dict[int, _Sum] = {}
+        rest = self.control.carried + self.control.scanned
+        for at in sorted((at for at in self.way.found if at >= rest),
+                         key=lambda at: -elements([self.way.given[at]])):
+            sum_ = _sum_of(self.way.found[at])
+            if sum_ is None or any(each in self.still or each in self.outside
+                                   for each in sum_.factors):
+                continue
+            new = [each for each in dict.fromkeys(sum_.factors)
+                   if each not in self.rows and each not in made]
+            if elements(new) <= elements(sum_.node.results):
+                found[at] = sum_
+                made.update(dict.fromkeys(new))
+        return found
 
 
 @dataclass(frozen=True)
@@ -365,6 +368,15 @@ class _Sum:
         for node in self.views:
             value = b.emit(node.op, [value], node.attrs).results[0]
         return value
+
+
+def _sum_of(value: Value) -> _Sum | None:
+    """A contraction, and the views of it that a value is."""
+    views: list[Node] = []
+    while (node := value.node) is not None and node.op.kind is Kind.VIEW and len(node.inputs) == 1:
+        views.append(node)
+        value = node.inputs[0]
+    return None if node is None or node.op.kind is not Kind.CONTRACT else _Sum(node, views[::-1])
 
 
 # -- counting the rounds of a while -------------------------------------------------------------

@@ -8,11 +8,11 @@ until nothing is added:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, Node, Value, control_of
-from ...ir.ops.region import Branching, Looping
+from ...ir.ops.region import Branching, Calling, Custom, Looping
 
 Passes = Callable[[Node], Sequence[bool]]
 
@@ -60,6 +60,8 @@ class Dependence:
                     self.passes(node), *both, strict=True)]
             case Looping() as loop:
                 return self.of_graph(loop.body, self.in_body(loop, given))
+            case Calling(custom=Custom()):  # its gradient is not that of its body
+                return list(self.passes(node)) if any(given) else [False] * len(node.results)
             case called:
                 return self.of_graph(called.body, given)
 
@@ -72,3 +74,24 @@ class Dependence:
             if more == marks[:loop.carried]:
                 return marks
             marks[:loop.carried] = more
+
+
+EVERYTHING = Dependence(everything)
+DERIVATIVES = Dependence(differentiable)
+
+
+def active(nodes: Iterable[Node], leaves: Collection[Value]) -> set[Value]:
+    """The values that have a derivative by some of the leaves, and the leaves."""
+    return DERIVATIVES.of_nodes(nodes, leaves)
+
+
+def reached(body: Graph, params: Collection[int]) -> set[int]:
+    """The results of a body, by number, that have a derivative by these parameters."""
+    found = active(body.nodes, [body.params[at] for at in params])
+    return {at for at, value in enumerate(body.results) if value in found}
+
+
+def spread(loop: Looping, operands: Collection[int]) -> set[int]:
+    """These parameters of the body of a loop, and what it carries that comes to depend on them."""
+    marks = [at in operands for at in range(len(loop.body.params))]
+    return {at for at, mark in enumerate(DERIVATIVES.in_body(loop, marks)) if mark}

@@ -27,13 +27,12 @@ from ...ir.ops.table import OPS
 from ..bodies import live_values
 from ..clone import Clone
 from . import reverse
-from .dependence import Dependence, differentiable
+from .dependence import DERIVATIVES
 from .emit import emit_graph
 
 Tangent = Value | None
 
 _LINEAR = (Kind.VIEW, Kind.GATHER, Kind.SCATTER, Kind.COMPLEX)
-_VARIES = Dependence(differentiable)
 
 
 def jvp(
@@ -65,7 +64,7 @@ class _Forward:
 
     def walk(self, outputs: Sequence[Value]) -> None:
         graph = self.builder.graph
-        varying = _VARIES.of_nodes(graph.nodes, self.known)
+        varying = DERIVATIVES.of_nodes(graph.nodes, self.known)
         live = live_values(graph, outputs)
         wanted = [node for node in graph.nodes if any(
             value in varying and value in live and value not in self.known
@@ -159,13 +158,13 @@ class _Forward:
         match control:
             case Branching():
                 inside, groups = given[1:], [len(given) - 1]
-                out = _VARIES.of_results(node, [False, *inside])
+                out = DERIVATIVES.of_results(node, [False, *inside])
                 out_groups = [len(node.results)]
             case Looping():
-                inside = _VARIES.in_body(control, given)
+                inside = DERIVATIVES.in_body(control, given)
                 groups = [control.carried, control.scanned,
                           len(given) - control.carried - control.scanned]
-                out = _VARIES.of_graph(control.body, inside)
+                out = DERIVATIVES.of_graph(control.body, inside)
                 out[:control.carried] = inside[:control.carried]
                 out_groups = [control.carried, len(node.results) - control.carried]
                 attrs["carried"] += sum(inside[:control.carried])
@@ -177,7 +176,7 @@ class _Forward:
                             hint="use weft.vjp or weft.grad, or the function without custom_vjp")
             case _:
                 inside, groups = given, [len(given)]
-                out, out_groups = _VARIES.of_results(node, given), [len(node.results)]
+                out, out_groups = DERIVATIVES.of_results(node, given), [len(node.results)]
         for name, body in node.attrs.items():
             if isinstance(body, Graph):
                 test = isinstance(control, Looping) and body is control.test

@@ -18,9 +18,9 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.region import Calling
 from ...ir.types import Loc
-from .activity import active
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
+from .dependence import active
 
 
 def vjp(
@@ -38,33 +38,33 @@ def vjp(
     ShapeError when a cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
-    leaves = {id(value) for value in inputs}
+    leaves = set(inputs)
     nodes = list(builder.graph.nodes)  # the walk itself appends
-    reached = active(nodes, leaves) | leaves
+    reached = active(nodes, inputs)
     if rules is None:
         rules = custom_rules(nodes, reached)
-    sums: dict[int, Value] = {}
+    sums: dict[Value, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
-        known = sums.get(id(value))
-        sums[id(value)] = cotangent if known is None else builder.add(known, cotangent)
+        known = sums.get(value)
+        sums[value] = cotangent if known is None else builder.add(known, cotangent)
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
     for node in reversed(nodes):
-        if any(id(result) in reached and id(result) not in leaves and id(result) in sums
+        if any(result in reached and result in sums and result not in leaves
                for result in node.results):
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
                         operands, _backward(builder, node, sums, reached, rules), strict=True)):
-                    if id(operand) not in reached:
+                    if operand not in reached:
                         continue
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
                     if part is not None:
                         accumulate(operand, part)
-    return [sums.get(id(value)) for value in inputs]
+    return [sums.get(value) for value in inputs]
 
 
 def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[Value]:
@@ -84,16 +84,17 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
 
 def rules_for(builder: Builder, inputs: Sequence[Value]) -> Rules:
     """Take the gradients that the user wrote for nodes that depend on the inputs: see ``vjp``."""
-    leaves, nodes = {id(value) for value in inputs}, builder.graph.nodes
-    return custom_rules(nodes, active(nodes, leaves) | leaves)
+    nodes = builder.graph.nodes
+    return custom_rules(nodes, active(nodes, inputs))
 
 
 def _backward(
-    builder: Builder, node: Node, sums: dict[int, Value], reached: Collection[int], rules: Rules
+    builder: Builder, node: Node, sums: dict[Value, Value], reached: Collection[Value],
+    rules: Rules,
 ) -> list[Value | None]:
     """The cotangents of a node's operands, checked against their types."""
     operands, given = node.inputs, [
-        sums.get(id(result)) if id(result) in reached else None for result in node.results]
+        sums.get(result) if result in reached else None for result in node.results]
     control = control_of(node)
     if node in rules:
         parts = custom_gradient(builder, node, given, rules[node])
@@ -101,7 +102,7 @@ def _backward(
         parts = call_gradient(builder, node, control, given, vjp)
     elif control is not None:
         parts = backward(builder, node, given, {
-            at for at, value in enumerate(operands) if id(value) in reached}, vjp)
+            at for at, value in enumerate(operands) if value in reached}, vjp)
     else:
         return row_gradient(builder, node, given, operands, node.results)
     _check_parts(node, operands, parts)
