@@ -139,9 +139,10 @@ def _recorded(
     results = []
     made = batch(ctx.builder, region.graph, given, size)
     for x, axis, path in zip(made, axes, tree.paths(region.out_tree), strict=True):
+        name = f"result {path}" if path else "the result"
         if axis is None:
             if x.is_batched:
-                raise error("W102", f"vmap: result {path} depends on the batch, but its entry of "
+                raise error("W102", f"vmap: {name} depends on the batch, but its entry of "
                                     "out_axes is None", types=[x.value.type],
                             hint="give its axis in out_axes")
             results.append(Tracer(ctx, x.value))
@@ -151,5 +152,5 @@ def _recorded(
             shape = (size, *x.value.shape)
             tracer = ctx.emit("broadcast", tracer, shape=shape, axes=tuple(range(1, len(shape))))
         rank = len(tracer.type.shape)
-        results.append(_moved(tracer, 0, _place(axis, rank, f"result {path}", tracer)))
+        results.append(_moved(tracer, 0, _place(axis, rank, name, tracer)))
     return results

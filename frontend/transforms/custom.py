@@ -154,7 +154,7 @@ class _Custom:
         found = self.bwd(*(self.args[at] for at in self.static), saved, cotangent)
         if not (isinstance(found, (tuple, list)) and len(found) == len(self.traced)):
             shown = (f"{len(found)} cotangents" if isinstance(found, (tuple, list))
-                     else type(found).__name__)
+                     else "no tuple")
             raise error("W102", f"custom_vjp: bwd of {self.name} returns {shown} for "
                                 f"{len(self.traced)} arguments", locs=definition(self.bwd),
                         hint="return a tuple with an entry, or None, for each argument")

@@ -22,7 +22,6 @@ from ...ir.diagnose import error
 from ...ir.graph import Value
 from ...ir.ops.op import Effect
 from ...passes.transform import reverse
-from ...passes.transform.called import Rules
 from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.arrays.variable import Variable
@@ -100,11 +99,11 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         out = function(*given)
         check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.flatten(out)
-    rules = reverse.rules_for(ctx.builder, [ctx.value_of(x) for x in tracked])
+    paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
 
     def pull(cotangent: Any) -> Any:
         given = tree.matched(out_tree, cotangent)
-        found = ctx.apply(_pull_back, (outputs, given, tracked, rules))
+        found = ctx.apply(_pull_back, (outputs, given, tracked, paths))
         return tree.unflatten(structure, found)
 
     return out, pull
@@ -250,7 +249,7 @@ def _one(output: Tracer) -> Tracer:
 
 def _pull_back(
     outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer],
-    rules: Rules | None = None,
+    paths: reverse.Paths | None = None,
 ) -> list[Any]:
     """Cotangents of the inputs; zeros where there is no path."""
     ctx = current()
@@ -262,7 +261,7 @@ def _pull_back(
             values.append(ctx.value_of(output))
             seeds.append(ctx.value_of(seed))
     leaves = [ctx.value_of(x) for x in inputs]
-    found = reverse.vjp(ctx.builder, values, seeds, leaves, rules)
+    found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
     made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):

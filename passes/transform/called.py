@@ -62,10 +62,10 @@ def custom_rules(nodes: Sequence[Node], varying: Collection[Value]) -> Rules:
 def _check_arguments(node: Node, marks: Sequence[bool], more: int) -> None:
     for value, mark in list(zip(node.inputs, marks, strict=True))[len(marks) - more:]:
         if mark:
-            name = value.name.removesuffix(":0")
-            raise error("W113", f"{node.name} has a custom gradient, which says nothing of {name}: "
-                                "it is no argument of the function", locs=node.locs,
-                        types=[value.type], hint=f"make {name} an argument of it")
+            raise error("W113", f"the custom gradient of {node.name} says nothing of a value that "
+                                "it takes from around, which is differentiated", locs=node.locs,
+                        types=[value.type], hint="make it an argument of the function, or keep it "
+                                                 "out with weft.stop_gradient")
 
 
 def custom_gradient(
@@ -89,9 +89,11 @@ def _whole(builder: Builder, value: Value, cotangent: Cotangent) -> Value:
 
 
 def call_gradient(
-    builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent], vjp: Vjp
+    builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent], wanted: set[int],
+    vjp: Vjp,
 ) -> list[Cotangent]:
-    """The gradient of the body, of which the forward nodes stand here once more."""
+    """The gradient of the body for the operands ``wanted``; the nodes of the body that it needs
+    stand here once more."""
     clone = Clone(call.body)
     params = [clone.param(value) for value in call.body.params]
     for inner in call.body.nodes:
@@ -100,10 +102,10 @@ def call_gradient(
     pairs = [(value, part) for value, part in zip(graph.results, given, strict=True)
              if part is not None and value.dtype.is_inexact]
     seeds = [graph.add_param(part.type, "cotangent") for _, part in pairs]
-    wanted = [at for at, value in enumerate(params) if value.dtype.is_inexact]
+    asked = sorted(wanted)
     inner_builder = Builder(graph, OPS, share=False, fold=False)
-    parts = vjp(inner_builder, [value for value, _ in pairs], seeds, [params[at] for at in wanted])
-    there = [(at, part) for at, part in zip(wanted, parts, strict=True) if part is not None]
+    parts = vjp(inner_builder, [value for value, _ in pairs], seeds, [params[at] for at in asked])
+    there = [(at, part) for at, part in zip(asked, parts, strict=True) if part is not None]
     graph.results = [part for _, part in there]
     operands = [builder.barrier(value) if call.again else value for value in node.inputs]
     found: list[Cotangent] = [None] * len(node.inputs)

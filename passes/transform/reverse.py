@@ -12,7 +12,8 @@ The result is an ordinary graph, so it can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
@@ -28,21 +29,19 @@ def vjp(
     outputs: Sequence[Value],
     cotangents: Sequence[Value],
     inputs: Sequence[Value],
-    rules: Rules | None = None,
+    paths: Paths | None = None,
 ) -> list[Value | None]:
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
-    ``rules`` are the gradients that the user wrote for nodes on the way, where ``rules_for`` has
-    taken them before; a node gives its rule once. An input without a differentiable path to the
-    outputs gets None. Raises DTypeError (W111, W114) when an input or output is not floating-point,
-    ShapeError when a cotangent does not fit.
+    ``paths`` is what ``paths_from`` the same inputs gave, if several gradients are asked for: a
+    node gives the rule that the user wrote for it once. An input without a differentiable path to
+    the outputs gets None. Raises DTypeError (W111, W114) when an input or output is not
+    floating-point, ShapeError when a cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
     leaves = set(inputs)
     nodes = list(builder.graph.nodes)  # the walk itself appends
-    reached = active(nodes, inputs)
-    if rules is None:
-        rules = custom_rules(nodes, reached)
+    paths = paths or paths_from(builder, inputs)
     sums: dict[Value, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
@@ -52,13 +51,13 @@ def vjp(
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
     for node in reversed(nodes):
-        if any(result in reached and result in sums and result not in leaves
+        if any(result in paths.reached and result in sums and result not in leaves
                for result in node.results):
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
-                        operands, _backward(builder, node, sums, reached, rules), strict=True)):
-                    if operand not in reached:
+                        operands, _backward(builder, node, sums, paths), strict=True)):
+                    if operand not in paths.reached:
                         continue
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
@@ -82,27 +81,36 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
             for value, part in zip(inputs, found, strict=True)]
 
 
-def rules_for(builder: Builder, inputs: Sequence[Value]) -> Rules:
-    """Take the gradients that the user wrote for nodes that depend on the inputs: see ``vjp``."""
+@dataclass(frozen=True)
+class Paths:
+    """The values that have a derivative by some inputs, and the rules that the user wrote for nodes
+    on the way."""
+
+    reached: Collection[Value]
+    rules: Rules
+
+
+def paths_from(builder: Builder, inputs: Sequence[Value]) -> Paths:
+    """What depends on the inputs; takes the rules that the user wrote."""
     nodes = builder.graph.nodes
-    return custom_rules(nodes, active(nodes, inputs))
+    reached = active(nodes, inputs)
+    return Paths(reached, custom_rules(nodes, reached))
 
 
 def _backward(
-    builder: Builder, node: Node, sums: dict[Value, Value], reached: Collection[Value],
-    rules: Rules,
+    builder: Builder, node: Node, sums: Mapping[Value, Value], paths: Paths
 ) -> list[Value | None]:
     """The cotangents of a node's operands, checked against their types."""
     operands, given = node.inputs, [
-        sums.get(result) if result in reached else None for result in node.results]
+        sums.get(result) if result in paths.reached else None for result in node.results]
     control = control_of(node)
-    if node in rules:
-        parts = custom_gradient(builder, node, given, rules[node])
+    wanted = {at for at, value in enumerate(operands) if value in paths.reached}
+    if node in paths.rules:
+        parts = custom_gradient(builder, node, given, paths.rules[node])
     elif isinstance(control, Calling):
-        parts = call_gradient(builder, node, control, given, vjp)
+        parts = call_gradient(builder, node, control, given, wanted, vjp)
     elif control is not None:
-        parts = backward(builder, node, given, {
-            at for at, value in enumerate(operands) if value in reached}, vjp)
+        parts = backward(builder, node, given, wanted, vjp)
     else:
         return row_gradient(builder, node, given, operands, node.results)
     _check_parts(node, operands, parts)
