@@ -91,6 +91,10 @@ class RangeError(Error, OverflowError):
     """A Python integer that the dtype it meets cannot hold."""
 
 
+class ParameterError(Error, ValueError):
+    """A parameter of a distribution that is none of its range."""
+
+
 class FeedError(Error, KeyError):
     """A name that is not in the graph, or a placeholder without a value."""
 
@@ -112,6 +116,7 @@ class VerifyError(Error, AssertionError):
 # The class of a code, or of all codes that begin like it.
 _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
+    "W132": ParameterError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -139,6 +144,7 @@ CODES = MappingProxyType({
     "W123": "index kind not supported",
     "W124": "index out of range at run time",
     "W131": "a Python integer does not fit the dtype it meets",
+    "W132": "a parameter of a distribution is out of its range",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",
     "W203": "an argument array was mutated in traced code",
