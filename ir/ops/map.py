@@ -234,6 +234,7 @@ def _binary(
                   grad=grad, low=low, high=high)
 
 
+_TRUE: tuple[Any, ...] = ((), np.True_)
 _SHAPES = ((), (0,), (1,), (5,), (3, 5), (2, 0), (1000,))
 _OF_COMPLEX = frozenset((
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh",
@@ -361,7 +362,7 @@ ROWS: tuple[OpDef, ...] = (
                "with a message", attrs={"message": str}, moves=True,
            grad=lambda b, g, x, holds, out, *, message: (g, None),
            check=RunCheck(lambda s, x, holds, *, message: holds, "W132", _ensure_message),
-           samples=(Sample(((), np.True_), {"message": "out of range"}),)),
+           samples=(Sample(_TRUE, {"message": "out of range"}),)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},

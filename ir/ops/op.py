@@ -207,7 +207,8 @@ _KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iu
                            "z": "fc", "a": "iufc", "x": "iufbc", "w": "u", "d": "f"})
 _WORDS = MappingProxyType({"f": "real floating-point", "i": "integer", "n": "real numeric",
                            "l": "integer or bool", "t": "real", "b": "bool",
-                           "z": "floating-point", "a": "numeric", "x": "numeric or bool", "w": "u64", "d": "f64"})
+                           "z": "floating-point", "a": "numeric", "x": "numeric or bool",
+                           "w": "u64", "d": "f64"})
 
 
 def signature(name: str, text: str) -> Infer:

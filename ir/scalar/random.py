@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from types import MappingProxyType
 
-from .number import Number, at_least, at_most, called, loop, rarely, select
+from .number import Number, at_least, called, loop, rarely, select
 from .polynomial import horner
 from .special.pieces import pieces_of
 from .special.tables import PIECES

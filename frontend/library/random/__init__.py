@@ -16,7 +16,39 @@ computed in float64 of 64 bits of randomness, with the tails that this gives: a 
 most 9.2 on either side, an exponential one 45. float32 is rounded from there.
 """
 
-from .generator import Generator, default_rng, from_key
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .generator import Generator
 from .stream import lanes, split
 
 __all__ = ["Generator", "default_rng", "from_key", "lanes", "split"]
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; the same seed (an integer or a sequence of them) gives the same numbers, None
+    takes one from the system. A generator is given back as it is.
+
+    One that is made in a traced function begins anew at each call; keep it outside to go on.
+
+    >>> rng = default_rng(1)
+    >>> rng.integers(0, 100, 5).shape
+    (5,)
+    """
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+
+
+def from_key(key: Any) -> Generator:
+    """The generator of a key, which ``split`` gives: a uint64 without dims, traced or not.
+
+    >>> keys = default_rng(0).split(3)
+    >>> numbers = [from_key(key).random() for key in keys]
+    >>> len(set(numbers))
+    3
+    """
+    return Generator(key)

@@ -3,7 +3,7 @@ generator, traced or not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from ...tracing.recorder import active
 from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 
-if TYPE_CHECKING:
-    from .generator import Generator
-
+Generator = Any  # which calls these functions
 _I64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
 
 
@@ -50,11 +48,11 @@ def integers(rng: Generator, low: Any, high: Any, size: Any, dtype: np.dtype[Any
         name = "integers" if count <= 1 << 32 else "wide_integers"
         params = np.uint64(count % (1 << 64)), np.uint64(least % (1 << 64))
     else:
-        least, last = (np.asarray(x) if isinstance(x, (int, list)) else x for x in (first, last))
-        span = last.astype(_I64) - least.astype(_I64) + int(endpoint)
+        start, stop = (_array(x) for x in (first, last))
+        span = stop.astype(_I64) - start.astype(_I64) + int(endpoint)
         if active() is None and np.any(span <= 0):
             raise _refused("rng.integers: low is not below high")
-        name, params = "wide_integers", (_above_zero(span).astype(_U64), least.astype(_U64))
+        name, params = "wide_integers", (_above_zero(span).astype(_U64), start.astype(_U64))
     return rng._draw(name, params, size).astype(dtype)
 
 

@@ -111,18 +111,15 @@ class Words:
         return np.log(made) - less
 
 
-_ROWS: dict[str, Distribution] = {}
+def _row(
+    words: int = 1, kind: np.dtype[Any] | None = None, **asked: str
+) -> Callable[[Callable[..., Any]], Distribution]:
+    def row(body: Callable[..., Any]) -> Distribution:
+        _, *names = inspect.signature(body).parameters
+        return Distribution(body.__name__, body, words,
+                            tuple((name, asked.get(name, "")) for name in names), kind)
 
-
-def _row(words: int = 1, kind: np.dtype[Any] | None = None, **asked: str) -> Callable[..., Any]:
-    def add(body: Callable[..., Any]) -> Callable[..., Any]:
-        params = tuple((name, asked.get(name, "")) for name in [*inspect.signature(body).parameters]
-                       [1:])
-        name = body.__name__.strip("_")
-        _ROWS[name] = Distribution(name, body, words, params, kind)
-        return body
-
-    return add
+    return row
 
 
 @_row()
@@ -299,7 +296,8 @@ def _high(word: Any, count: Any) -> Any:
     return a * x + (middle >> _HALF) + (b * x + (middle & _LOW) >> _HALF)
 
 
-DISTRIBUTIONS: Mapping[str, Distribution] = MappingProxyType(_ROWS)
+DISTRIBUTIONS: Mapping[str, Distribution] = MappingProxyType({
+    row.name: row for row in tuple(globals().values()) if isinstance(row, Distribution)})
 
 
 def recorded(
@@ -351,7 +349,7 @@ def _check_now(row: Distribution, at: int, param: Any) -> None:
 
 
 @functools.cache
-def _program(name: str, kind: np.dtype[Any], ranks: tuple[int, ...]) -> Function:
+def _program(name: str, kind: np.dtype[Any], ranks: tuple[int, ...]) -> Function[..., Any]:
     """A flat draw of any size."""
     row = DISTRIBUTIONS[name]
 
@@ -366,4 +364,6 @@ def _program(name: str, kind: np.dtype[Any], ranks: tuple[int, ...]) -> Function
         return current().apply(record, (), stem=name)
 
     sized = ["room", *(param for param, rank in zip("xy", ranks, strict=False) if rank)]
-    return compile_function(draw, dynamic={param: {0: "n"} for param in sized})
+    compiled: Function[..., Any] = compile_function(
+        dynamic={param: {0: "n"} for param in sized})(draw)
+    return compiled

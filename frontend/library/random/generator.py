@@ -15,43 +15,14 @@ from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now
 from .stream import Stream, child_key, counter_of
 
-_SEEDS = np.random.SeedSequence
-
-
-def default_rng(seed: Any = None) -> Generator:
-    """A generator; the same seed (an integer or a sequence of them) gives the same numbers, None
-    takes one from the system. A generator is given back as it is.
-
-    One that is made in a traced function begins anew at each call; keep it outside to go on.
-
-    >>> rng = default_rng(1)
-    >>> rng.integers(0, 100, 5)
-    array([...])
-    """
-    if isinstance(seed, Generator):
-        return seed
-    return Generator(_SEEDS(seed).generate_state(1, np.uint64)[0])
-
-
-def from_key(key: Any) -> Generator:
-    """The generator of a key, which ``split`` gives: a uint64 without dims, traced or not.
-
-    >>> rng = default_rng(0)
-    >>> keys = rng.split(3)
-    >>> [from_key(key).random() for key in keys]
-    [...]
-    """
-    return Generator(key)
-
 
 class Generator:
     """A stream of random numbers; see the module's docstring. ``counter`` is its state, a Variable
     to be saved with the others.
 
     Methods have NumPy's names, parameters and dtypes, and take ``dtype=np.float32`` wherever
-    samples are floats. Parameters may be traced. Samples are differentiable by those they are made
-    of by arithmetic (``loc``, ``scale``, ``low``, ...); by a shape or degrees of freedom there is
-    no gradient (W113). A parameter out of its range is a ParameterError (W132), a ValueError; if
+    samples are floats. Parameters may be traced, and float samples are differentiable by all of
+    them, counts by none. A parameter out of its range is a ParameterError (W132), a ValueError; if
     it is traced, the step fails.
     """
 
@@ -69,7 +40,7 @@ class Generator:
     def spawn(self, n_children: int) -> list[Generator]:
         """Generators of streams of their own, other ones at each call.
 
-        >>> first, second = default_rng(0).spawn(2)
+        >>> first, second = Generator(0).spawn(2)
         >>> bool(first.random() == second.random())
         False
         """
@@ -81,7 +52,7 @@ class Generator:
         """Fresh keys, uint64 of shape ``size``: ``from_key`` makes a generator of each, under vmap
         too.
 
-        >>> default_rng(0).split(3).shape
+        >>> Generator(0).split(3).shape
         (3,)
         """
         return self._draw("words", (), size)
@@ -91,7 +62,7 @@ class Generator:
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniform in [0, 1): multiples of 2**-53 (float64) or 2**-24 (float32).
 
-        >>> x = default_rng(0).random((2, 3))
+        >>> x = Generator(0).random((2, 3))
         >>> x.shape, bool((x < 1).all())
         ((2, 3), True)
         """
@@ -110,7 +81,7 @@ class Generator:
                dtype: Any = np.float64) -> Any:
         """Normal of mean ``loc`` and standard deviation ``scale``.
 
-        >>> default_rng(0).normal([0.0, 10.0], 0.1).round()
+        >>> Generator(0).normal([0.0, 10.0], 0.1).round()
         array([...])
         """
         return self._draw("normal", (loc, scale), size, dtype)
@@ -206,7 +177,7 @@ class Generator:
         is given. No number is more probable than another by a factor of 1 + 2**-32 (Lemire, 2019,
         without rejection; of 128 bits for ranges beyond 2**32).
 
-        >>> x = default_rng(0).integers(1, 6, size=100, endpoint=True)
+        >>> x = Generator(0).integers(1, 6, size=100, endpoint=True)
         >>> int(x.min()), int(x.max())
         (1, 6)
         """
@@ -236,7 +207,7 @@ class Generator:
         """Places along ``axis`` with probabilities softmax(logits), int64; ``size`` is the shape of
         the result, to which the other axes broadcast (the Gumbel-max trick).
 
-        >>> default_rng(0).categorical([-np.inf, 0.0, -np.inf], size=4)
+        >>> Generator(0).categorical([-np.inf, 0.0, -np.inf], size=4)
         array([1, 1, 1, 1])
         """
         return arrangement.categorical(self, logits, size, axis)
@@ -289,7 +260,7 @@ class Generator:
         """Put ``x``, an array that may be written or a list, into random order along ``axis``.
 
         >>> x = np.arange(4)
-        >>> default_rng(0).shuffle(x)
+        >>> Generator(0).shuffle(x)
         >>> sorted(x.tolist())
         [0, 1, 2, 3]
         """

@@ -1,13 +1,14 @@
 """A stream of random words: a key, and a counter of the words used.
 
-    counter   0 ...                draws           2**62 ...       keys that ``split`` gives of a key
-              2**63 ...            spawned         3 * 2**62 ...   streams of a batch's elements
+    counter   0 ...         draws          2**62 ...       keys that ``split`` gives of a key
+              2**63 ...     spawned        3 * 2**62 ...   streams of a batch's elements
 
 Keys made of a key are words of its stream that no draw reaches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -57,8 +58,7 @@ def split(key: Any, size: Any = 2) -> Any:
         made: Tracer = ctx.apply(record, (), stem="keys")
         return made
     shape = tuple(as_int(dim, "size") for dim in as_shape(size))
-    count = np.arange(_SPLIT, _SPLIT + product(shape), dtype=U64)
-    return word_at(key, count).reshape(shape)
+    return word_at(key, np.arange(math.prod(shape), dtype=U64) + np.uint64(_SPLIT)).reshape(shape)
 
 
 def word_at(key: Any, counter: Any) -> Any:
