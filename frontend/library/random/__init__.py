@@ -20,12 +20,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .generator import Generator
-from .stream import lanes, split
+from .stream import split
 
-__all__ = ["Generator", "default_rng", "from_key", "lanes", "split"]
+__all__ = ["Generator", "default_rng", "from_key", "split"]
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -40,7 +38,7 @@ def default_rng(seed: Any = None) -> Generator:
     """
     if isinstance(seed, Generator):
         return seed
-    return Generator(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    return Generator(seed)
 
 
 def from_key(key: Any) -> Generator:
@@ -51,4 +49,4 @@ def from_key(key: Any) -> Generator:
     >>> len(set(numbers))
     3
     """
-    return Generator(key)
+    return Generator.of_key(key)

@@ -344,8 +344,9 @@ def sample_now(
 def _check_now(row: Distribution, at: int, param: Any) -> None:
     name, asked = row.params[at]
     if asked and not np.all(_ASKED[asked](param)):
-        raise error("W132", f"rng.{row.name}: {name} is not {asked}", locs=user_loc(),
-                    types=[type_of(param)])
+        value = "" if param.ndim else f": {param}"
+        raise error("W132", f"rng.{row.name}: {name} is not {asked}{value}", locs=user_loc(),
+                    types=[type_of(param)] * min(param.ndim, 1))
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from ...tracing.recorder import context_for
 from ...tracing.source import user_loc
 from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now
-from .stream import Stream, child_key, counter_of
+from .stream import Stream, child_key, counter_of, is_traced_function
 
 
 class Generator:
@@ -26,9 +26,16 @@ class Generator:
     it is traced, the step fails.
     """
 
-    def __init__(self, key: Any) -> None:
-        self._stream = Stream(key, counter_of())
-        self._spawned = 0
+    def __init__(self, seed: Any = None) -> None:
+        key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+        self._stream, self._spawned = Stream(key, counter_of(seed is not None)), 0
+
+    @classmethod
+    def of_key(cls, key: Any) -> Generator:
+        """See ``from_key``."""
+        made = cls.__new__(cls)
+        made._stream, made._spawned = Stream(key, counter_of(True)), 0
+        return made
 
     @property
     def counter(self) -> Any:
@@ -44,9 +51,14 @@ class Generator:
         >>> bool(first.random() == second.random())
         False
         """
+        count = as_int(n_children, "number of children")
+        if is_traced_function():  # others at each call of the program, too
+            keys = self.split(count)
+            return [Generator.of_key(keys[at]) for at in range(count)]
         first = self._spawned
-        self._spawned += as_int(n_children, "number of children")
-        return [Generator(child_key(self._stream.key, at)) for at in range(first, self._spawned)]
+        self._spawned += count
+        return [Generator.of_key(child_key(self._stream.key, at))
+                for at in range(first, self._spawned)]
 
     def split(self, size: Any = 2) -> Any:
         """Fresh keys, uint64 of shape ``size``: ``from_key`` makes a generator of each, under vmap

@@ -9,36 +9,22 @@ Keys made of a key are words of its stream that no draw reaches.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from ....ir.index import Dim, Expr, product
+from ....ir.index import Dim, product
 from ....ir.ops.table import OPS
+from ....ir.types import as_dtype
 from ....runtime.state import Writer, commit
-from ...numpy_api.select.index import as_number
 from ...tracing.arrays.variable import Variable
-from ...tracing.operand import as_int, as_shape, cast, reshape, spread, to_tracer
+from ...tracing.lanes import around_lanes, lane_numbers
+from ...tracing.operand import as_int, as_shape, cast, reshape, spread
 from ...tracing.recorder import active, context_for, current
 from ...tracing.tracer import Tracer
 
 U64 = np.dtype(np.uint64)
 _SPLIT, _SPAWNED, _LANES = 1 << 62, 2 << 62, 3 << 62
-_BATCHES: ContextVar[tuple[Any, ...]] = ContextVar("batches", default=())
-
-
-@contextmanager
-def lanes(index: Any) -> Iterator[None]:
-    """Let what the body draws differ from element to element of a batch, of which ``index`` is the
-    number (an integer, traced or not): each has a stream of its own. Batches nest."""
-    token = _BATCHES.set((*_BATCHES.get(), index))
-    try:
-        yield
-    finally:
-        _BATCHES.reset(token)
 
 
 def split(key: Any, size: Any = 2) -> Any:
@@ -74,42 +60,37 @@ def words_at(key: Any, counters: Tracer) -> Tracer:
 
 def child_key(key: Any, number: int) -> Any:
     """The key of a spawned generator."""
-    ctx = context_for((key,)) if isinstance(key, Tracer) else None
-    if ctx is None:
-        return word_at(key, _SPAWNED + number)
-    return ctx.apply(lambda: words_at(key, to_tracer(np.uint64(_SPAWNED + number))), (),
-                     stem="key")
+    return word_at(key, _SPAWNED + number)
 
 
 def _places(shape: tuple[Dim, ...]) -> Any:
     """The numbers of the elements, in order."""
-    flat = current().emit("iota", axis=0, dtype=to_tracer(np.uint64(0)).type.dtype,
-                          shape=(product(shape),))
+    flat = current().emit("iota", axis=0, dtype=as_dtype(U64), shape=(product(shape),))
     return reshape(flat, shape)
 
 
 class Stream:
-    """See the module docstring. The key is a number, an array without dims or a traced value."""
+    """A key, which is a number, an array without dims or a traced value, and a counter."""
 
     def __init__(self, key: Any, counter: Variable) -> None:
-        self.counter = counter
         # An array, so that the key is a hidden parameter: another seed does not compile again.
         self.key = key if isinstance(key, Tracer) else np.array(key, U64)
+        self.counter = counter
+        self._lanes = len(lane_numbers())  # of whose numbers the key, made there, need not know
 
     def traced(self, shape: tuple[Dim, ...], each: int) -> tuple[Any, Any]:
         """The key of a draw that is being recorded, and for each element the place of the first of
         ``each`` words that are its own."""
-        ctx = current()
-        used = product(shape) * each
-        step = cast(to_tracer(as_number(used)), U64) if isinstance(used, Expr) else ctx.full(
-            used, U64)
+        used, home = product(shape) * each, around_lanes(current())
+        step = home.full(used, U64) if isinstance(used, int) else home.emit(
+            "cast", home.tracer(home.dim(used)), dtype=as_dtype(U64))
         # The read comes after the update, so that fetching the numbers alone advances the counter.
-        advanced = ctx.write("update_var", self.counter, step)
-        with ctx.waiting(advanced):
-            start: Any = ctx.read(self.counter) - step
+        done = home.write("update_var", self.counter, step)
+        with home.waiting(done):
+            start: Any = home.read(self.counter) - step
         key = self.key
-        for index in _BATCHES.get():
-            key = words_at(key, cast(to_tracer(index), U64) + np.uint64(_LANES))
+        for number in lane_numbers()[self._lanes:]:
+            key = words_at(key, cast(number, U64) + np.uint64(_LANES))
         return key, placed(start, shape, each)
 
     def reserved(self, count: int) -> Any:
@@ -131,12 +112,17 @@ def placed(start: Any, shape: tuple[Dim, ...], each: int) -> Any:
     return start + (places if each == 1 else places * np.uint64(each))
 
 
-def counter_of() -> Variable:
-    """The counter of a new generator. One that is made while a function is traced begins anew at
-    each call, as one that is made in plain Python does."""
+def counter_of(begins: bool) -> Variable:
+    """The counter of a new generator. If it ``begins`` where it is made, and that is a traced
+    function, it does so at each call, as in plain Python."""
     counter = Variable(np.uint64(0), name="rng_counter", trainable=False)
-    ctx = active()
-    if ctx is not None and ctx.made is not None:
-        counter.assign(np.uint64(0))
+    if begins and is_traced_function():
+        home = around_lanes(current())
+        home.apply(lambda: home.write("assign_var", counter, home.full(0, U64)), ())
     return counter
 
+
+def is_traced_function() -> bool:
+    """True in a trace that has an end, unlike that of a ``weft.Graph``."""
+    ctx = active()
+    return ctx is not None and ctx.made is not None
