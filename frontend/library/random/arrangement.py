@@ -80,15 +80,15 @@ def multinomial(rng: Generator, n: Any, pvals: Any, size: Any) -> Any:
         if np.any(np.asarray(table) < 0) or np.any(sums > 1 + 1e-12):
             raise _refused("rng.multinomial: pvals are no probabilities",
                            "they are at least 0 and sum to 1")
-    # What is left for the later outcomes; the last one takes all that remains.
-    shares = np.flip(np.cumsum(np.flip(table, -1), axis=-1), -1)
+    # What is left for an outcome and those after it; the last one takes all that remains.
+    rest = 1 - (np.cumsum(table, axis=-1) - table)
     left = _array(n)
     shape = np.broadcast_shapes(left.shape, table.shape[:-1]) if size is None else _sizes(size)
     left = np.broadcast_to(left, shape).astype(_I64)
     counts = []
     for at in range(table.shape[-1] - 1):
-        share = shares[..., at]
-        p = np.where(share > 0, table[..., at] / np.where(share > 0, share, 1), 0)
+        some = rest[..., at] > 0
+        p = np.where(some, table[..., at] / np.where(some, rest[..., at], 1), 0)
         counts.append(rng.binomial(left, np.clip(p, 0, 1), size=shape))
         left = left - counts[-1]
     return np.stack([*counts, left], axis=-1)
