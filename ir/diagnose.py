@@ -95,6 +95,10 @@ class FailedAssertionError(Error, AssertionError):
     """An ``assert`` of the user's that did not hold when the function ran."""
 
 
+class ParameterError(Error, ValueError):
+    """A parameter of a distribution that is none of its range."""
+
+
 class FeedError(Error, KeyError):
     """A name that is not in the graph, or a placeholder without a value."""
 
@@ -119,6 +123,7 @@ class VerifyError(Error, AssertionError):
 _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
+    "W132": ParameterError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -147,6 +152,7 @@ CODES = MappingProxyType({
     "W124": "index out of range at run time",
     "W125": "an assertion does not hold at run time",
     "W131": "a Python integer does not fit the dtype it meets",
+    "W132": "a parameter of a distribution is out of its range",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",
     "W203": "an argument array was mutated in traced code",

@@ -24,6 +24,7 @@ from ...ir.types import TensorType
 from ..numpy_api.select.at import At
 from .arrays import views
 from .arrays.array import TracedArray
+from .drawn import refused_draw
 from .methods import ArrayMethods
 from .scope import Recording
 from .source import assigns_item, user_loc
@@ -212,7 +213,7 @@ class Tracer(ArrayMethods, TracedArray):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        return self._refused(error(
+        return self._refused(refused_draw() or error(
             "W201", f"{self.name} is traced: {what} is not known before the function runs",
             locs=user_loc(), types=[self.type],
             hint=hint or self._or_static("compute with NumPy functions")))

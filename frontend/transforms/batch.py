@@ -12,10 +12,13 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.dims import differ
+from ...ir.graph import effects_of, writes
 from ...ir.index import Dim
+from ...ir.types import I64, TensorType
 from ...passes.transform.batch import Batched, batch
 from .. import tree
 from ..compile.eager import run_eagerly
+from ..tracing.lanes import lanes
 from ..tracing.operand import as_int, matched, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
 from ..tracing.signature import Signature
@@ -44,14 +47,16 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
             [leaves[at] for at in mapped_at], [axes[at] for at in mapped_at],
             [names[at] for at in mapped_at]))
 
-        def one(*examples: Any) -> Any:
+        def one(number: Tracer, *examples: Any) -> Any:
             inside = list(leaves)
             for at, example in zip(mapped_at, examples, strict=True):
                 inside[at] = example
             given, options = tree.unflatten(structure, inside)
-            return function(*given, **options)
+            with lanes(number):
+                return function(*given, **options)
 
-        slots = [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in operands]
+        slots = [Slot("example", TensorType(I64, ()), False)]
+        slots += [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in operands]
         region = trace_region(one, slots, tree.structure((0,) * len(slots)),
                               name_of_body(function, "example"))
         wanted = _axes_of(out_axes, region.out_tree, "out_axes")
@@ -135,9 +140,16 @@ def _recorded(
 ) -> list[Tracer]:
     """The nodes of a function for a batch, and its results with the axis where it is wanted."""
     given = [Batched(ctx.value_of(x), True) for x in operands]
+    number = region.graph.params[0]
+    if any(number in node.inputs for node in region.graph.nodes):
+        given.insert(0, Batched(ctx.builder.iota(axis=0, dtype=I64, shape=(size,)), True))
+    else:
+        region.graph.params.remove(number)
     given += [Batched(ctx.value_of(x), False) for x in region.closure]
-    results = []
     made = batch(ctx.builder, region.graph, given, size)
+    ctx.forget_reads(each.attrs["var"] for node in region.graph.nodes
+                     for each in effects_of(node) if writes(each))
+    results = []
     for x, axis, path in zip(made, axes, tree.paths(region.out_tree), strict=True):
         name = f"result {path}" if path else "the result"
         if axis is None:

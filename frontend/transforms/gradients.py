@@ -52,8 +52,11 @@ def vmap(
     for what does not depend on the batch. In a loop whose condition differs from example to
     example, those that are done keep their state; of branches, both are computed.
 
+    Each example draws random numbers of its own. What does not depend on the batch is computed, and
+    assigned to variables, once.
+
     Raises when called: ShapeError (W102) where sizes or nests do not fit, W121 for an axis that an
-    argument has not, W113 for a function that assigns a variable or draws random numbers.
+    argument has not, W113 where a variable is assigned a value that depends on the batch.
 
     >>> import numpy as np
     >>> dot = vmap(lambda a, b: a @ b, in_axes=(0, None))

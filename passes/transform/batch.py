@@ -77,7 +77,8 @@ def batch(
 ) -> list[Batched]:
     """Append the nodes of a graph for ``size`` examples; its results.
 
-    Raises W113 for what assigns a variable: examples have no order.
+    What does not depend on the batch is assigned once. Raises W113 for other assignments: examples
+    have no order.
     """
     return _Batch(builder, size).graph(graph, operands)
 
@@ -94,14 +95,10 @@ class _Batch:
     def graph(self, graph: Graph, operands: Sequence[Batched]) -> list[Batched]:
         """The nodes of a graph; its results."""
         known = dict(zip(graph.params, operands, strict=True))
-        live = live_values(graph, graph.results)
+        written = [value for node in graph.nodes if writes(node) for value in node.inputs]
+        live = live_values(graph, [*graph.results, *written])
         for node in graph.nodes:
-            if writes(node):
-                raise error("W113", f"{node.name} assigns a variable inside of vmap, where "
-                                    "examples have no order", locs=node.locs,
-                            hint="return the value and assign it outside, or draw random numbers "
-                                 "outside and map over them")
-            if any(value in live for value in node.results):
+            if writes(node) or any(value in live for value in node.results):
                 with self.builder.like(node):
                     self.builder.stem = node.name
                     made = self.node(node, [known[value] for value in node.inputs])
@@ -165,6 +162,10 @@ class _Batch:
                 node.op, [x.value for x in operands], node.attrs).results)
         if node.op.control is not None:
             return self._control(node, operands)
+        if writes(node):
+            raise error("W113", f"{node.name} assigns a value that depends on the batch of a vmap, "
+                                "whose examples have no order", locs=node.locs,
+                        hint="return the value, and assign a sum or a mean of all outside")
         match node.op.kind:
             case Kind.CONTRACT:
                 return [self._contract(node, operands)]
@@ -270,6 +271,7 @@ class _Batch:
         given = [x.is_batched for x in operands]
         match control_of(node):
             case Branching(then, other) if given[0]:
+                self._check_effects(node)
                 return self._both(operands, then, other)
             case Branching():
                 out = EVERYTHING.of_results(node, given)
@@ -277,12 +279,19 @@ class _Batch:
             case Looping() as loop:
                 inside = EVERYTHING.in_body(loop, given)
                 if loop.test is not None and EVERYTHING.of_graph(loop.test, inside)[0]:
+                    self._check_effects(node)
                     return self._masked(node, operands, loop, loop.test)
                 return self._loop(node, operands, loop, inside)
             case Calling(custom=Custom() as custom):
                 return self._custom(node, operands, given, custom)
             case _:
                 return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
+
+    def _check_effects(self, node: Node) -> None:
+        if writes(node):
+            raise error("W113", f"{node.name} assigns a variable, or draws random numbers, where "
+                                "examples of a vmap go different ways", locs=node.locs,
+                        hint="assign or draw before it")
 
     def _same(
         self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],

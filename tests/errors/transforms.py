@@ -48,12 +48,31 @@ def a_result_of_the_batch_is_called_shared() -> None:
 
 
 @wrong("W113", NotImplementedError)
-def random_numbers_in_a_batch() -> None:
+def an_assignment_for_each_example() -> None:
+    total = weft.Variable(np.float32(0), name="total")
+
+    @weft.compile
+    def counted(x: Any) -> Any:
+        def one(row: Any) -> Any:
+            total.assign_add(row.sum())  # here
+            return row * 2
+
+        return weft.vmap(one)(x)
+
+    counted(X)
+
+
+@wrong("W113", NotImplementedError)
+def random_numbers_on_one_way_of_a_batch() -> None:
     rng = weft.random.default_rng(0)
 
     @weft.compile
     def noisy(x: Any) -> Any:
-        return weft.vmap(lambda row: row + rng.normal())(x)  # here
+        def one(row: Any) -> Any:
+            noise = rng.random
+            return weft.cond(row[0] > 0, lambda: row * noise(dtype=np.float32), lambda: row)  # here
+
+        return weft.vmap(one)(x)
 
     noisy(X)
 

@@ -190,12 +190,30 @@ def test_variables_are_read() -> None:
     np.testing.assert_allclose(weft.vmap(lambda a: a @ w)(A), A @ B)
 
 
-def test_assignments_and_random_numbers_are_refused() -> None:
-    rng, total = weft.random.default_rng(0), weft.Variable(0.0)
-    with pytest.raises(UnsupportedError, match="assigns a variable inside of vmap"):
-        vmap(lambda x: x + rng.random())(V)
-    with pytest.raises(UnsupportedError, match="assigns a variable inside of vmap"):
+def test_random_numbers_of_each_example() -> None:
+    """The generator advances once for all, in loops too; each example has a stream of its own."""
+    rng = weft.random.default_rng(0)
+
+    @weft.compile
+    def walk(x: Any) -> Any:
+        return vmap(lambda x: weft.scan(
+            lambda c, _: (c + rng.random(), c), x + rng.random(), None, length=3)[1])(x)
+
+    found = walk(np.zeros(5))
+    assert np.unique(np.diff(found, axis=1)).size == 10 and rng.counter.numpy() == 4
+    assert not np.intersect1d(walk(np.zeros(5)), found).size
+
+
+def test_assignments() -> None:
+    """What no example differs in is assigned once."""
+    count, total = weft.Variable(0.0), weft.Variable(0.0)
+    step = weft.compile(lambda v: vmap(lambda x: (count.assign_add(1.0), x + count)[1])(v))
+    np.testing.assert_array_equal(step(V), V + 1)
+    assert count.numpy() == 1
+    with pytest.raises(UnsupportedError, match="depends on the batch of a vmap"):
         vmap(lambda x: (total.assign_add(x.sum()), x)[1])(V)
+    with pytest.raises(UnsupportedError, match="go different ways"):
+        vmap(lambda x: weft.cond(x[0] > 0, lambda: (total.assign(1.0), x)[1], lambda: x))(V)
 
 
 def test_an_empty_batch() -> None:
