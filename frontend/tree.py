@@ -32,8 +32,8 @@ from ..runtime.tree import (
 from .compile.exact import UnhashableError, exact
 from .tracing.source import user_loc
 
-__all__ = ["LEAF", "Static", "TreeDef", "flatten", "flatten_again", "is_nest", "leaves", "level",
-           "map", "matched", "paths", "register", "static_key", "structure", "unflatten"]
+__all__ = ["LEAF", "Static", "TreeDef", "flatten", "flatten_again", "is_nest", "labels", "leaves",
+           "level", "map", "matched", "paths", "register", "static_key", "structure", "unflatten"]
 
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})

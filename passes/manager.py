@@ -23,6 +23,7 @@ from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
 from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
+from .inline import inline_regions
 from .place import place
 from .roll.roll import roll
 from .simplify.simplify import simplify
@@ -44,6 +45,16 @@ class Pass(ABC):
         options = [f"{part.name}={_text(getattr(self, part.name))}" for part in fields(self)
                    if getattr(self, part.name) != part.default]
         return f"{self.name}{{{','.join(options)}}}" if options else self.name
+
+
+@dataclass(frozen=True)
+class Inline(Pass):
+    """Calls become the nodes that they stand for."""
+
+    name: ClassVar[str] = "inline"
+
+    def run(self, graph: Graph) -> Graph:
+        return inline_regions(graph)
 
 
 @dataclass(frozen=True)
@@ -110,13 +121,13 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    ResolveState, SplitComplex, Roll, Simplify, Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
-    0: "state,complex,place,fuse{max=1}",
-    1: "state,complex,roll,simplify{rounds=1},place,fuse",
-    2: "state,complex,roll,simplify,place,fuse",
+    0: "inline,state,complex,place,fuse{max=1}",
+    1: "inline,state,complex,roll,simplify{rounds=1},place,fuse",
+    2: "inline,state,complex,roll,simplify,place,fuse",
 })
 
 

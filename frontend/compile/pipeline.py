@@ -137,6 +137,7 @@ def _emit(known: Known) -> Known:
 
 
 STEPS: tuple[Step, ...] = (
+    Step("inline", "graph", _pass("inline")),      # calls become the nodes they stand for
     Step("state", "graph", _pass("state")),        # variables become parameters and results
     Step("complex", "graph", _pass("complex")),    # complex values become two real ones
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops

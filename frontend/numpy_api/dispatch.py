@@ -16,6 +16,7 @@ from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
+from ..tracing.drawn import refused_draw
 from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
@@ -106,7 +107,7 @@ class NumpyApi:
     ) -> Any:
         row, name = ROWS.get(function), full_name(function)
         if row is None or row.body is None:
-            raise error("W113", f"{name} is not supported yet in traced code",
+            raise refused_draw() or error("W113", f"{name} is not supported yet in traced code",
                         hint=f"use {row.instead}" if row else
                              "write it with other functions, or call it outside of the traced "
                              "function")

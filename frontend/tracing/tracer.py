@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import Error, TracerError, error
 from ...ir.graph import Node, Value
 from ...ir.index import Dim, Expr
 from ...ir.types import TensorType
 from ..numpy_api.select.at import At
 from .arrays import views
 from .arrays.array import TracedArray
+from .drawn import refused_draw
 from .methods import ArrayMethods
 from .scope import Recording
 from .source import assigns_item, user_loc
@@ -212,7 +213,7 @@ class Tracer(ArrayMethods, TracedArray):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        return self._refused(error(
+        return self._refused(refused_draw() or error(
             "W201", f"{self.name} is traced: {what} is not known before the function runs",
             locs=user_loc(), types=[self.type],
             hint=hint or self._or_static("compute with NumPy functions")))
@@ -231,7 +232,10 @@ class Tracer(ArrayMethods, TracedArray):
         return problem
 
     def __bool__(self) -> bool:
-        raise self._no_number("its truth value", self._or_static(_truth_hint()))
+        problem = self._no_number("its truth value", self._or_static(_truth_hint()))
+        if isinstance(problem, TracerError) and self._is_parameter:
+            problem.asked = self.name.removesuffix(":0")
+        raise problem
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))

@@ -8,7 +8,7 @@ gives it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...ir.diagnose import Error, error
 from ...ir.dims import differ
 from ...ir.graph import Builder, Graph, Node, Value, effects_of, writes
 from ...ir.index import Dim, symbol, symbols_of
+from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
@@ -34,13 +35,14 @@ def branched(
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
     weak = _agreed(regions, names)
-    closure = _with_closure(regions, len(operands))
+    regions = _reading_outside(ctx, regions)
+    closure = with_closure(regions, [len(operands)] * 2)
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (condition, *operands, *closure)]
         node = ctx.builder.emit(OPS["cond"], inputs,
                                 {"then": regions[0].graph, "other": regions[1].graph})
-        return _results(ctx, node, weak)
+        return results_of(ctx, node, weak)
 
     return _recorded(ctx, record, regions, "cond")
 
@@ -95,6 +97,13 @@ def bound_of(x: Any) -> Tracer:
     return tracer
 
 
+def bounded(first: Tracer, stop: Tracer, limit: int) -> Tracer:
+    """The end of a count of at most so many rounds; a longer one fails the step."""
+    spare: Tracer = limit - (stop - first)
+    return current().emit("ensure", stop, spare, message=(
+        f"fori_loop has more rounds than max_iterations={limit}"))
+
+
 def condition_of(p: Any, what: str) -> Tracer:
     """What decides, as a bool without dims."""
     tracer = to_tracer(p)
@@ -107,7 +116,8 @@ def condition_of(p: Any, what: str) -> Tracer:
     return tracer
 
 
-def _results(ctx: TraceContext, node: Node, weak: Sequence[bool]) -> list[Tracer]:
+def results_of(ctx: TraceContext, node: Node, weak: Sequence[bool]) -> list[Tracer]:
+    """The results of a node, of which some are Python numbers."""
     made = [Tracer(ctx, value, weak=each) for value, each in zip(node.results, weak, strict=True)]
     for tracer in made:
         tracer.ordered = tracer.dense = True
@@ -125,14 +135,14 @@ def _recorded(
     return list(made)
 
 
-def _with_closure(regions: Sequence[Region], count: int) -> list[Tracer]:
+def with_closure(regions: Sequence[Region], counts: Sequence[int]) -> list[Tracer]:
     """The values from around that any of the bodies reads; all of them get parameters for all,
-    after the first ``count``."""
+    after the first ``counts``."""
     closure: dict[Value, Tracer] = {}
     for region in regions:
         for tracer in region.closure:
             closure.setdefault(tracer.value, tracer)
-    for region in regions:
+    for region, count in zip(regions, counts, strict=True):
         params = region.graph.params
         own = dict(zip((tracer.value for tracer in region.closure), params[count:], strict=True))
         others = [value for value in closure if value not in own]
@@ -141,6 +151,36 @@ def _with_closure(regions: Sequence[Region], count: int) -> list[Tracer]:
                 value.type, value.name.removesuffix(":0").replace(":", "_"))
         params[count:] = [own[value] for value in closure]
     return list(closure.values())
+
+
+def _reading_outside(ctx: TraceContext, regions: Sequence[Region]) -> list[Region]:
+    """The bodies with variables that none of them assigns read around them: every round reads the
+    same, and a gradient has it at hand."""
+    nodes = [node for region in regions for node in region.graph.nodes]
+    assigned = {each.attrs["var"] for node in nodes for each in effects_of(node) if writes(each)}
+    return [_read_outside(ctx, region, assigned) for region in regions]
+
+
+def _read_outside(ctx: TraceContext, region: Region, assigned: Collection[str]) -> Region:
+    graph, closure = region.graph, dict(zip(
+        region.graph.params[len(region.graph.params) - len(region.closure):], region.closure,
+        strict=True))
+    known = {tracer.value: param for param, tracer in closure.items()}
+    params: dict[Value, Value] = {}
+    for node in graph.nodes:
+        if node.op.effect is Effect.READS and node.attrs["var"] not in assigned and not node.after:
+            made: Tracer = ctx.apply(ctx.read, (ctx.variable(node.attrs["var"]),))
+            if made.value not in known:
+                param = known[made.value] = graph.add_param(
+                    made.type, made.value.name.removesuffix(":0").replace(":", "_"))
+                closure[param] = made
+            params[node.results[0]] = known[made.value]
+    if params:
+        graph.nodes = [node for node in graph.nodes if params.keys().isdisjoint(node.results)]
+        for node in graph.nodes:
+            node.inputs = tuple(params.get(value, value) for value in node.inputs)
+        graph.results = [params.get(value, value) for value in graph.results]
+    return replace(region, closure=tuple(closure.values()))
 
 
 def _cast_result(graph: Graph, at: int, dtype: DType) -> None:
@@ -316,7 +356,8 @@ def scanned(
 
     first = _Carry(what, function, tuple(Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
-    closure = _with_closure([region], len(leaves) + len(rows))
+    (region,) = _reading_outside(ctx, [region])
+    closure = with_closure([region], [len(leaves) + len(rows)])
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (*leaves, *rows, *closure)]
@@ -324,7 +365,7 @@ def scanned(
             "carried": len(leaves), "scanned": len(rows), "length": count, "reverse": reverse,
             "index": name, "body": region.graph})
         weak = [slot.weak for slot in carry.slots]
-        return _results(ctx, node, weak + [False] * (len(node.results) - len(weak)))
+        return results_of(ctx, node, weak + [False] * (len(node.results) - len(weak)))
 
     made = _recorded(ctx, record, [region], what)
     return (tree.unflatten(structure, made[:len(leaves)]),
@@ -356,7 +397,7 @@ def _count(rows: Sequence[Tracer], structure: tree.TreeDef, length: Dim | None) 
 
 def rounds(
     what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
-    function: Callable[..., Any], init: Any, limit: int, ctx: TraceContext,
+    function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext,
 ) -> Any:
     """Rounds of ``body(carry, index)``, which calls the user's ``function``."""
     leaves, structure = traced(ctx, init)
@@ -383,13 +424,14 @@ def rounds(
     if assigned is not None:
         raise error("W113", f"{what}: the condition assigns '{assigned.attrs['var']}'",
                     locs=assigned.locs, hint="assign in the body; the condition may read it")
-    closure = _with_closure([test, region], len(leaves))
+    test, region = _reading_outside(ctx, [test, region])
+    closure = with_closure([test, region], [len(leaves)] * 2)
 
     def record() -> list[Tracer]:
         inputs = [ctx.value_of(x) for x in (*leaves, *closure)]
         node = ctx.builder.emit(OPS["while"], inputs, {
             "carried": len(leaves), "limit": limit, "index": name, "test": test.graph,
             "body": region.graph})
-        return _results(ctx, node, [slot.weak for slot in carry.slots])
+        return results_of(ctx, node, [slot.weak for slot in carry.slots])
 
     return tree.unflatten(structure, _recorded(ctx, record, [region], what))

@@ -74,7 +74,7 @@ def value_and_grad(
             for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
             out = function(*replaced, **kwargs)
-            check_unchanged(given, structure, tracked, _differentiated, function)
+            check_unchanged(given, structure, tracked, differentiated, function)
             return out
 
         value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
@@ -94,15 +94,16 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return run_eagerly(function, primals), later
     leaves, structure = tree.flatten(primals)
     ctx = _context(primals)
-    with _tracking(ctx, leaves) as (arguments, tracked):
+    with tracking(ctx, leaves) as (arguments, tracked):
         given = tree.unflatten(structure, arguments)
         out = function(*given)
-        check_unchanged(given, structure, arguments, _differentiated, function)
+        check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.flatten(out)
+    paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
 
     def pull(cotangent: Any) -> Any:
         given = tree.matched(out_tree, cotangent)
-        found = ctx.apply(_pull_back, (outputs, given, tracked))
+        found = ctx.apply(_pull_back, (outputs, given, tracked, paths))
         return tree.unflatten(structure, found)
 
     return out, pull
@@ -173,7 +174,7 @@ def _context(args: Any) -> TraceContext:
     return current() if ctx is None else ctx
 
 
-def _differentiated(structure: tree.TreeDef) -> list[str]:
+def differentiated(structure: tree.TreeDef) -> list[str]:
     return [f"argument {path}" for path in tree.paths(structure)]
 
 
@@ -187,7 +188,7 @@ def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
 
 
 @contextmanager
-def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
+def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
     """Identity nodes for what is differentiated: what to call the function with (variables stay
     themselves, and read as theirs), and the tracers of all of them."""
     def track(leaf: Any) -> Tracer:
@@ -202,7 +203,7 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
     tracked: list[Tracer] = ctx.apply(lambda: [track(leaf) for leaf in leaves], ())
     variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)
                  if isinstance(leaf, Variable)}
-    with ctx.reading(variables):
+    with ctx.reading(variables), ctx.differentiating(1):
         yield [leaf if isinstance(leaf, Variable) else made
                for leaf, made in zip(leaves, tracked, strict=True)], tracked
 
@@ -210,7 +211,7 @@ def _tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any],
 def _differentiate(
     ctx: TraceContext, call: Callable[[list[Any]], Any], leaves: list[Any], has_aux: bool
 ) -> tuple[Any, Any, list[Any]]:
-    with _tracking(ctx, leaves) as (arguments, tracked):
+    with tracking(ctx, leaves) as (arguments, tracked):
         out = call(arguments)
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())
@@ -247,7 +248,8 @@ def _one(output: Tracer) -> Tracer:
 
 
 def _pull_back(
-    outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer]
+    outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer],
+    paths: reverse.Paths | None = None,
 ) -> list[Any]:
     """Cotangents of the inputs; zeros where there is no path."""
     ctx = current()
@@ -259,7 +261,7 @@ def _pull_back(
             values.append(ctx.value_of(output))
             seeds.append(ctx.value_of(seed))
     leaves = [ctx.value_of(x) for x in inputs]
-    found = reverse.vjp(ctx.builder, values, seeds, leaves)
+    found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
     made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):

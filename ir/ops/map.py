@@ -9,7 +9,7 @@ import numpy as np
 from ..diagnose import error
 from ..index import Dim
 from ..scalar.primitives import PRIMITIVES, NumpyScalars
-from ..types import BOOL, F64, I64, NUMBERS, U32, U64, DType, TensorType, as_dtype
+from ..types import BOOL, F64, I64, NUMBERS, DType, TensorType, as_dtype
 from .op import OpDef, RunCheck, Sample, map_op, signature
 
 _erf = PRIMITIVES["erf"].numpy
@@ -179,6 +179,18 @@ def _ensure_ref(x: Any, spare: Any, *, message: str) -> Any:
     return np.asarray(x)
 
 
+def _asserted_ref(x: Any, *, message: str) -> Any:
+    if not np.all(x):
+        raise error("W125", message)
+    return np.asarray(x)
+
+
+def _checked_ref(x: Any, holds: Any, *, message: str) -> Any:
+    if not np.all(holds):
+        raise error("W132", message)
+    return np.asarray(x)
+
+
 def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
     return (TensorType(dtype, shape),)
 
@@ -211,45 +223,6 @@ def _dim_infer(*, size: Dim) -> tuple[TensorType, ...]:
     return (TensorType(I64, ()),)
 
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-
-
-def threefry_body(s: Any, key: Any, counter: Any) -> Any:
-    """Threefry-2x32 with 20 rounds (Salmon et al., SC'11): u64 key and counter to u64 bits.
-
-    The high word is the generator's first output word. Rotations, additions and xors only, so
-    every back end gives the same bits.
-    """
-    half = s.const(32, U64)
-
-    def word(value: Any) -> Any:
-        return s.cast(value, U32)
-
-    keys = [word(s.shr(key, half)), word(key)]
-    keys.append(s.xor(s.xor(keys[0], keys[1]), s.const(0x1BD11BDA, U32)))
-    x0 = s.add(word(s.shr(counter, half)), keys[0])
-    x1 = s.add(word(counter), keys[1])
-    for group in range(5):
-        for distance in _ROTATIONS[group % 2]:
-            x0 = s.add(x0, x1)
-            left = s.shl(x1, s.const(distance, U32))
-            x1 = s.xor(s.or_(left, s.shr(x1, s.const(32 - distance, U32))), x0)
-        x0 = s.add(x0, keys[(group + 1) % 3])
-        x1 = s.add(s.add(x1, keys[(group + 2) % 3]), s.const(group + 1, U32))
-    return s.or_(s.shl(s.cast(x0, U64), half), s.cast(x1, U64))
-
-
-def _threefry_ref(key: Any, counter: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return threefry_body(NumpyScalars(), np.asarray(key), np.asarray(counter))
-
-
-def _u64_pair(*types: TensorType) -> tuple[TensorType, ...]:
-    if len(types) != 2 or any(t.dtype != U64 for t in types) or types[0].shape != types[1].shape:
-        raise error("W111", "threefry needs two u64 operands of one shape")
-    return (types[0],)
-
-
 def _unary(
     name: str, ref: Any, doc: str, grad: Any = None, low: float = -2.0, high: float = 2.0,
     types: str = "",
@@ -267,6 +240,7 @@ def _binary(
                   grad=grad, low=low, high=high)
 
 
+_TRUE: tuple[Any, ...] = ((), np.True_)
 _SHAPES = ((), (0,), (1,), (5,), (3, 5), (2, 0), (1000,))
 _OF_COMPLEX = frozenset((
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh",
@@ -389,6 +363,19 @@ ROWS: tuple[OpDef, ...] = (
            check=RunCheck(_ensure_holds, "W124", _ensure_message),
            samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)
                          for shape in _SHAPES)),
+    map_op("asserted", "i -> i", lambda s, x, *, message: x, _asserted_ref,
+           doc="the operand; a step in which an element of it is 0 fails (W125) with a message",
+           attrs={"message": str}, moves=True, dtypes=(I64,),
+           check=RunCheck(lambda s, x, *, message: s.ne(x, s.const(0, x.dtype)), "W125",
+                          _ensure_message),
+           samples=tuple(Sample((shape,), {"message": "it does not hold"}, low=1, high=9)
+                         for shape in _SHAPES)),
+    map_op("checked", "xb -> x", lambda s, x, holds, *, message: x, _checked_ref,
+           doc="the first operand; a step in which an element of the second is false fails (W132) "
+               "with a message", attrs={"message": str}, moves=True,
+           grad=lambda b, g, x, holds, out, *, message: (g, None),
+           check=RunCheck(lambda s, x, holds, *, message: holds, "W132", _ensure_message),
+           samples=(Sample(_TRUE, {"message": "out of range"}),)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},
@@ -404,9 +391,4 @@ ROWS: tuple[OpDef, ...] = (
     map_op("dim", _dim_infer, lambda s, *, size: s.index(size), lambda *, size: np.int64(size),
            doc="the size of a (symbolic) dim as an i64 scalar", attrs={"size": object},
            samples=(Sample((), {"size": 7}),)),
-    map_op("threefry", _u64_pair, threefry_body, _threefry_ref,
-           doc="counter-based random bits: Threefry-2x32, 20 rounds, key and counter u64",
-           dtypes=(U64,), low=0, high=1e18, samples=tuple(Sample((s, s), low=0, high=1e18)
-                                                for s in _SHAPES)),
 )
-

@@ -26,7 +26,7 @@ import numpy as np
 from ..diagnose import error
 from ..kernel import Apply, KernelBuilder
 from ..scalar.primitives import PRIMITIVES
-from ..types import BOOL, COMPUTED, F32, NUMBERS, DType, TensorType, as_dtype
+from ..types import BOOL, COMPUTED, F32, F64, NUMBERS, U64, DType, TensorType, as_dtype
 
 
 class Kind(enum.Enum):
@@ -53,6 +53,7 @@ class Effect(enum.Enum):
 
     READS = "reads"
     WRITES = "writes"
+    ASSERTS = "asserts"  # takes note of what has to hold, and fails the step
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Sample:
 
 Infer = Callable[..., tuple[TensorType, ...]]
 # The dtypes that letters of a signature have where the cost of an op is found; else f32.
-_COSTED = MappingProxyType({"i": as_dtype("i32"), "l": as_dtype("i32"), "b": BOOL})
+_COSTED = MappingProxyType({"i": as_dtype("i32"), "l": as_dtype("i32"), "b": BOOL, "w": U64,
+                            "d": F64})
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -203,25 +205,26 @@ def host_name(op: OpDef, attrs: Mapping[str, Any]) -> str:
 
 
 _KINDS = MappingProxyType({"f": "f", "i": "iu", "n": "iuf", "l": "iub", "t": "iufb", "b": "b",
-                           "z": "fc", "a": "iufc", "x": "iufbc"})
+                           "z": "fc", "a": "iufc", "x": "iufbc", "w": "u", "d": "f"})
 _WORDS = MappingProxyType({"f": "real floating-point", "i": "integer", "n": "real numeric",
                            "l": "integer or bool", "t": "real", "b": "bool",
-                           "z": "floating-point", "a": "numeric", "x": "numeric or bool"})
+                           "z": "floating-point", "a": "numeric", "x": "numeric or bool",
+                           "w": "u64", "d": "f64"})
 
 
 def signature(name: str, text: str) -> Infer:
     """The type rule of an elementwise signature such as ``"bnn -> n"``.
 
     Letters: f float, i integer, n numeric, l integer or bool, t any, b bool; with complex numbers,
-    z is f, a is n and x is t. Operands with the same letter (other than b) have one dtype; all
-    operands have one shape.
+    z is f, a is n and x is t. Operands with the same letter (other than b) have one dtype: w is
+    u64, d is f64. All operands have one shape.
     """
     left, _, right = (part.strip() for part in text.partition("->"))
 
     def infer(*types: TensorType, **_: Any) -> tuple[TensorType, ...]:
         if len(types) != len(left):
             raise error("W102", f"{name} takes {len(left)} operands, got {len(types)}")
-        bound: dict[str, DType] = {"b": BOOL}
+        bound: dict[str, DType] = {"b": BOOL, "w": U64, "d": F64}
         for letter, type_ in zip(left, types, strict=True):
             if type_.shape != types[0].shape:
                 raise error("W101", f"{name} needs operands of one shape")

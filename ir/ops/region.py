@@ -1,18 +1,20 @@
 """Rows of the REGION family: ops that hold graphs.
 
-``fused`` is one kernel. The others are control flow, whose bodies hang on operands and results in
-one of two ways, which is all that passes ask for (``OpDef.control``):
+``fused`` is one kernel. The bodies of the others hang on operands and results in one of three ways,
+which is all that passes ask for (``OpDef.control``):
 
     Branching   operands: the condition, then those of both bodies; results: those of the bodies
     Looping     operands: what is carried, what is scanned row by row, what every round reads;
                 results: what is carried, then the stacked rows of the others
+    Calling     operands and results: those of the body, whose nodes the node stands for; it says
+                how they are differentiated, and ``passes/inline`` puts them in its place
 
 Dims of the graph around may occur in bodies; so may the symbol ``index``, the number of the round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,7 +53,36 @@ class Looping:
     index: str
 
 
-Control = Branching | Looping
+@dataclass(frozen=True)
+class Custom:
+    """A gradient that the user wrote. Both graphs have the operands after the arguments as well.
+
+    ``forward``: operands to the results, then what is saved. ``backward``: what is saved and the
+    cotangents of the results to those of the operands number ``wrt``; the arguments come first
+    among the operands.
+    """
+
+    forward: Any
+    backward: Any
+    wrt: tuple[int, ...]
+
+    def counts(self, results: int) -> tuple[int, int]:
+        """How many values are saved, and how many operands come after the arguments."""
+        saved = len(self.forward.results) - results
+        return saved, len(self.backward.params) - saved - results
+
+
+@dataclass(frozen=True)
+class Calling:
+    """The body of a node that stands for the nodes of it. ``again`` says that the backward pass
+    computes them anew and saves none of their values."""
+
+    body: Any
+    again: bool = False
+    custom: Custom | None = None
+
+
+Control = Branching | Looping | Calling
 
 
 class Runner(Protocol):
@@ -107,19 +138,28 @@ def _while_infer(
             raise _wrong("while", "the operands are not those of the test and the body")
     if _types(test.results) != (TensorType(BOOL, ()),):
         raise _wrong("while", "the test does not give one bool")
-    if not 0 <= carried <= len(types) or _types(body.results) != types[:carried]:
+    results = _types(body.results)
+    if not 0 <= carried <= len(types) or results[:carried] != types[:carried]:
         raise _wrong("while", "the body does not give what is carried")
-    return types[:carried]
+    if limit == ENDLESS and len(results) > carried:
+        raise _wrong("while", "rows are stacked, of which nobody knows how many there may be")
+    return (*types[:carried],
+            *(result.with_shape((limit, *result.shape)) for result in results[carried:]))
 
 
 def _while_ref(
     run: Runner, *operands: Any, carried: int, limit: int, index: str, test: Any, body: Any
 ) -> Any:
     state, rest, at = list(operands[:carried]), operands[carried:], 0
+    stacked = [np.zeros((limit, *run.shape(value.type)), value.type.dtype.numpy)
+               for value in body.results[carried:]]
     while at != limit and run(test, [*state, *rest], **{index: at})[0]:
-        state = run(body, [*state, *rest], **{index: at})
+        results = run(body, [*state, *rest], **{index: at})
+        state = results[:carried]
+        for array, row in zip(stacked, results[carried:], strict=True):
+            array[at] = row
         at += 1
-    return tuple(state)
+    return (*state, *stacked)
 
 
 def _scan_infer(
@@ -159,15 +199,33 @@ def _scan_ref(
     return (*state, *stacked)
 
 
-def _no_gradient(name: str, instead: str) -> Callable[..., Any]:
-    def grad(b: Any, *_: Any, **__: Any) -> Any:
-        raise error("W113", f"there is no gradient of weft.{name} yet", locs=b.locs, hint=instead)
+def _call_infer(*types: TensorType, body: Any, again: bool) -> tuple[TensorType, ...]:
+    if _types(body.params) != types:
+        raise _wrong("call", "the operands are not those of the body")
+    return _types(body.results)
 
-    return grad
+
+def _call_ref(run: Runner, *operands: Any, body: Any, **_: Any) -> Any:
+    return tuple(run(body, operands))
 
 
-_LOOP_HINT = ("write the rounds out with Python's for, or keep the loop out of what is "
-              "differentiated: weft.stop_gradient")
+def _custom_infer(
+    *types: TensorType, body: Any, forward: Any, backward: Any, wrt: tuple[int, ...]
+) -> tuple[TensorType, ...]:
+    if not _types(body.params) == _types(forward.params) == types:
+        raise _wrong("custom_vjp", "the operands are not those of the body")
+    results = _types(body.results)
+    found = _types(forward.results)
+    if found[:len(results)] != results:
+        raise _wrong("custom_vjp", "the results are not those of forward")
+    _, more = Custom(forward, backward, wrt).counts(len(results))
+    if more < 0 or _types(backward.params) != (
+            *found[len(results):], *results, *types[len(types) - more:]):
+        raise _wrong("custom_vjp", "backward does not take what is saved and the cotangents")
+    if _types(backward.results) != tuple(types[at] for at in wrt):
+        raise _wrong("custom_vjp", "backward does not give the cotangents of the arguments")
+    return results
+
 
 ROWS: tuple[OpDef, ...] = (
     OpDef("fused", Kind.REGION, _fused_infer, None,
@@ -175,19 +233,28 @@ ROWS: tuple[OpDef, ...] = (
           {"body": object, "space": str}, ref=_fused_ref, differentiable=False),
     OpDef("cond", Kind.REGION, _cond_infer, None, "one of two bodies, by a condition",
           {"then": object, "other": object}, ref=_cond_ref,
-          grad=_no_gradient("cond", "use np.where, which computes both sides"),
           control=lambda then, other: Branching(then, other)),
     OpDef("while", Kind.REGION, _while_infer, None,
-          "a body for as long as a test is true, at most limit times (-1: without end)",
+          "a body for as long as a test is true, at most limit times (-1: without end); the rows "
+          "that it stacks are limit, of which those of rounds that were run have values",
           {"carried": int, "limit": Expr, "index": str, "test": object, "body": object},
-          ref=_while_ref, grad=_no_gradient("while_loop", _LOOP_HINT),
+          ref=_while_ref,
           control=lambda carried, limit, index, test, body: Looping(
               body, test, carried, 0, None if limit == ENDLESS else limit, False, index)),
     OpDef("scan", Kind.REGION, _scan_infer, None,
           "a body for each row of what is scanned, first to last or the other way",
           {"carried": int, "scanned": int, "length": Expr, "reverse": bool, "index": str,
            "body": object},
-          ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
+          ref=_scan_ref,
           control=lambda carried, scanned, length, reverse, index, body: Looping(
               body, None, carried, scanned, length, reverse, index)),
+    OpDef("call", Kind.REGION, _call_infer, None,
+          "its body; again: computed anew in the backward pass, which saves memory",
+          {"body": object, "again": bool}, ref=_call_ref,
+          control=lambda body, again: Calling(body, again)),
+    OpDef("custom_vjp", Kind.REGION, _custom_infer, None,
+          "its body, whose gradient is that of two other graphs (``Custom``)",
+          {"body": object, "forward": object, "backward": object, "wrt": tuple}, ref=_call_ref,
+          control=lambda body, forward, backward, wrt: Calling(
+              body, custom=Custom(forward, backward, wrt))),
 )

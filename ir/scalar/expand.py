@@ -15,6 +15,7 @@ from ..types import as_dtype
 from . import integer as scalar_integer
 from . import transcendental as scalar_math
 from .number import expansion
+from .random import SAMPLERS
 from .special import FUNCTIONS
 
 
@@ -54,5 +55,5 @@ def floordiv(s: Any, a: Any, b: Any) -> Any:
 
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
     **scalar_math.EXPANSIONS, **scalar_integer.EXPANSIONS, "floordiv": floordiv, "mod": mod,
-    **{name: expansion(function) for name, (function, _) in FUNCTIONS.items()},
+    **{name: expansion(function) for name, (function, _) in {**FUNCTIONS, **SAMPLERS}.items()},
 })

@@ -17,12 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..types import BOOL, DTYPES, DType, as_dtype
+from ..types import BOOL, DTYPES, F64, U64, DType, as_dtype
 from .integer import from_float
-from .number import expansion
+from .number import Number, expansion
+from .random import SAMPLERS
 from .special import FUNCTIONS
 
-Rule = Literal["same", "compare", "select", "convert"]
+Rule = Literal["same", "compare", "select", "convert", "sample"]
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,22 @@ def _sigmoid(x: Any) -> Any:
 def _special(name: str) -> Primitive:
     """A function that NumPy does not have: its own expansion computes it."""
     function, arity = FUNCTIONS[name]
+    return Primitive(name, arity, "same", "f", computed_by(function), composite=True, outlined=True)
 
+
+def computed_by(function: Callable[..., Number]) -> Callable[..., Any]:
+    """A formula as a function of arrays."""
     def numpy(*arrays: Any) -> Any:
         return computed(expansion(function))(*arrays)
 
-    return Primitive(name, arity, "same", "f", numpy, composite=True, outlined=True)
+    return numpy
+
+
+def _sampler(name: str) -> Primitive:
+    """A function of a random word and float64 parameters, to float64."""
+    function, params = SAMPLERS[name]
+    return Primitive(name, 1 + params, "sample", "uf", computed_by(function), composite=True,
+                     outlined=True)
 
 
 def _erf(x: Any) -> Any:
@@ -183,6 +195,7 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _composite("cbrt", 1, "f", np.cbrt),
     _composite("hypot", 2, "f", np.hypot),
     *map(_special, FUNCTIONS),
+    *map(_sampler, SAMPLERS),
 )})
 
 # The bare instructions behind ``integer``, and where they are defined.
@@ -278,6 +291,10 @@ def result_dtype(name: str, args: tuple[DType, ...], dtype: DType | None = None)
         if dtype is None:
             raise TypeError(f"{name} needs a dtype")
         return dtype
+    if primitive.rule == "sample":
+        if args != (U64, *[F64] * (primitive.arity - 1)):
+            raise TypeError(f"{name} does not take ({', '.join(map(str, args))})")
+        return F64
     data = args[1:] if primitive.rule == "select" else args
     if any(arg != data[0] for arg in data) or data[0].kind not in primitive.kinds:
         raise TypeError(f"{name} does not take ({', '.join(map(str, args))})")

@@ -8,18 +8,20 @@
 The inputs count as independent of each other: nothing flows from one input back into another, even
 where one was computed from the other (``grad(f, argnums=(0, 1))`` asks for partial derivatives).
 The result is an ordinary graph, so it can be differentiated again.
-
-Forward mode needs no rules of its own: a vjp is linear in its cotangent u, so its own vjp with
-respect to u is the forward derivative (``jvp``), and u itself is dead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...ir.diagnose import Error, error
-from ...ir.graph import Builder, Node, Value
+from ...ir.graph import Builder, Node, Value, control_of
+from ...ir.ops.region import Calling
 from ...ir.types import Loc
+from .called import Rules, call_gradient, custom_gradient, custom_rules
+from .control import backward
+from .dependence import active
 
 
 def vjp(
@@ -27,36 +29,41 @@ def vjp(
     outputs: Sequence[Value],
     cotangents: Sequence[Value],
     inputs: Sequence[Value],
+    paths: Paths | None = None,
 ) -> list[Value | None]:
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
-    An input without a differentiable path to the outputs gets None. Raises DTypeError (W111, W114)
-    when an input or output is not floating-point, ShapeError when a cotangent does not fit.
+    ``paths`` is what ``paths_from`` the same inputs gave, if several gradients are asked for: a
+    node gives the rule that the user wrote for it once. An input without a differentiable path to
+    the outputs gets None. Raises DTypeError (W111, W114) when an input or output is not
+    floating-point, ShapeError when a cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
-    leaves = {id(value) for value in inputs}
+    leaves = set(inputs)
     nodes = list(builder.graph.nodes)  # the walk itself appends
-    active = _active(nodes, leaves)
-    sums: dict[int, Value] = {}
+    paths = paths or paths_from(builder, inputs)
+    sums: dict[Value, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
-        known = sums.get(id(value))
-        sums[id(value)] = cotangent if known is None else builder.add(known, cotangent)
+        known = sums.get(value)
+        sums[value] = cotangent if known is None else builder.add(known, cotangent)
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
     for node in reversed(nodes):
-        if any(id(result) in active and id(result) in sums for result in node.results):
+        if any(result in paths.reached and result in sums and result not in leaves
+               for result in node.results):
             with builder.like(node, "_grad"):
+                operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
-                        node.inputs, _backward(builder, node, sums), strict=True)):
-                    if not (id(operand) in active or id(operand) in leaves):
+                        operands, _backward(builder, node, sums, paths), strict=True)):
+                    if operand not in paths.reached:
                         continue
                     if at in node.op.refused:
-                        raise _refusal(node, node.op.refused[at])
+                        raise refusal(node, node.op.refused[at])
                     if part is not None:
                         accumulate(operand, part)
-    return [sums.get(id(value)) for value in inputs]
+    return [sums.get(value) for value in inputs]
 
 
 def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[Value]:
@@ -74,52 +81,68 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
             for value, part in zip(inputs, found, strict=True)]
 
 
-def jvp(
-    builder: Builder, outputs: Sequence[Value], inputs: Sequence[Value], tangents: Sequence[Value]
+@dataclass(frozen=True)
+class Paths:
+    """The values that have a derivative by some inputs, and the rules that the user wrote for nodes
+    on the way."""
+
+    reached: Collection[Value]
+    rules: Rules
+
+
+def paths_from(builder: Builder, inputs: Sequence[Value]) -> Paths:
+    """What depends on the inputs; takes the rules that the user wrote."""
+    nodes = builder.graph.nodes
+    reached = active(nodes, inputs)
+    return Paths(reached, custom_rules(nodes, reached))
+
+
+def _backward(
+    builder: Builder, node: Node, sums: Mapping[Value, Value], paths: Paths
 ) -> list[Value | None]:
-    """Append the derivative of each output along ``tangents``; None where there is no path.
-
-    The builder must neither fold nor share: the placeholders of the cotangents are constants.
-    """
-    results: list[Value | None] = []
-    for output in outputs:
-        seed = builder.full(0.0, output.type)
-        parts = [(part, tangent) for part, tangent in zip(
-                     vjp(builder, [output], [seed], inputs), tangents, strict=True)
-                 if part is not None]
-        found = vjp(builder, [part for part, _ in parts], [tangent for _, tangent in parts], [seed])
-        results.append(found[0])
-    return results
-
-
-def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
-    """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
-    active: set[int] = set()
-    for node in nodes:
-        if node.op.differentiable and any(
-                id(value) in active or id(value) in leaves for value in node.inputs):
-            active.update(id(result) for result in node.results
-                          if result.dtype.is_inexact and id(result) not in leaves)
-    return active
-
-
-def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
-    """The cotangents of a node's operands, from its row, checked against their types."""
-    if node.op.grad is None:
-        return [None] * len(node.inputs)
-    given = [sums.get(id(result)) for result in node.results]
-    if len(given) == 1:
-        parts = node.op.grad(builder, given[0], *node.inputs, node.results[0], **node.attrs)
+    """The cotangents of a node's operands, checked against their types."""
+    operands, given = node.inputs, [
+        sums.get(result) if result in paths.reached else None for result in node.results]
+    control = control_of(node)
+    wanted = {at for at, value in enumerate(operands) if value in paths.reached}
+    if node in paths.rules:
+        parts = custom_gradient(builder, node, given, paths.rules[node])
+    elif isinstance(control, Calling):
+        parts = call_gradient(builder, node, control, given, wanted, vjp)
+    elif control is not None:
+        parts = backward(builder, node, given, wanted, vjp)
     else:
-        parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
-    for operand, part in zip(node.inputs, parts, strict=True):
+        return row_gradient(builder, node, given, operands, node.results)
+    _check_parts(node, operands, parts)
+    return parts
+
+
+def _check_parts(
+    node: Node, operands: Sequence[Value], parts: Sequence[Value | None]
+) -> None:
+    for operand, part in zip(operands, parts, strict=True):
         if part is not None and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)
+
+
+def row_gradient(
+    builder: Builder, node: Node, given: Sequence[Value | None], inputs: Sequence[Value],
+    results: Sequence[Value],
+) -> list[Value | None]:
+    """The cotangents of ``inputs`` by the row of a node, where ``results`` have those given."""
+    if node.op.grad is None:
+        return [None] * len(inputs)
+    if len(given) == 1:
+        parts = node.op.grad(builder, given[0], *inputs, results[0], **node.attrs)
+    else:
+        parts = node.op.grad(builder, given, *inputs, results, **node.attrs)
+    _check_parts(node, inputs, parts)
     return list(parts)
 
 
-def _refusal(node: Node, operand: str) -> Error:
+def refusal(node: Node, operand: str) -> Error:
+    """The error for an operand by which a row cannot be differentiated."""
     return error("W113", f"the gradient of {node.op.name} with respect to {operand} is not "
                          "supported", locs=node.locs,
                  hint=f"keep {operand} out of it: weft.stop_gradient({operand})")
@@ -133,6 +156,11 @@ def _check(
         if cotangent.type != output.type:
             raise error("W102", f"the cotangent of {output.name} must have its type, {output.type}",
                         locs=_locs(output), types=[cotangent.type])
+    check_inputs(inputs)
+
+
+def check_inputs(inputs: Sequence[Value]) -> None:
+    """Raises DTypeError (W111) for what has no derivative."""
     for value in inputs:
         if not value.dtype.is_inexact:
             raise error("W111", f"cannot differentiate with respect to {value.name}, "

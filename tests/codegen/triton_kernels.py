@@ -24,8 +24,9 @@ from weft.codegen.cpu.target import GPU
 from weft.codegen.kernel.order import order_of
 from weft.ir.index import Dim, symbol
 from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar, is_ordered
-from weft.ir.ops.map import threefry_body
 from weft.ir.plan import Launch
+from weft.ir.scalar import random
+from weft.ir.scalar.number import expansion
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import (
@@ -604,7 +605,7 @@ def truth() -> Case:
 @case((37,))
 def threefry(size: int) -> Case:
     s = KernelBuilder()
-    bits = threefry_body(s, s.load("key", U64, (0,)), s.cast(s.index(i), U64))
+    bits = expansion(random.threefry)(s, s.load("key", U64, (0,)), s.cast(s.index(i), U64))
     s.store("y", (i,), bits)
     kernel = Kernel("threefry", (param("key", U64, 1), param("y", U64, size, mutable=True)),
                     (Axis("i", size, "par", 32),), tuple(s.body))

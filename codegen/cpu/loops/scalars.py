@@ -307,8 +307,10 @@ class LlvmScalars:
 
     def _outlined(self, name: str, args: tuple[LlvmValue, ...]) -> LlvmValue:
         """A composite as a function of its own, which all that call it share; of vectors as wide as
-        the widest of any CPU at most."""
-        first = args[0]
+        the widest of any CPU at most. Its result has the type of the last operand, or of a float64
+        as wide."""
+        kind = result_dtype(name, tuple(DTYPES[arg.dtype] for arg in args)).name
+        first = replace(args[0], dtype=kind)
         if first.width * DTYPES[first.dtype].bits > _WIDEST:
             halves = [self._outlined(name, tuple(self._side(arg, at) for arg in args))
                       for at in range(2)]

@@ -24,6 +24,7 @@ from ....ir.diagnose import Error, error
 from ....ir.index import row_major, symbol, symbols_of
 from ....ir.ops.op import Kind, OpDef
 from ....ir.types import BOOL, TensorType
+from ..drawn import refused_draw
 from ..scope import Recording
 from ..source import user_loc
 from .array import Link, TracedArray
@@ -267,9 +268,10 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
     assert here is not None
     if here.argument:
         what = "" if here is x else "a view of "
-        raise error("W203", f"{x.name} is {what}an argument of the traced function and cannot be "
-                            "changed in place", locs=user_loc(), types=[x.type],
-                    hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
+        raise refused_draw() or error(
+            "W203", f"{x.name} is {what}an argument of the traced function and cannot be changed "
+                    "in place", locs=user_loc(), types=[x.type],
+            hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
     if here.ctx is not ctx:
         raise error("W203", f"{x.name} belongs to the function around this one and cannot be "
                             "changed in place here", locs=user_loc(), types=[x.type],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ..number import Number, called, loop, select
 from ..polynomial import horner, polynomial
 from ..trigonometry import sine_of
-from .tables import PIECES
+from .tables import PIECES, Piece
 
 INVERSE_SQRT_PI = 0.5641895835477563
 EPSILON = 2.0**-54
@@ -34,7 +34,11 @@ def piece(name: str, v: Number) -> Number:
 
 def pieces(name: str, v: Number, later: Sequence[Number]) -> Number:
     """That of several pieces: the k-th of ``later`` says where piece k + 1 or one after it is."""
-    table = PIECES[name]
+    return pieces_of(PIECES[name], v, later)
+
+
+def pieces_of(table: Sequence[Piece], v: Number, later: Sequence[Number]) -> Number:
+    """``pieces`` of these."""
     most = max(len(coefficients) for _, _, coefficients in table)
 
     def chosen(numbers: Sequence[float]) -> Number:

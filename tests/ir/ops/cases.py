@@ -10,7 +10,7 @@ import numpy as np
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.ops.op import OpDef, Sample
 from weft.ir.ops.table import OPS
-from weft.ir.types import BOOL, F64, I64, DType, TensorType, as_dtype, number_kind
+from weft.ir.types import BOOL, F64, I64, U64, DType, TensorType, as_dtype, number_kind
 from weft.passes.transform.reverse import vjp
 
 COMPUTING = [op for op in OPS.values() if op.samples]
@@ -31,7 +31,7 @@ def operand_dtype(op: OpDef, sample: Sample, at: int, dtype: DType) -> DType:
         return I64
     if isinstance(sample.shapes[at], np.generic):
         return as_dtype(sample.shapes[at].dtype)
-    return BOOL if op.letters[at:at + 1] == "b" else dtype
+    return {"b": BOOL, "w": U64, "d": F64}.get(op.letters[at:at + 1], dtype)
 
 
 def positive(x: Any) -> Any:

@@ -1,0 +1,205 @@
+"""What is drawn of arrays and of several numbers at once: plain NumPy over the draws of a
+generator, traced or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.arrays.variable import Variable
+from ...tracing.operand import axis_of
+from ...tracing.recorder import active
+from ...tracing.source import user_loc
+from ...tracing.tracer import Tracer
+
+Generator = Any  # which calls these functions
+_I64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
+
+
+def _array(x: Any) -> Any:
+    """An operand with a shape."""
+    return x if isinstance(x, (Tracer, Variable, np.ndarray)) else np.asarray(x)
+
+
+def _is_known(*values: Any) -> bool:
+    return all(value is None or isinstance(value, (int, np.integer)) for value in values)
+
+
+def _refused(message: str, hint: str = "") -> Exception:
+    return error("W132", message, locs=user_loc(), hint=hint)
+
+
+def _sizes(size: Any) -> tuple[Any, ...]:
+    return () if size is None else tuple(size) if np.ndim(size) else (size,)
+
+
+def integers(rng: Generator, low: Any, high: Any, size: Any, dtype: np.dtype[Any],
+             endpoint: bool) -> Any:
+    first, last = (0, low) if high is None else (low, high)
+    if _is_known(first, last):
+        least, count = int(first), int(last) - int(first) + endpoint
+        if count <= 0:
+            raise _refused(f"rng.integers: low={first} is not below high={last}")
+        limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if least < limits[0] or least + count - 1 > limits[1]:
+            raise _refused(f"rng.integers: {first} to {last} is not within {dtype}")
+        name = "integers" if count <= 1 << 32 else "wide_integers"
+        params = np.uint64(count % (1 << 64)), np.uint64(least % (1 << 64))
+    else:
+        start, stop = (_array(x) for x in (first, last))
+        span = stop.astype(_I64) - start.astype(_I64) + int(endpoint)
+        if active() is None and np.any(span <= 0):
+            raise _refused("rng.integers: low is not below high")
+        name, params = "wide_integers", (_above_zero(span).astype(_U64), start.astype(_U64))
+    return rng._draw(name, params, size).astype(dtype)
+
+
+def _above_zero(span: Any) -> Any:
+    ctx = active()
+    if ctx is None:
+        return span
+    return ctx.apply(lambda: ctx.emit("checked", span, span > 0, message=(
+        "rng.integers: low is not below high")), ())
+
+
+def categorical(rng: Generator, logits: Any, size: Any, axis: int) -> Any:
+    table = np.moveaxis(_array(logits), axis, -1)
+    kind = np.float32 if table.dtype == np.float32 else np.float64
+    shape = table.shape[:-1] if size is None else _sizes(size)
+    noise = rng.gumbel(size=(*shape, table.shape[-1]), dtype=kind)
+    return np.argmax(table + noise, axis=-1)
+
+
+def multinomial(rng: Generator, n: Any, pvals: Any, size: Any) -> Any:
+    """One binomial number after the other, of the trials that are left."""
+    table = _array(pvals)
+    if not isinstance(table, Tracer):
+        sums = np.sum(np.asarray(table)[..., :-1], axis=-1)
+        if np.any(np.asarray(table) < 0) or np.any(sums > 1 + 1e-12):
+            raise _refused("rng.multinomial: pvals are no probabilities",
+                           "they are at least 0 and sum to 1")
+    # What is left for an outcome and those after it; the last one takes all that remains.
+    rest = 1 - (np.cumsum(table, axis=-1) - table)
+    left = _array(n)
+    shape = np.broadcast_shapes(left.shape, table.shape[:-1]) if size is None else _sizes(size)
+    left = np.broadcast_to(left, shape).astype(_I64)
+    counts = []
+    for at in range(table.shape[-1] - 1):
+        some = rest[..., at] > 0
+        p = np.where(some, table[..., at] / np.where(some, rest[..., at], 1), 0)
+        counts.append(rng.binomial(left, np.clip(p, 0, 1), size=shape))
+        left = left - counts[-1]
+    return np.stack([*counts, left], axis=-1)
+
+
+def dirichlet(rng: Generator, alpha: Any, size: Any, dtype: Any) -> Any:
+    table = _array(alpha)
+    # Of logarithms, since for small alpha all gamma numbers may vanish.
+    logs = rng.log_gamma(table, size=(*_sizes(size), *table.shape), dtype=dtype)
+    parts = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
+    return parts / np.sum(parts, axis=-1, keepdims=True)
+
+
+def multivariate_normal(
+    rng: Generator, mean: Any, cov: Any, size: Any, check_valid: str, tol: float, method: str
+) -> Any:
+    centre, matrix = _array(mean), _array(cov)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or (
+            centre.shape != matrix.shape[:1]):
+        raise error("W102", f"rng.multivariate_normal: mean {centre.shape} and cov {matrix.shape}",
+                    locs=user_loc(), hint="give a mean of (d,) and a covariance of (d, d)")
+    if method == "cholesky":
+        factor = np.linalg.cholesky(matrix)
+    elif method == "eigh":
+        values, vectors = np.linalg.eigh(matrix)
+        factor = vectors * np.sqrt(np.maximum(values, 0))
+    elif method == "svd":
+        _, values, right = np.linalg.svd(matrix)
+        factor = right.T * np.sqrt(values)
+    else:
+        raise error("W113", f"multivariate_normal with method={method!r}", locs=user_loc(),
+                    hint='use "svd", "eigh" or "cholesky"')
+    if check_valid != "ignore" and isinstance(matrix, np.ndarray) and active() is None and not (
+            np.allclose(factor @ factor.T, matrix, rtol=tol, atol=tol)):
+        raise _refused("rng.multivariate_normal: cov is no covariance",
+                       "it is symmetric, and has no negative eigenvalue")
+    return rng.standard_normal((*_sizes(size), centre.shape[0])) @ factor.T + centre
+
+
+def choice(rng: Generator, a: Any, size: Any, replace: bool, p: Any, axis: int) -> Any:
+    is_count = np.ndim(a) == 0
+    pool = a if is_count else _array(a)
+    count = a if is_count else pool.shape[axis]
+    if isinstance(count, int) and count <= 0:
+        raise _refused(f"rng.choice: there is nothing to choose from, {count} entries")
+    if replace and p is None:
+        places = rng.integers(0, count, size)
+    elif replace:
+        bounds = np.cumsum(_probabilities(p, count))
+        places = np.searchsorted(bounds / bounds[-1], rng.random(size), side="right")
+    else:
+        places = _different(rng, count, size, p)
+    return places if is_count else np.take(pool, places, axis=axis)
+
+
+def _probabilities(p: Any, count: Any) -> Any:
+    table = _array(p)
+    if table.ndim != 1 or (isinstance(count, int) and table.shape != (count,)):
+        raise error("W102", f"rng.choice: {count} entries and p of {table.shape}", locs=user_loc())
+    if isinstance(table, np.ndarray) and active() is None and not (
+            np.all(table >= 0) and abs(np.sum(table) - 1) < 1e-8):
+        raise _refused("rng.choice: p are no probabilities", "they are at least 0 and sum to 1")
+    return table
+
+
+def _different(rng: Generator, count: Any, size: Any, p: Any) -> Any:
+    """Places without repetition. With probabilities: those of the least exponential numbers, each
+    divided by its probability (Efraimidis and Spirakis, 2006)."""
+    wanted = _sizes(size)
+    number = int(np.prod(wanted)) if all(isinstance(dim, int) for dim in wanted) else None
+    if number is None:
+        raise error("W201", "rng.choice without replacement needs a size that is known while "
+                            "tracing", locs=user_loc())
+    if isinstance(count, int) and number > count:
+        raise _refused(f"rng.choice: {number} different ones of {count} entries")
+    if p is None:
+        keys = rng._draw("words", (), count)
+    else:
+        table = _probabilities(p, count)
+        if isinstance(table, np.ndarray) and active() is None and (
+                np.count_nonzero(table) < number):
+            raise _refused(f"rng.choice: {number} different ones, fewer have a probability above 0")
+        keys = np.where(table > 0, rng.standard_exponential(count) / np.where(
+            table > 0, table, 1), np.inf)
+    return np.argsort(keys, kind="stable")[:number].reshape(wanted)
+
+
+def permutation(rng: Generator, x: Any, axis: int) -> Any:
+    if np.ndim(x) == 0:
+        return _order(rng, x)
+    array = _array(x)
+    return np.take(array, _order(rng, array.shape[axis]), axis=axis)
+
+
+def _order(rng: Generator, count: Any) -> Any:
+    return np.argsort(rng._draw("words", (), count), kind="stable")
+
+
+def permuted(rng: Generator, x: Any, axis: int | None) -> Any:
+    array = _array(x)
+    if axis is None:
+        return np.take(array.reshape(-1), _order(rng, array.size)).reshape(array.shape)
+    order = np.argsort(rng._draw("words", (), array.shape), axis=axis_of(axis, array.ndim),
+                       kind="stable")
+    return np.take_along_axis(array, order, axis=axis)
+
+
+def shuffle(rng: Generator, x: Any, axis: int) -> None:
+    if isinstance(x, list):
+        x[:] = [x[int(at)] for at in _order(rng, len(x))]
+    elif isinstance(x, Variable):
+        x.assign(permutation(rng, x, axis))
+    else:
+        x[...] = permutation(rng, x, axis)

@@ -1,0 +1,395 @@
+"""A graph for one example, as nodes for a batch of them: what ``weft.vmap`` does.
+
+``batch`` walks the nodes in order. A value that depends on the batch has one more axis, the first;
+all others are computed once. The rules follow from the kind of an op:
+
+    elementwise                        what is not batched is broadcast
+    views, reductions, running sums    axes move up by one
+    contract {"mk,kn->mn"}             one more letter: "zmk,kn->zmn"
+    gather, scatter                    one more index where the indices are batched: 0, 1, 2, ...
+    functions of the host              as they are, where they take stacks
+    cond of a batch of conditions      both bodies, and select
+    while, tested for each example     rounds until none is left; what is done keeps its state:
+                                       while any(test(s)): s = select(test(s), body(s), s)
+    other control flow                 the same, of bodies for a batch
+    else                               a scan over the batch
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import Any
+
+from ...ir.diagnose import Error, error
+from ...ir.graph import Builder, Graph, Node, Value, control_of, writes
+from ...ir.index import Dim
+from ...ir.ops.op import Kind
+from ...ir.ops.reduce import contract_letters
+from ...ir.ops.region import Branching, Calling, Custom, Looping
+from ...ir.ops.table import OPS
+from ...ir.types import I64, TensorType
+from ..bodies import live_values
+from .dependence import EVERYTHING
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A value, and whether its first axis is that of the batch."""
+
+    value: Value
+    is_batched: bool
+
+
+def _up(attr: Any, size: Dim) -> Any:
+    """Numbers of axes, with an axis before them."""
+    return tuple(axis + 1 for axis in attr) if isinstance(attr, tuple) else attr + 1
+
+
+def _first(extent: int) -> Callable[[Any, Dim], Any]:
+    """An entry for each axis, with one for the new axis; a number stays."""
+    return lambda attr, size: (extent, *attr) if isinstance(attr, tuple) else attr
+
+
+# What an axis before all others makes of the attributes of views.
+_VIEWS: Mapping[str, Callable[[Any, Dim], Any]] = MappingProxyType({
+    "axis": _up, "along": _up,
+    "axes": lambda attr, size: (0, *_up(attr, size)),
+    "perm": lambda attr, size: (0, *_up(attr, size)),
+    "shape": lambda attr, size: (size, *attr),
+    "start": _first(0), "step": _first(1), "low": _first(0), "high": _first(0),
+    "interior": _first(0),
+})
+_AXES = MappingProxyType({"axis": _up, "axes": _up})
+_NOTHING: Mapping[str, Callable[[Any, Dim], Any]] = MappingProxyType({})
+# Kinds of which the op itself takes a batch of all operands, and their attributes.
+_NATIVE = MappingProxyType({
+    Kind.MAP: _NOTHING, Kind.COMPLEX: _NOTHING, Kind.ALIAS: _NOTHING, Kind.SORT: _NOTHING,
+    Kind.VIEW: _VIEWS, Kind.REDUCE: _AXES, Kind.SCAN: _AXES, Kind.HOST: _AXES,
+})
+
+
+def batch(
+    builder: Builder, graph: Graph, operands: Sequence[Batched], size: Dim
+) -> list[Batched]:
+    """Append the nodes of a graph for ``size`` examples; its results.
+
+    What does not depend on the batch is assigned once. Raises W113 for other assignments: examples
+    have no order.
+    """
+    return _Batch(builder, size).graph(graph, operands)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A graph to which nodes for ``size`` examples are added; ``indices`` are the symbols of the
+    loops around it."""
+
+    builder: Builder
+    size: Dim
+    indices: tuple[str, ...] = ()
+
+    def graph(self, graph: Graph, operands: Sequence[Batched]) -> list[Batched]:
+        """The nodes of a graph; its results."""
+        known = dict(zip(graph.params, operands, strict=True))
+        written = [value for node in graph.nodes if writes(node) for value in node.inputs]
+        live = live_values(graph, [*graph.results, *written])
+        for node in graph.nodes:
+            if writes(node) or any(value in live for value in node.results):
+                with self.builder.like(node):
+                    self.builder.stem = node.name
+                    made = self.node(node, [known[value] for value in node.inputs])
+                known.update(zip(node.results, made, strict=True))
+        return [known[value] for value in graph.results]
+
+    def inside(
+        self, graph: Graph, given: Sequence[bool], *index: str
+    ) -> tuple[_Batch, list[Batched]]:
+        """A graph for the batch of a body, with parameters of which the marked ones have its axis.
+        """
+        made = Graph(graph.name)
+        inner = _Batch(Builder(made, OPS, share=False, fold=False), self.size,
+                       (*self.indices, *index))
+        return inner, [
+            Batched(made.add_param(self.type_of(value.type) if mark else value.type,
+                                   value.name.removesuffix(":0").replace(":", "_")), mark)
+            for value, mark in zip(graph.params, given, strict=True)]
+
+    def body(
+        self, graph: Graph, given: Sequence[bool], wanted: Sequence[bool], *index: str
+    ) -> Graph:
+        """A body for a batch; ``wanted`` says which results are to have its axis."""
+        inner, params = self.inside(graph, given, *index)
+        results = inner.graph(graph, params)
+        made = inner.builder.graph
+        made.results = [inner.whole(x) if mark else x.value
+                        for x, mark in zip(results, wanted, strict=True)]
+        return made
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def type_of(self, type_: TensorType) -> TensorType:
+        """The type of a batch."""
+        return type_.with_shape((self.size, *type_.shape))
+
+    def whole(self, x: Batched) -> Value:
+        """A value with the axis of the batch: repeated if it has none."""
+        if x.is_batched:
+            return x.value
+        type_ = x.value.type
+        made: Value = self.builder.broadcast(x.value, shape=(self.size, *type_.shape),
+                                             axes=tuple(range(1, type_.rank + 1)))
+        return made
+
+    def moved(self, value: Value, source: int, to: int) -> Value:
+        """An axis in another place."""
+        order = list(range(value.type.rank))
+        order.insert(to, order.pop(source))
+        if source == to:
+            return value
+        made: Value = self.builder.transpose(value, perm=tuple(order))
+        return made
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def node(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
+        """The results of one node for a batch, or for once."""
+        if not any(x.is_batched for x in operands):
+            return self._all(False, self.builder.emit(
+                node.op, [x.value for x in operands], node.attrs).results)
+        if node.op.control is not None:
+            return self._control(node, operands)
+        if writes(node):
+            raise error("W113", f"{node.name} assigns a value that depends on the batch of a vmap, "
+                                "whose examples have no order", locs=node.locs,
+                        hint="return the value, and assign a sum or a mean of all outside")
+        match node.op.kind:
+            case Kind.CONTRACT:
+                return [self._contract(node, operands)]
+            case Kind.GATHER:
+                return [self._gather(node, operands)]
+            case Kind.SCATTER:
+                return [self._scatter(node, operands)]
+            case Kind.SEARCH if not operands[0].is_batched:
+                return self._all(True, self.builder.emit(
+                    node.op, [x.value for x in operands], node.attrs).results)
+            case kind if kind in _NATIVE:
+                made = self._native(node, operands, _NATIVE[kind])
+                if made is not None:
+                    return self._all(True, made)
+        return self._one_by_one(node, operands)
+
+    def _all(self, batched: bool, values: Iterable[Value]) -> list[Batched]:
+        return [Batched(value, batched) for value in values]
+
+    def _native(
+        self, node: Node, operands: Sequence[Batched],
+        changes: Mapping[str, Callable[[Any, Dim], Any]],
+    ) -> Sequence[Value] | None:
+        """The op of a batch of its operands, if its row takes one and gives one of its results."""
+        attrs = {name: changes[name](attr, self.size) if name in changes else attr
+                 for name, attr in node.attrs.items()}
+        # Functions of the host may have integers that are sizes.
+        stay = [node.op.kind is Kind.HOST and not x.is_batched and x.value.dtype.is_int
+                for x in operands]
+        types = [x.value.type if x.is_batched or keeps else self.type_of(x.value.type)
+                 for x, keeps in zip(operands, stay, strict=True)]
+        try:
+            found = node.op.infer(*types, **attrs)
+        except Error:
+            return None
+        if node.op.foreign or found != tuple(self.type_of(x.type) for x in node.results):
+            return None
+        inputs = [x.value if keeps else self.whole(x)
+                  for x, keeps in zip(operands, stay, strict=True)]
+        return self.builder.emit(node.op, inputs, attrs).results
+
+    def _contract(self, node: Node, operands: Sequence[Batched]) -> Batched:
+        lhs, rhs, out = contract_letters(node.attrs["dims"])
+        new = next(letter for letter in string.ascii_letters if letter not in lhs + rhs)
+        left, right = (new + letters if x.is_batched else letters
+                       for letters, x in zip((lhs, rhs), operands, strict=True))
+        made = self.builder.emit(node.op, [x.value for x in operands],
+                                 {"dims": f"{left},{right}->{new}{out}"})
+        return Batched(made.results[0], True)
+
+    def _gather(self, node: Node, operands: Sequence[Batched]) -> Batched:
+        x, *indices = operands
+        axes = node.attrs["axes"]
+        if not any(index.is_batched for index in indices):
+            made = self.builder.emit(node.op, [each.value for each in operands],
+                                     {"axes": _up(axes, self.size)}).results[0]
+            return Batched(self.moved(made, indices[0].value.type.rank, 0), True)
+        places = [self.whole(index) for index in indices]
+        if x.is_batched:
+            places, axes = [self._number(places[0]), *places], (0, *_up(axes, self.size))
+        return Batched(self.builder.emit(node.op, [x.value, *places], {"axes": axes}).results[0],
+                       True)
+
+    def _scatter(self, node: Node, operands: Sequence[Batched]) -> Batched:
+        x, updates, *indices = operands
+        axes = _up(node.attrs["axes"], self.size)
+        base, new = self.whole(x), self.whole(updates)
+        if any(index.is_batched for index in indices):
+            places = [self.whole(index) for index in indices]
+            places, axes = [self._number(places[0]), *places], (0, *axes)
+        else:
+            places = [index.value for index in indices]
+            new = self.moved(new, 0, places[0].type.rank)
+        return Batched(self.builder.emit(node.op, [base, new, *places], {"axes": axes}).results[0],
+                       True)
+
+    def _number(self, index: Value) -> Value:
+        """The number of the example, as an index beside another one."""
+        made: Value = self.builder.iota(axis=0, dtype=I64, shape=index.shape)
+        if index.dtype != I64:
+            made = self.builder.cast(made, dtype=index.dtype)
+        return made
+
+    def _one_by_one(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
+        """A scan over the batch whose body is the node."""
+        body = Graph(node.op.name)
+        inner = Builder(body, OPS, share=False, fold=False)
+        order = sorted(range(len(operands)), key=lambda at: not operands[at].is_batched)
+        params = {at: body.add_param(node.inputs[at].type, f"x{at}") for at in order}
+        inputs = [params[at] for at in range(len(operands))]
+        with inner.like(node):
+            body.results = list(inner.emit(node.op, inputs, node.attrs).results)
+        index = next(f"e{at}" for at in range(len(self.indices) + 1)
+                     if f"e{at}" not in self.indices)
+        made = self.builder.emit(OPS["scan"], [operands[at].value for at in order], {
+            "carried": 0, "scanned": sum(x.is_batched for x in operands), "length": self.size,
+            "reverse": False, "index": index, "body": body})
+        return self._all(True, made.results)
+
+    # -- control flow ---------------------------------------------------------------------------
+
+    def _control(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
+        given = [x.is_batched for x in operands]
+        match control_of(node):
+            case Branching(then, other) if given[0]:
+                self._check_effects(node)
+                return self._both(operands, then, other)
+            case Branching():
+                out = EVERYTHING.of_results(node, given)
+                return self._same(node, operands, given, out, [False, *given[1:]])
+            case Looping() as loop:
+                inside = EVERYTHING.in_body(loop, given)
+                if loop.test is not None and EVERYTHING.of_graph(loop.test, inside)[0]:
+                    self._check_effects(node)
+                    return self._masked(node, operands, loop, loop.test)
+                return self._loop(node, operands, loop, inside)
+            case Calling(custom=Custom() as custom):
+                return self._custom(node, operands, given, custom)
+            case _:
+                return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
+
+    def _check_effects(self, node: Node) -> None:
+        if writes(node):
+            raise error("W113", f"{node.name} assigns a variable, or draws random numbers, where "
+                                "examples of a vmap go different ways", locs=node.locs,
+                        hint="assign or draw before it")
+
+    def _same(
+        self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],
+        out: Sequence[bool], inside: Sequence[bool],
+    ) -> list[Batched]:
+        """The op of bodies for a batch. ``wanted`` says which operands are to have its axis,
+        ``out`` which results have it."""
+        control = control_of(node)
+        attrs = dict(node.attrs)
+        skipped = 1 if isinstance(control, Branching) else 0  # the condition
+        for name, body in node.attrs.items():
+            if isinstance(body, Graph):
+                test = isinstance(control, Looping) and body is control.test
+                index = (control.index,) if isinstance(control, Looping) else ()
+                attrs[name] = self.body(body, inside[skipped:], [False] if test else out, *index)
+        inputs = [self.whole(x) if mark else x.value
+                  for x, mark in zip(operands, wanted, strict=True)]
+        made = self.builder.emit(node.op, inputs, attrs)
+        return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]
+
+    def _both(self, operands: Sequence[Batched], then: Graph, other: Graph) -> list[Batched]:
+        """Both bodies, and for each example the results of one."""
+        condition, *rest = operands
+        pairs = zip(self.graph(then, rest), self.graph(other, rest), strict=True)
+        return [Batched(self._chosen(condition.value, self.whole(a), self.whole(b)), True)
+                for a, b in pairs]
+
+    def _chosen(self, condition: Value, a: Value, b: Value) -> Value:
+        """For each example one of two values."""
+        made: Value = self.builder.select(
+            self.builder.broadcast(condition, shape=a.shape, axes=(0,)), a, b)
+        return made
+
+    def _loop(
+        self, node: Node, operands: Sequence[Batched], loop: Looping, inside: Sequence[bool]
+    ) -> list[Batched]:
+        """A loop of as many rounds for all examples."""
+        out = EVERYTHING.of_graph(loop.body, inside)
+        out[:loop.carried] = inside[:loop.carried]
+        rows = range(loop.carried, loop.carried + loop.scanned)
+        moved = [Batched(self.moved(x.value, 0, 1), True) if at in rows and x.is_batched else x
+                 for at, x in enumerate(operands)]
+        return self._unstacked(loop, self._same(node, moved, inside, out, inside))
+
+    def _unstacked(self, loop: Looping, results: Sequence[Batched]) -> list[Batched]:
+        """Rows of a batch have the axis of rows first."""
+        return [Batched(self.moved(x.value, 1, 0), True) if x.is_batched and at >= loop.carried
+                else x for at, x in enumerate(results)]
+
+    def _masked(
+        self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
+    ) -> list[Batched]:
+        """Rounds until no example is left; those that are done keep their state. What counts rounds
+        for each example counts no rows, so a loop that stacks some also counts for all."""
+        given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
+        counts = len(node.results) > loop.carried
+        inner, params = self.inside(test, given, loop.index)
+        (left,) = inner.graph(test, params)
+        some = inner.builder.graph
+        some.results = [inner.builder.any(inner.whole(left), axes=(0,))]
+        inner, params = self.inside(loop.body, given, loop.index)
+        (left,) = inner.graph(test, params)
+        after = inner.graph(loop.body, params)
+        body = inner.builder.graph
+        body.results = [
+            inner._chosen(inner.whole(left), inner.whole(new), params[at].value)
+            if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
+        inputs = [self.whole(x) if mark else x.value
+                  for x, mark in zip(operands, given, strict=True)]
+        at = loop.carried
+        if counts:
+            for graph in (some, body):
+                graph.add_param(TensorType(I64, ()), "rounds")
+                graph.params.insert(at, graph.params.pop())
+            body.results.insert(at, inner.builder.add(body.params[at], 1))
+            inputs.insert(at, self.builder.full(0, TensorType(I64, ())))
+        results = list(self.builder.emit(node.op, inputs, {
+            **node.attrs, "carried": at + counts, "test": some, "body": body}).results)
+        del results[at:at + counts]
+        return self._unstacked(loop, self._all(True, results))
+
+    def _custom(
+        self, node: Node, operands: Sequence[Batched], given: Sequence[bool], custom: Custom
+    ) -> list[Batched]:
+        """All three graphs for a batch. An operand that all examples share has the sum of their
+        cotangents."""
+        count = len(node.results)
+        _, more = custom.counts(count)
+        both = (EVERYTHING.of_graph(graph, given) for graph in (node.attrs["body"], custom.forward))
+        out = [any(each) for each in zip_longest(*both, fillvalue=False)]
+        out, saved = out[:count], out[count:]
+        inner, params = self.inside(custom.backward, [*saved, *out, *given[len(given) - more:]])
+        cotangents = inner.graph(custom.backward, params)
+        backward = inner.builder.graph
+        backward.results = [
+            inner.whole(x) if given[at] else inner.builder.sum(inner.whole(x), axes=(0,))
+            if any(out) else x.value for at, x in zip(custom.wrt, cotangents, strict=True)]
+        made = self.builder.emit(node.op, [x.value for x in operands], {
+            "body": self.body(node.attrs["body"], given, out), "wrt": custom.wrt,
+            "forward": self.body(custom.forward, given, [*out, *saved]), "backward": backward})
+        return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]

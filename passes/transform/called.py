@@ -1,0 +1,115 @@
+"""Gradients of calls: of bodies that are computed again, and gradients that users wrote.
+
+    %y = call %x {body, again = true}         the backward pass has the nodes of the body again, on
+                                              barrier(x): they are not those of the forward pass
+    %y = custom_vjp %x {body, forward, backward}
+      becomes, when it is differentiated,     %y, %saved = call %x {body = forward}
+      and its gradient is                     backward(saved, dy)
+
+So what is differentiated once more is ``forward`` and ``backward`` as they are written, as in JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir.diagnose import error
+from ...ir.graph import Builder, Node, Value, control_of
+from ...ir.ops.region import Calling, Custom
+from ...ir.ops.table import OPS
+from ..clone import Clone
+from .emit import emit_graph
+
+Cotangent = Value | None
+Vjp = Callable[
+    [Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Cotangent]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The gradient of a node that the user wrote; ``results`` are those that the user knows."""
+
+    custom: Custom
+    results: int
+
+
+Rules = Mapping[Node, Rule]
+
+
+def custom_rules(nodes: Sequence[Node], varying: Collection[Value]) -> Rules:
+    """The rules of nodes that have one and depend on what varies; from here on they
+    are calls of their forward graphs, and give what that saves."""
+    found = {}
+    for node in nodes:
+        control = control_of(node)
+        if not isinstance(control, Calling) or control.custom is None:
+            continue
+        marks = [value in varying for value in node.inputs]
+        if any(marks):
+            custom, count = control.custom, len(node.results)
+            _, more = custom.counts(count)
+            _check_arguments(node, marks, more)
+            found[node] = Rule(custom, count)
+            node.op = OPS["call"]
+            node.attrs = {"body": custom.forward, "again": False}
+            node.results = (*node.results, *(
+                Value(value.type, f"{node.name}:{at}", node, at)
+                for at, value in enumerate(custom.forward.results) if at >= count))
+    return found
+
+
+def _check_arguments(node: Node, marks: Sequence[bool], more: int) -> None:
+    for value, mark in list(zip(node.inputs, marks, strict=True))[len(marks) - more:]:
+        if mark:
+            raise error("W113", f"the custom gradient of {node.name} says nothing of a value that "
+                                "it takes from around, which is differentiated", locs=node.locs,
+                        types=[value.type], hint="make it an argument of the function, or keep it "
+                                                 "out with weft.stop_gradient")
+
+
+def custom_gradient(
+    builder: Builder, node: Node, given: Sequence[Cotangent], rule: Rule
+) -> list[Cotangent]:
+    """The cotangents of the operands by the user's rule."""
+    _, more = rule.custom.counts(rule.results)
+    results, saved = node.results[:rule.results], node.results[rule.results:]
+    cotangents = [_whole(builder, value, part)
+                  for value, part in zip(results, given, strict=False)]
+    operands = [*saved, *cotangents, *node.inputs[len(node.inputs) - more:]]
+    found: list[Cotangent] = [None] * len(node.inputs)
+    made = emit_graph(builder, rule.custom.backward, operands)
+    for at, part in zip(rule.custom.wrt, made, strict=True):
+        found[at] = part
+    return found
+
+
+def _whole(builder: Builder, value: Value, cotangent: Cotangent) -> Value:
+    return builder.full(0, value.type) if cotangent is None else cotangent
+
+
+def call_gradient(
+    builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent], wanted: set[int],
+    vjp: Vjp,
+) -> list[Cotangent]:
+    """The gradient of the body for the operands ``wanted``; the nodes of the body that it needs
+    stand here once more."""
+    clone = Clone(call.body)
+    params = [clone.param(value) for value in call.body.params]
+    for inner in call.body.nodes:
+        clone.node(inner)
+    graph = clone.finish()
+    pairs = [(value, part) for value, part in zip(graph.results, given, strict=True)
+             if part is not None and value.dtype.is_inexact]
+    seeds = [graph.add_param(part.type, "cotangent") for _, part in pairs]
+    asked = sorted(wanted)
+    inner_builder = Builder(graph, OPS, share=False, fold=False)
+    parts = vjp(inner_builder, [value for value, _ in pairs], seeds, [params[at] for at in asked])
+    there = [(at, part) for at, part in zip(asked, parts, strict=True) if part is not None]
+    graph.results = [part for _, part in there]
+    operands = [builder.barrier(value) if call.again else value for value in node.inputs]
+    found: list[Cotangent] = [None] * len(node.inputs)
+    for (at, _), part in zip(there, emit_graph(
+            builder, graph, [*operands, *(part for _, part in pairs)]), strict=True):
+        found[at] = part
+    return found
