@@ -43,6 +43,7 @@ __version__ = "0.1.0"
 # would hide those of the standard library from who runs Python in this folder.
 _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
                      for module in (nn, optim, random, special, tree)})
+_sys.modules.update({f"{__name__}.nn.init": nn.init})
 _sys.modules.update({f"{__name__}.numpy": numpy, f"{__name__}.numpy.fft": numpy.fft,
                      f"{__name__}.numpy.linalg": numpy.linalg})
 

@@ -39,7 +39,7 @@ def dense_reshaped(x: Any, w: Any, b: Any) -> Any:
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
-    return weft.nn.scaled_dot_product_attention(q, k, v, causal=True)
+    return weft.nn.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def attention_gradient(q: Any, k: Any, v: Any, g: Any) -> Any:
