@@ -117,25 +117,23 @@ def sampled_softmax(
     reduction: str = "mean",
 ) -> Any:
     """Cross-entropy of ``inputs @ weights.T + biases`` with only ``num_sampled`` classes beside
-    the true ones (Jean et al., 2015): what training over a large vocabulary computes.
+    the true ones: training over a large vocabulary, whose sum over all others is estimated by
+    importance sampling (Bengio and Senécal, 2008), and so tends to ``cross_entropy``.
 
     inputs (B, D), labels (B,), weights (V, D), biases (V,). Classes are drawn with replacement, the
     same for the whole batch, with probability log((c + 2) / (c + 1)) / log(V + 1) for class c, so
-    that ids should be in the order of their frequency (Zipf's law); logits are corrected by the
-    logarithm of how often a class is expected. A sample that is the true class is left out.
+    that ids should be in the order of their frequency (Zipf's law); the logit of a sample is less
+    by the logarithm of how often it is expected. A sample that is the true class is left out.
     ``rng`` is a ``weft.random`` (or NumPy) generator.
     """
     many = weights.shape[0]
     span = np.log(many + 1.0)
     drawn = np.exp(rng.random((num_sampled,)) * span).astype(np.int64) - 1
     sampled = np.minimum(drawn, many - 1)
-
-    def logits(of: Any, products: Any) -> Any:
-        expected = np.log((of + 2) / (of + 1)) / span * num_sampled
-        return products + biases[of] - np.log(expected).astype(np.result_type(inputs))
-
-    true = logits(labels, np.sum(inputs * weights[labels], axis=-1))
-    others = logits(sampled, inputs @ weights[sampled].T)
+    expected = np.log((sampled + 2) / (sampled + 1)) / span * num_sampled
+    true = np.sum(inputs * weights[labels], axis=-1) + biases[labels]
+    others = inputs @ weights[sampled].T + (
+        biases[sampled] - np.log(expected).astype(np.result_type(inputs)))
     others = np.where(np.expand_dims(labels, -1) == sampled, -np.inf, others)
     every = np.concatenate([np.expand_dims(true, -1), others], axis=-1)
     return _reduced(logsumexp(every, axis=-1) - true, reduction, "sampled_softmax")
