@@ -20,7 +20,8 @@ LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
 def inputs(rank: int, groups: int = 1) -> tuple[Any, Any, Any]:
-    return (RNG.normal(size=(2, 4, *SPACE[:rank])), RNG.normal(size=(6, 4 // groups, *(3, 2, 2)[:rank])),
+    return (RNG.normal(size=(2, 4, *SPACE[:rank])),
+            RNG.normal(size=(6, 4 // groups, *(3, 2, 2)[:rank])),
             RNG.normal(size=6))
 
 

@@ -163,7 +163,8 @@ def test_cells_have_gradients() -> None:
     x, h, c = (RNG.normal(size=(2, 4)) for _ in range(3))
     w_x, w_h, b = RNG.normal(size=(4, 16)), RNG.normal(size=(4, 16)), RNG.normal(size=16)
     for cell in (lambda x, h, c, w, u, b: np.stack(nn.lstm_cell(x, (h, c), w, u, b)),
-                 lambda x, h, c, w, u, b: c + nn.gru_cell(x, h, w[:, :12], u[:, :12], b[:12], b[4:]),
+                 lambda x, h, c, w, u, b: c + nn.gru_cell(
+                     x, h, w[:, :12], u[:, :12], b[:12], b[4:]),
                  lambda x, h, c, w, u, b: c * nn.rnn_cell(x, h, w[:, :4], u[:, :4], b[:4])):
         check(cell, (x, h, c, w_x, w_h, b), cell(x, h, c, w_x, w_h, b))
 

@@ -110,7 +110,7 @@ def test_many_samples_are_near_the_whole() -> None:
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda x: nn.cross_entropy(x, IDS, "median"), UnsupportedError, "reduction='median'"),
     (lambda x: nn.mse_loss(x, x, None), UnsupportedError, "reduction=None"),
-    (lambda x: nn.cross_entropy(x, IDS[:, None]), ShapeError, "class ids of 2 dims for scores of 2"),
+    (lambda x: nn.cross_entropy(x, IDS[:, None]), ShapeError, "ids of 2 dims for scores of 2"),
 ])
 def test_refusals(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
