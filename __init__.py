@@ -18,6 +18,7 @@ from .frontend.compile.function import CacheInfo, Function, RecompileWarning, co
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import nn, optim, random, special
+from .frontend.library.segment import segment_max, segment_mean, segment_min, segment_sum
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
@@ -82,6 +83,10 @@ __all__ = [
     "restore",
     "save",
     "scan",
+    "segment_max",
+    "segment_mean",
+    "segment_min",
+    "segment_sum",
     "set_num_threads",
     "special",
     "stop_gradient",
