@@ -91,6 +91,10 @@ class RangeError(Error, OverflowError):
     """A Python integer that the dtype it meets cannot hold."""
 
 
+class FailedAssertionError(Error, AssertionError):
+    """An ``assert`` of the user's that did not hold when the function ran."""
+
+
 class FeedError(Error, KeyError):
     """A name that is not in the graph, or a placeholder without a value."""
 
@@ -99,6 +103,8 @@ class FeedError(Error, KeyError):
 
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
+
+    asked = ""  # the parameter of the graph whose truth was asked for
 
 
 class TextError(Error, ValueError):
@@ -112,6 +118,7 @@ class VerifyError(Error, AssertionError):
 # The class of a code, or of all codes that begin like it.
 _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
+    "W125": FailedAssertionError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -138,6 +145,7 @@ CODES = MappingProxyType({
     "W122": "index out of range",
     "W123": "index kind not supported",
     "W124": "index out of range at run time",
+    "W125": "an assertion does not hold at run time",
     "W131": "a Python integer does not fit the dtype it meets",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",

@@ -329,5 +329,6 @@ def effects_of(node: Node) -> Iterator[Node]:
 
 
 def writes(node: Node) -> bool:
-    """True if the node changes a variable, so that it is never merged or dropped as dead."""
-    return any(each.op.effect is Effect.WRITES for each in effects_of(node))
+    """True if the node changes a variable or may fail on purpose, so that it is never merged or
+    dropped as dead."""
+    return any(each.op.effect is not Effect.READS for each in effects_of(node))

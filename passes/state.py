@@ -7,6 +7,13 @@ Each variable has a current value, which reads return and writes replace:
     assign_var %1 {var = "w"}                return ..., %1
                                            }      var_params w: %w, var_results w: the last one
 
+Assertions are a variable that holds no more than 1, as long as all hold. It starts from 1, and no
+one reads it in the end but the first result, which so depends on all of them:
+
+    assert_true %c {message = "..."}  ==>    %a = asserted (cast %c) {message = "..."}
+                                             %held = and_ 1, %a
+                                             return ensure(..., %held - 1)
+
 What bodies of control flow read becomes an operand of their node; what they assign becomes a result
 of it, and of a loop something that it carries.
 
@@ -20,11 +27,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..ir.diagnose import error
 from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of
 from ..ir.ops.op import Effect
 from ..ir.ops.region import Looping
 from ..ir.ops.table import OPS
-from ..ir.types import TensorType
+from ..ir.types import I64, TensorType
 from .clone import Clone
 
 Read = Callable[[str, TensorType], Value]
@@ -36,26 +44,48 @@ def resolve_state(graph: Graph) -> Graph:
     Parameters of variables that are read before they are written come after the ordinary ones,
     in order of first read; new values of written variables come after the ordinary results, in
     order of first write. ``var_params`` and ``var_results`` say which is which. A graph without
-    EFFECT nodes is returned as it is.
+    EFFECT nodes is returned as it is. Raises UnsupportedError (W113) for assertions in a graph
+    without results.
     """
     if all(next(effects_of(node), None) is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
     for value in graph.params:
         clone.param(value)
-    clone.graph.variables = dict(graph.variables)
+    asserted = {each.attrs["var"]: each for node in graph.nodes for each in effects_of(node)
+                if each.op.effect is Effect.ASSERTS}
+    clone.graph.variables = {var: type_ for var, type_ in graph.variables.items()
+                             if var not in asserted}
 
     def first(var: str, type_: TensorType) -> Value:
+        if var in asserted:
+            return state.builder.full(1, type_)
         clone.graph.var_params[var] = clone.graph.add_param(type_, var)
         return clone.graph.var_params[var]
 
     state = _State(clone, first)
     state.walk(graph.nodes)
     clone.graph.results = [clone.values[value] for value in graph.results]
-    for var in state.written:
+    for var, node in asserted.items():
+        if not any(value.type.size for value in clone.graph.results):
+            raise error("W113", "this assertion is of a function without results, of which nothing "
+                                "is computed", locs=node.locs, hint="return a value")
+        with state.builder.like(node):
+            _depend(state.builder, clone.graph, state.current[var])
+    for var in [var for var in state.written if var not in asserted]:
         clone.graph.var_results[var] = len(clone.graph.results)
         clone.graph.results.append(state.current[var])
     return clone.graph
+
+
+def _depend(b: Builder, graph: Graph, held: Value) -> None:
+    """Let a result depend on what is 1; the one with the fewest elements is the cheapest."""
+    at = min((at for at, value in enumerate(graph.results) if value.type.size),
+             key=lambda at: (not graph.results[at].type.rank == 0, at))
+    result = graph.results[at]
+    spare = b.broadcast(b.sub(held, 1), shape=result.shape, axes=()) if result.shape else (
+        b.sub(held, 1))
+    graph.results[at] = b.ensure(result, spare, message="an assertion does not hold")
 
 
 @dataclass
@@ -92,6 +122,11 @@ class _State:
 
     def _write(self, node: Node) -> None:
         operand, var = self.clone.values[node.inputs[0]], node.attrs["var"]
+        if node.op.effect is Effect.ASSERTS:
+            with self.builder.like(node):
+                one = self.builder.cast(operand, dtype=I64)
+                operand = self.builder.and_(self.read(var, node.attrs["type"]), (
+                    self.builder.asserted(one, message=node.attrs["message"])))
         if node.op.update:
             base, row = self.read(var, node.attrs["type"]), OPS[node.op.update]
             with self.builder.like(node):
@@ -105,7 +140,7 @@ class _State:
         changed: dict[str, None] = {}
         for each in effects_of(node):
             used.setdefault(each.attrs["var"], each.attrs["type"])
-            if each.op.effect is Effect.WRITES:
+            if each.op.effect is not Effect.READS:
                 changed[each.attrs["var"]] = None
         kept = [var for var in used if var not in changed]
         control = control_of(node)

@@ -37,7 +37,7 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
     cells = {name: variable.cell for name, variable in traced.variables.items()}
     written = {name: cells[name] for name in dict.fromkeys(
         each.attrs["var"] for node in traced.graph.nodes for each in effects_of(node)
-        if writes(each))}
+        if writes(each) and each.attrs["var"] in cells)}
 
     def step() -> list[Any]:
         state: dict[str, Any] = dict(zip(cells, cut(list(cells.values())), strict=True))

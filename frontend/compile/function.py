@@ -9,18 +9,19 @@ function is traced, it becomes a part of that trace.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from ...ir.diagnose import ShapeError, error
+from ...ir.diagnose import ShapeError, TracerError, error
 from ...ir.types import Device
 from .. import tree
 from ..interchange.export import ExportJob, write_artifact
@@ -39,7 +40,7 @@ from ..tracing.trace import Traced
 from .bound import Bound, is_argument
 from .link import make_program
 from .pipeline import Options
-from .specialisation import Specialisation, difference, stages_of, verified
+from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
 from .stages import Lowered
 from .ways import miss
 
@@ -78,6 +79,7 @@ class Function(Generic[P, R]):
         self.py_func = function
         self.options, self._signature = options, signature
         self._on_recompile, self._disable = on_recompile, disable
+        self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
@@ -178,6 +180,7 @@ class Function(Generic[P, R]):
         return self.py_func(*args, **kwargs)
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        self._fix(self._signature.traced(args, kwargs, str), "it is a text")
         leaves, structure = self._signature.flatten(args, kwargs)
         key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
         found = aliases.get(key)
@@ -186,7 +189,11 @@ class Function(Generic[P, R]):
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            found = self._specialise(leaves, structure, args, kwargs)
+            try:
+                found = self._specialise(leaves, structure, args, kwargs)
+            except TracerError as problem:
+                self._fix_flag(problem, args, kwargs)
+                return self._look_up(args, kwargs)
             if len(aliases) >= _ALIASES:
                 aliases.clear()
             aliases[key] = found
@@ -203,6 +210,23 @@ class Function(Generic[P, R]):
                     self._ways = (way, *self._ways[:_WAYS - 1])
                     self._direct = way
         return found.traced.results(raw)
+
+    def _fix(self, names: Iterable[str], why: str) -> None:
+        """Have arguments be static, from now on."""
+        new = dict.fromkeys(names, why)
+        if new:
+            with self._lock:
+                self.fixed = {**self.fixed, **new}
+                self._signature = self._signature.with_static(new)
+
+    def _fix_flag(
+        self, problem: TracerError, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Have a Python bool be static whose truth was asked for; anything else is raised."""
+        if problem.asked not in self._signature.traced(args, kwargs, bool):
+            raise problem
+        place = next((f" at {os.path.basename(loc.file)}:{loc.line}" for loc in problem.locs), "")
+        self._fix([problem.asked], f"it is a bool that is asked for{place}")
 
     def _specialise(
         self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
@@ -231,7 +255,8 @@ class Function(Generic[P, R]):
                 stages, sources = stages_of(traced, self.options)
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
-            if self._made and self._on_recompile == "warn":
+            if self._made and self._on_recompile == "warn" and not (
+                    self.fixed and change == ANOTHER_STATIC):
                 self._warn(change, spent, "pass the array as an argument" if other else
                            "see weft.compile(dynamic=...)")
             rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
@@ -266,11 +291,16 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        return self._traced(args, kwargs)
+        try:
+            return self._traced(args, kwargs)
+        except TracerError as problem:
+            self._fix_flag(problem, args, kwargs)
+            return self._traced(args, kwargs)
 
     def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
-        return trace_as_written(self.py_func, args, kwargs, signature=self._signature,
-                              host=self._warned)
+        return trace_as_written(
+            self.py_func, args, kwargs, signature=self._signature, host=self._warned,
+            flags=self._signature.traced(args, kwargs, bool))
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -327,7 +357,8 @@ class Function(Generic[P, R]):
         return [made.signature() for made in self._specialisations()]
 
     def explain(self) -> str:
-        """A table of the specialisations: types, compile time, kernels, and why each was made."""
+        """A table of the specialisations: types, compile time, kernels; and which arguments have
+        become static by themselves."""
         all_made, signatures = self._specialisations(), self.signatures
         lines = [f"{self.__name__}: {len(all_made)} specialisations"]
         for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
@@ -335,6 +366,8 @@ class Function(Generic[P, R]):
             plan = made.program.plan
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
                          f"{plan.launches} launches, arena {plan.arena} bytes")
+        lines += [f"  '{name}' is static: {why}, so each value has a program of its own"
+                  for name, why in self.fixed.items()]
         return "\n".join(lines)
 
     def cache_info(self) -> CacheInfo:
@@ -409,7 +442,8 @@ def compile(
 
     Args:
         static_argnames: arguments that stay Python values and select the specialisation, by type
-            and value: 1, 1.0 and True are three. They must be hashable.
+            and value: 1, 1.0 and True are three. They must be hashable. A text is static by
+            itself, and so is a bool that an ``if`` asks for; ``explain()`` lists them.
         dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
         donate_argnames: arguments whose memory results may use; a permission, not yet used.
         device: only "cpu:0" runs so far.

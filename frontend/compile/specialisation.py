@@ -98,6 +98,9 @@ def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
     return stages, sources
 
 
+ANOTHER_STATIC = "a static argument or variable is another"
+
+
 def difference(
     made: Iterable[Specialisation], names: Sequence[str], types: Sequence[tuple[str, TensorType]]
 ) -> str:
@@ -113,7 +116,7 @@ def difference(
             best = parts
     if best is None:
         return "the arguments have another structure"
-    return "; ".join(best[:3]) or "a static argument or variable is another"
+    return "; ".join(best[:3]) or ANOTHER_STATIC
 
 
 def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:

@@ -21,7 +21,7 @@ from ..tracing.recorder import context_for
 from ..tracing.source import is_internal_name, user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from .definition import rewrite
-from .state import is_traced, truth
+from .state import context_of, is_traced, truth
 
 _OURS = __name__.partition(".")[0]
 _STANDARD = sys.stdlib_module_names
@@ -108,11 +108,12 @@ def _range(*args: Any) -> Any:
     for bound in (start, stop, step):
         if isinstance(bound, (Tracer,)) and (bound.ndim or bound.dtype.kind not in "iu"):
             raise TypeError(f"a bound of range is {bound.type}, not an integer")
+    zero = "range() arg 3 must not be zero"
     if isinstance(step, Tracer):
-        raise error("W201", "the step of this range is traced", locs=user_loc(),
-                    hint="give a number, or count with while")
-    if step == 0:
-        raise ValueError("range() arg 3 must not be zero")
+        ctx = context_of(step)
+        ctx.apply(ctx.assertion, (step != 0, zero))
+    elif step == 0:
+        raise ValueError(zero)
     return Range(start, stop, step)
 
 

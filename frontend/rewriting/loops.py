@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.index import Dim
 from ...ir.ops.region import ENDLESS
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.operand import as_dim
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
@@ -109,9 +111,10 @@ def _rest(
 
 
 def _count_of(items: Range) -> Any:
-    size = items.stop - items.start
-    step = items.step
-    if step != 1:
+    size, step = items.stop - items.start, items.step
+    if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
+        size = -(-size // np.where(step == 0, 1, step))
+    elif step != 1:
         size = (size + (step - 1 if step > 0 else step + 1)) // step
     return np.maximum(size, 0)
 
@@ -120,20 +123,24 @@ def _counted(
     item: Callable[[Any], Any], count: Any, asks: bool, body: Callable[[Any], Any], go_on: Part,
     get: Get, put: Put, names: Sequence[str], ctx: TraceContext | None = None,
 ) -> None:
-    """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on."""
+    """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
+    it is known, which a gradient asks for."""
+    limit = as_dim(count) if regions.is_size(count) else ENDLESS
+
     def test(index: Any) -> Any:
         inside = index < count
         return both(lambda: inside, go_on) if asks else inside
 
-    _rounds(ctx or context_of(count), "for", test, lambda index: body(item(index)), get, put, names)
+    _rounds(ctx or context_of(count), "for", test, lambda index: body(item(index)), get, put, names,
+            limit)
 
 
 def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any], body: Callable[[Any], Any], get: Get,
-    put: Put, names: Sequence[str],
+    put: Put, names: Sequence[str], limit: Dim = ENDLESS,
 ) -> None:
     before = settled(get())
-    loop = _Loop(ctx, what, test, body, get, put, names, list(before))
+    loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit)
     try:
         while True:
             try:
@@ -156,8 +163,9 @@ class _Loop:
     def __init__(
         self, ctx: TraceContext, what: str, test: Callable[[Any], Any],
         body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str], first: list[Any],
+        limit: Dim,
     ) -> None:
-        self.ctx, self.what, self.test, self.body = ctx, what, test, body
+        self.ctx, self.what, self.test, self.body, self.limit = ctx, what, test, body, limit
         self.get, self.put, self.names, self.first = get, put, names, first
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
@@ -182,7 +190,7 @@ class _Loop:
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
         self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
-                                      ENDLESS, self.ctx)
+                                      self.limit, self.ctx)
 
     def _enter(self, state: Any) -> Entry:
         """Bind the names to what a round begins with."""

@@ -16,7 +16,7 @@ from .branches import choose, if_
 from .calls import BUILTINS, converted, is_function
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
-from .state import UNBOUND, Part, is_traced, truth, values
+from .state import UNBOUND, Part, context_of, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "chained", "check", "choose", "either", "for_", "given",
            "if_", "negated", "raised", "result", "truth", "values", "while_"]
@@ -36,11 +36,16 @@ def given(x: Any) -> Any:
 
 
 def check(test: Any, message: Any) -> None:
-    """``assert test, message()``."""
+    """``assert test, message()``: of what is traced, when the function runs, by a check that fails
+    the step (W125). The message is that of the trace."""
     flag = truth(test)
     if is_traced(flag):
-        raise error("W201", "whether this assertion holds is not known before the function runs",
-                    locs=user_loc(), hint="check it outside of the traced function")
+        ctx = context_of(flag)
+        text = "the assertion does not hold"
+        if message is not None:
+            text = f"{text}: {message()}"
+        ctx.apply(ctx.assertion, (flag, text))
+        return
     if not flag:
         raise AssertionError(*([] if message is None else [message()]))
 

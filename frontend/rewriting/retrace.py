@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import Error, TracerError, error
 from ...ir.types import Loc
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
@@ -15,13 +15,17 @@ from .calls import converted
 from .state import LOST
 
 
-def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
+def trace_as_written(
+    function: Callable[..., Any], *args: Any, flags: Collection[str] = (), **options: Any
+) -> Traced:
     """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
-    traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten."""
+    traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten, and
+    where the truth of one of the arguments ``flags`` is asked for."""
     try:
         return trace_function(function, *args, **options)
     except Error as problem:
-        if problem.code != "W201":
+        if problem.code != "W201" or (
+                isinstance(problem, TracerError) and problem.asked in flags):
             raise
         copy = converted(function, operators)
         if copy is function:

@@ -26,7 +26,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
-from ...ir.types import DType, Loc, TensorType, as_dtype
+from ...ir.types import I64, DType, Loc, TensorType, as_dtype
 from .arrays.buffer import Buffer, unwrapped
 from .arrays.views import track
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
@@ -76,6 +76,7 @@ class TraceContext:
         self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
+        self.asserted: str | None = None  # the name of what assertions have an effect on
         self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
@@ -337,6 +338,10 @@ class TraceContext:
             self.graph.variables[name] = variable.type
         return {"var": name, "type": variable.type}
 
+    def variable(self, name: str) -> Any:
+        """The variable that has this name in the graph."""
+        return self.variables[name] if self.parent is None else self.parent.variable(name)
+
     def read(self, variable: Resource) -> Tracer:
         """The value of a variable at this point of the program."""
         attrs = self.resource(variable)
@@ -375,6 +380,17 @@ class TraceContext:
         node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
         self.forget_reads((attrs["var"],))
         return Operation((node,), node.name, self)
+
+    def assertion(self, condition: Tracer, message: str) -> None:
+        """Let the step fail unless a bool is true."""
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if root.asserted is None:
+            root.asserted = root.graph.unique_name("assertions")
+            root.graph.variables[root.asserted] = TensorType(I64, ())
+        self.builder.emit(OPS["assert_true"], (self.value_of(condition),), {
+            "var": root.asserted, "type": TensorType(I64, ()), "message": message})
 
     @contextmanager
     def waiting(self, *operations: Operation) -> Iterator[None]:

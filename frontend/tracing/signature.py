@@ -104,6 +104,20 @@ class Signature:
             made._set(self._parameters[1:])
         return made
 
+    def with_static(self, names: Iterable[str]) -> Signature:
+        """The signature in which these arguments are static, too."""
+        made = copy.copy(self)
+        made.static = self.static | set(names)
+        return made
+
+    def traced(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], kind: type
+    ) -> list[str]:
+        """The names of arguments that are not static and have this very type."""
+        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        return [name for name, value in given.items()
+                if type(value) is kind and name not in self.static]
+
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...] | None:

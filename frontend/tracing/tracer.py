@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import Error, TracerError, error
 from ...ir.graph import Node, Value
 from ...ir.index import Dim, Expr
 from ...ir.types import TensorType
@@ -231,7 +231,10 @@ class Tracer(ArrayMethods, TracedArray):
         return problem
 
     def __bool__(self) -> bool:
-        raise self._no_number("its truth value", self._or_static(_truth_hint()))
+        problem = self._no_number("its truth value", self._or_static(_truth_hint()))
+        if isinstance(problem, TracerError) and self._is_parameter:
+            problem.asked = self.name.removesuffix(":0")
+        raise problem
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))

@@ -31,6 +31,7 @@ from ..tracing.tracer import SymbolicDim
 from .regions import (
     Slot,
     bound_of,
+    bounded,
     branched,
     condition_of,
     context_of,
@@ -76,26 +77,38 @@ def while_loop(
 ) -> Any:
     """``while cond(x): x = body(x)`` from ``init``, of at most ``max_iterations`` rounds.
 
-    ``body`` returns a nest of the structure and types of ``init``, ``cond`` one bool. Raises
-    ShapeError (W102) or DTypeError (W111) where they do not.
+    ``body`` returns a nest of the structure and types of ``init``, ``cond`` one bool. A gradient
+    needs ``max_iterations``: it saves that many rows of what rounds are made of. Raises ShapeError
+    (W102) or DTypeError (W111) where types differ, UnsupportedError (W113) for a gradient without.
 
     >>> while_loop(lambda x: x < 100, lambda x: x * 3, 1)
     243
     """
     if context_for(tree.leaves(init)) is None:
         return run_eagerly(lambda init: while_loop(cond, body, init, max_iterations), (init,))
-    limit = ENDLESS if max_iterations is None else as_int(max_iterations, "number of rounds")
-    if limit < ENDLESS or (limit == ENDLESS and max_iterations is not None):
-        raise error("W112", f"max_iterations={max_iterations} is negative", locs=user_loc(),
-                    hint="give 0 or more, or None for no limit")
+    limit = _limit(max_iterations)
     return rounds("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body, init, limit,
                   context_of(init))
 
 
+def _limit(most: int | None) -> int:
+    if most is None:
+        return ENDLESS
+    limit = as_int(most, "number of rounds")
+    if limit < 0:
+        raise error("W112", f"max_iterations={most} is negative", locs=user_loc(),
+                    hint="give 0 or more, or None for no limit")
+    return limit
+
+
 @boundary
-def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(
+    lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any,
+    max_iterations: int | None = None,
+) -> Any:
     """``for i in range(lo, hi): x = body(i, x)`` from ``init``; the bounds may be traced.
 
+    A gradient with traced bounds needs ``max_iterations``; then more rounds fail the step (W124).
     ``body`` returns a nest of the structure and types of ``init``. Raises ShapeError (W102) or
     DTypeError (W111) where it does not.
 
@@ -104,7 +117,7 @@ def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> A
     """
     if context_for(tree.leaves((lo, hi, init))) is None:
         bounds = as_int(lo, "bound"), as_int(hi, "bound")
-        return run_eagerly(lambda init: fori_loop(*bounds, body, init), (init,))
+        return run_eagerly(lambda init: fori_loop(*bounds, body, init, max_iterations), (init,))
     ctx = context_of((lo, hi, init))
     if is_size(lo) and is_size(hi):
         count = larger(as_dim(hi) - as_dim(lo), 0)
@@ -115,8 +128,11 @@ def fori_loop(lo: Any, hi: Any, body: Callable[[Any, Any], Any], init: Any) -> A
 
         return scanned("fori_loop", row, body, init, None, count, False, ctx)[0]
     first, stop = (ctx.apply(bound_of, (x,)) for x in (lo, hi))
+    limit = _limit(max_iterations)
+    if limit != ENDLESS:
+        stop = ctx.apply(bounded, (first, stop, limit))
     return rounds("fori_loop", lambda _, index: first + index < stop,
-                  lambda x, index: body(first + index, x), body, init, ENDLESS, ctx)
+                  lambda x, index: body(first + index, x), body, init, limit, ctx)
 
 
 @boundary

@@ -8,7 +8,7 @@ gives it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...ir.diagnose import Error, error
 from ...ir.dims import differ
 from ...ir.graph import Builder, Graph, Node, Value, effects_of, writes
 from ...ir.index import Dim, symbol, symbols_of
+from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
@@ -34,6 +35,7 @@ def branched(
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
     weak = _agreed(regions, names)
+    regions = _reading_outside(ctx, regions)
     closure = _with_closure(regions, len(operands))
 
     def record() -> list[Tracer]:
@@ -95,6 +97,13 @@ def bound_of(x: Any) -> Tracer:
     return tracer
 
 
+def bounded(first: Tracer, stop: Tracer, limit: int) -> Tracer:
+    """The end of a count of at most so many rounds; a longer one fails the step."""
+    spare: Tracer = limit - (stop - first)
+    return current().emit("ensure", stop, spare, message=(
+        f"fori_loop has more rounds than max_iterations={limit}"))
+
+
 def condition_of(p: Any, what: str) -> Tracer:
     """What decides, as a bool without dims."""
     tracer = to_tracer(p)
@@ -141,6 +150,36 @@ def _with_closure(regions: Sequence[Region], count: int) -> list[Tracer]:
                 value.type, value.name.removesuffix(":0").replace(":", "_"))
         params[count:] = [own[value] for value in closure]
     return list(closure.values())
+
+
+def _reading_outside(ctx: TraceContext, regions: Sequence[Region]) -> list[Region]:
+    """The bodies with variables that none of them assigns read around them: every round reads the
+    same, and a gradient has it at hand."""
+    nodes = [node for region in regions for node in region.graph.nodes]
+    assigned = {each.attrs["var"] for node in nodes for each in effects_of(node) if writes(each)}
+    return [_read_outside(ctx, region, assigned) for region in regions]
+
+
+def _read_outside(ctx: TraceContext, region: Region, assigned: Collection[str]) -> Region:
+    graph, closure = region.graph, dict(zip(
+        region.graph.params[len(region.graph.params) - len(region.closure):], region.closure,
+        strict=True))
+    known = {tracer.value: param for param, tracer in closure.items()}
+    params: dict[Value, Value] = {}
+    for node in graph.nodes:
+        if node.op.effect is Effect.READS and node.attrs["var"] not in assigned and not node.after:
+            made: Tracer = ctx.apply(ctx.read, (ctx.variable(node.attrs["var"]),))
+            if made.value not in known:
+                param = known[made.value] = graph.add_param(
+                    made.type, made.value.name.removesuffix(":0").replace(":", "_"))
+                closure[param] = made
+            params[node.results[0]] = known[made.value]
+    if params:
+        graph.nodes = [node for node in graph.nodes if params.keys().isdisjoint(node.results)]
+        for node in graph.nodes:
+            node.inputs = tuple(params.get(value, value) for value in node.inputs)
+        graph.results = [params.get(value, value) for value in graph.results]
+    return replace(region, closure=tuple(closure.values()))
 
 
 def _cast_result(graph: Graph, at: int, dtype: DType) -> None:
@@ -316,6 +355,7 @@ def scanned(
 
     first = _Carry(what, function, tuple(Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
+    (region,) = _reading_outside(ctx, [region])
     closure = _with_closure([region], len(leaves) + len(rows))
 
     def record() -> list[Tracer]:
@@ -356,7 +396,7 @@ def _count(rows: Sequence[Tracer], structure: tree.TreeDef, length: Dim | None) 
 
 def rounds(
     what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
-    function: Callable[..., Any], init: Any, limit: int, ctx: TraceContext,
+    function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext,
 ) -> Any:
     """Rounds of ``body(carry, index)``, which calls the user's ``function``."""
     leaves, structure = traced(ctx, init)
@@ -383,6 +423,7 @@ def rounds(
     if assigned is not None:
         raise error("W113", f"{what}: the condition assigns '{assigned.attrs['var']}'",
                     locs=assigned.locs, hint="assign in the body; the condition may read it")
+    test, region = _reading_outside(ctx, [test, region])
     closure = _with_closure([test, region], len(leaves))
 
     def record() -> list[Tracer]:

@@ -148,6 +148,10 @@ class _Run:
 
     def _effect(self, node: Node, operands: list[Array]) -> Sequence[Any]:
         var, type_ = node.attrs["var"], node.attrs["type"]
+        if node.op.effect is Effect.ASSERTS:
+            if not operands[0]:
+                raise error("W125", node.attrs["message"], locs=node.locs)
+            return ()
         if node.op.effect is Effect.WRITES:
             # A new array each time: values read before keep what they read.
             (value,) = operands

@@ -1,9 +1,13 @@
-"""Rows of the EFFECT family: variables. The nodes on one variable run in the order of the list."""
+"""Rows of the EFFECT family: variables. Nodes on one variable run in the order of the list.
+
+Assertions are effects on a number of their own, 1 as long as all of them hold, on which
+``passes/state`` lets a result depend: so they are carried out of loops and branches, and not dead.
+"""
 
 from __future__ import annotations
 
 from ..diagnose import error
-from ..types import TensorType
+from ..types import BOOL, I64, TensorType
 from .op import Effect, Kind, OpDef
 
 
@@ -18,6 +22,14 @@ def _assign_infer(x: TensorType, *, var: str, type: TensorType) -> tuple[TensorT
     return ()
 
 
+def _assert_infer(
+    x: TensorType, *, var: str, type: TensorType, message: str
+) -> tuple[TensorType, ...]:
+    if x != TensorType(BOOL, ()) or type != TensorType(I64, ()):
+        raise error("W601", f"what is asserted is {x}, not one bool")
+    return ()
+
+
 _ATTRS = {"var": str, "type": TensorType}
 
 ROWS: tuple[OpDef, ...] = (
@@ -27,4 +39,6 @@ ROWS: tuple[OpDef, ...] = (
           _ATTRS, effect=Effect.WRITES, differentiable=False),
     OpDef("update_var", Kind.EFFECT, _assign_infer, 1, "x is added to a variable",
           _ATTRS, effect=Effect.WRITES, update="add", differentiable=False),
+    OpDef("assert_true", Kind.EFFECT, _assert_infer, 1, "the step fails (W125) unless x is true",
+          {**_ATTRS, "message": str}, effect=Effect.ASSERTS, differentiable=False),
 )

@@ -179,6 +179,12 @@ def _ensure_ref(x: Any, spare: Any, *, message: str) -> Any:
     return np.asarray(x)
 
 
+def _asserted_ref(x: Any, *, message: str) -> Any:
+    if not np.all(x):
+        raise error("W125", message)
+    return np.asarray(x)
+
+
 def _full_infer(*, value: Any, dtype: DType, shape: tuple[Dim, ...]) -> tuple[TensorType, ...]:
     return (TensorType(dtype, shape),)
 
@@ -388,6 +394,13 @@ ROWS: tuple[OpDef, ...] = (
            grad=lambda b, g, x, spare, out, *, message: (g, None),
            check=RunCheck(_ensure_holds, "W124", _ensure_message),
            samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)
+                         for shape in _SHAPES)),
+    map_op("asserted", "i -> i", lambda s, x, *, message: x, _asserted_ref,
+           doc="the operand; a step in which an element of it is 0 fails (W125) with a message",
+           attrs={"message": str}, moves=True, dtypes=(I64,),
+           check=RunCheck(lambda s, x, *, message: s.ne(x, s.const(0, x.dtype)), "W125",
+                          _ensure_message),
+           samples=tuple(Sample((shape,), {"message": "it does not hold"}, low=1, high=9)
                          for shape in _SHAPES)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",

@@ -53,6 +53,7 @@ class Effect(enum.Enum):
 
     READS = "reads"
     WRITES = "writes"
+    ASSERTS = "asserts"  # takes note of what has to hold, and fails the step
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Dims of the graph around may occur in bodies; so may the symbol ``index``, the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -107,19 +107,28 @@ def _while_infer(
             raise _wrong("while", "the operands are not those of the test and the body")
     if _types(test.results) != (TensorType(BOOL, ()),):
         raise _wrong("while", "the test does not give one bool")
-    if not 0 <= carried <= len(types) or _types(body.results) != types[:carried]:
+    results = _types(body.results)
+    if not 0 <= carried <= len(types) or results[:carried] != types[:carried]:
         raise _wrong("while", "the body does not give what is carried")
-    return types[:carried]
+    if limit == ENDLESS and len(results) > carried:
+        raise _wrong("while", "rows are stacked, of which nobody knows how many there may be")
+    return (*types[:carried],
+            *(result.with_shape((limit, *result.shape)) for result in results[carried:]))
 
 
 def _while_ref(
     run: Runner, *operands: Any, carried: int, limit: int, index: str, test: Any, body: Any
 ) -> Any:
     state, rest, at = list(operands[:carried]), operands[carried:], 0
+    stacked = [np.zeros((limit, *run.shape(value.type)), value.type.dtype.numpy)
+               for value in body.results[carried:]]
     while at != limit and run(test, [*state, *rest], **{index: at})[0]:
-        state = run(body, [*state, *rest], **{index: at})
+        results = run(body, [*state, *rest], **{index: at})
+        state = results[:carried]
+        for array, row in zip(stacked, results[carried:], strict=True):
+            array[at] = row
         at += 1
-    return tuple(state)
+    return (*state, *stacked)
 
 
 def _scan_infer(
@@ -159,35 +168,25 @@ def _scan_ref(
     return (*state, *stacked)
 
 
-def _no_gradient(name: str, instead: str) -> Callable[..., Any]:
-    def grad(b: Any, *_: Any, **__: Any) -> Any:
-        raise error("W113", f"there is no gradient of weft.{name} yet", locs=b.locs, hint=instead)
-
-    return grad
-
-
-_LOOP_HINT = ("write the rounds out with Python's for, or keep the loop out of what is "
-              "differentiated: weft.stop_gradient")
-
 ROWS: tuple[OpDef, ...] = (
     OpDef("fused", Kind.REGION, _fused_infer, None,
           "a region that becomes one kernel; space says which axes its nodes have (``ir/space``)",
           {"body": object, "space": str}, ref=_fused_ref, differentiable=False),
     OpDef("cond", Kind.REGION, _cond_infer, None, "one of two bodies, by a condition",
           {"then": object, "other": object}, ref=_cond_ref,
-          grad=_no_gradient("cond", "use np.where, which computes both sides"),
           control=lambda then, other: Branching(then, other)),
     OpDef("while", Kind.REGION, _while_infer, None,
-          "a body for as long as a test is true, at most limit times (-1: without end)",
+          "a body for as long as a test is true, at most limit times (-1: without end); the rows "
+          "that it stacks are limit, of which those of rounds that were run have values",
           {"carried": int, "limit": Expr, "index": str, "test": object, "body": object},
-          ref=_while_ref, grad=_no_gradient("while_loop", _LOOP_HINT),
+          ref=_while_ref,
           control=lambda carried, limit, index, test, body: Looping(
               body, test, carried, 0, None if limit == ENDLESS else limit, False, index)),
     OpDef("scan", Kind.REGION, _scan_infer, None,
           "a body for each row of what is scanned, first to last or the other way",
           {"carried": int, "scanned": int, "length": Expr, "reverse": bool, "index": str,
            "body": object},
-          ref=_scan_ref, grad=_no_gradient("scan and fori_loop", _LOOP_HINT),
+          ref=_scan_ref,
           control=lambda carried, scanned, length, reverse, index, body: Looping(
               body, None, carried, scanned, length, reverse, index)),
 )

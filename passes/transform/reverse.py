@@ -15,11 +15,13 @@ respect to u is the forward derivative (``jvp``), and u itself is dead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value
 from ...ir.types import Loc
+from .activity import active
+from .control import backward
 
 
 def vjp(
@@ -36,7 +38,7 @@ def vjp(
     _check(outputs, cotangents, inputs)
     leaves = {id(value) for value in inputs}
     nodes = list(builder.graph.nodes)  # the walk itself appends
-    active = _active(nodes, leaves)
+    reached = active(nodes, leaves) | leaves
     sums: dict[int, Value] = {}
 
     def accumulate(value: Value, cotangent: Value) -> None:
@@ -46,11 +48,13 @@ def vjp(
     for output, cotangent in zip(outputs, cotangents, strict=True):
         accumulate(output, cotangent)
     for node in reversed(nodes):
-        if any(id(result) in active and id(result) in sums for result in node.results):
+        if any(id(result) in reached and id(result) not in leaves and id(result) in sums
+               for result in node.results):
             with builder.like(node, "_grad"):
+                operands = node.inputs  # a loop may get more
                 for at, (operand, part) in enumerate(zip(
-                        node.inputs, _backward(builder, node, sums), strict=True)):
-                    if not (id(operand) in active or id(operand) in leaves):
+                        operands, _backward(builder, node, sums, reached), strict=True)):
+                    if id(operand) not in reached:
                         continue
                     if at in node.op.refused:
                         raise _refusal(node, node.op.refused[at])
@@ -92,27 +96,23 @@ def jvp(
     return results
 
 
-def _active(nodes: Sequence[Node], leaves: set[int]) -> set[int]:
-    """Ids of the floating-point values that depend on a leaf through differentiable nodes."""
-    active: set[int] = set()
-    for node in nodes:
-        if node.op.differentiable and any(
-                id(value) in active or id(value) in leaves for value in node.inputs):
-            active.update(id(result) for result in node.results
-                          if result.dtype.is_inexact and id(result) not in leaves)
-    return active
-
-
-def _backward(builder: Builder, node: Node, sums: dict[int, Value]) -> list[Value | None]:
+def _backward(
+    builder: Builder, node: Node, sums: dict[int, Value], reached: Collection[int]
+) -> list[Value | None]:
     """The cotangents of a node's operands, from its row, checked against their types."""
-    if node.op.grad is None:
-        return [None] * len(node.inputs)
-    given = [sums.get(id(result)) for result in node.results]
-    if len(given) == 1:
+    operands, given = node.inputs, [sums.get(id(result)) for result in node.results]
+    if node.op.control is not None:
+        given = [part if id(result) in reached else None
+                 for part, result in zip(given, node.results, strict=True)]
+        parts = backward(builder, node, given, {
+            at for at, value in enumerate(operands) if id(value) in reached}, vjp)
+    elif node.op.grad is None:
+        return [None] * len(operands)
+    elif len(given) == 1:
         parts = node.op.grad(builder, given[0], *node.inputs, node.results[0], **node.attrs)
     else:
         parts = node.op.grad(builder, given, *node.inputs, node.results, **node.attrs)
-    for operand, part in zip(node.inputs, parts, strict=True):
+    for operand, part in zip(operands, parts, strict=True):
         if part is not None and part.type != operand.type:
             raise error("W601", f"the gradient of {node.op.name} for an operand {operand.type} "
                                 f"has type {part.type}", locs=node.locs)

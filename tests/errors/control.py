@@ -85,21 +85,32 @@ def condition_assigns() -> None:
 
 
 @wrong("W113", TypeError)
-def gradient_of_a_scan() -> None:
-    @weft.compile
-    def loss(w: Any, xs: Any) -> Any:
-        h, _ = weft.scan(lambda h, x: (np.tanh(h @ w + x), None), xs[0], xs)  # here
-        return np.sum(h)
+def gradient_of_a_loop_without_bound() -> None:
+    def loss(x: Any) -> Any:
+        return weft.while_loop(lambda s: s < 9, lambda s: s * x, x)  # here
 
-    weft.grad(loss)(W[:, :4], X)
+    weft.grad(loss)(2.0)
 
 
 @wrong("W113", TypeError)
-def gradient_of_a_branch() -> None:
+def gradient_of_pythons_while() -> None:
+    @weft.compile
     def loss(x: Any) -> Any:
-        return weft.cond(x > 0, np.sin, np.cos, x)  # here
+        s = x
+        while s < 9:  # here
+            s = s * x
+        return s
 
-    weft.grad(loss)(1.0)
+    weft.grad(loss)(2.0)
+
+
+@wrong("W124", IndexError)
+def more_rounds_than_said() -> None:
+    @weft.compile
+    def power(x: Any, n: Any) -> Any:
+        return weft.fori_loop(0, n, lambda i, s: s * x, x, max_iterations=3)  # here
+
+    power(2.0, 4)
 
 
 @wrong("W203", TypeError)

@@ -147,8 +147,8 @@ def argument_is_an_object() -> None:
 
 @wrong("W112", TypeError)
 def argument_is_text() -> None:
-    f = weft.compile(lambda x, mode: x)
-    f(X, "train")  # here
+    f = weft.compile(lambda batch: batch["x"])
+    f({"x": X, "mode": "train"})  # here
 
 
 @wrong("W112", TypeError)

@@ -592,22 +592,3 @@ def test_what_is_refused(function: Callable[..., Any], code: str) -> None:
             run(np.ones((2, 3)))
         assert "fix: " in str(caught.value)
         assert any(loc.file == __file__ for loc in caught.value.locs)
-
-
-def test_gradients_are_refused_and_not_wrong() -> None:
-    x = np.ones(3)
-    v = weft.Variable(np.ones(3), name="trained")
-    loops = {
-        "scan": lambda x: weft.scan(lambda c, _: (c * x, None), x, length=3)[0].sum(),
-        "while_loop": lambda x: weft.while_loop(lambda c: c[0] < 9, lambda c: c * 2, x).sum(),
-        "cond": lambda x: weft.cond(x[0] > 0, lambda: x, lambda: -x).sum(),
-    }
-    for name, loop in loops.items():
-        for run in (weft.grad(loop), weft.compile(weft.grad(loop))):
-            with pytest.raises(Error, match=f"W113: there is no gradient of weft.{name}"):
-                run(x)
-        stopped = weft.grad(lambda x, loop=loop: loop(weft.stop_gradient(x)) + x.sum())
-        np.testing.assert_array_equal(stopped(x), np.ones(3))
-    with pytest.raises(Error, match="W113"):
-        weft.optim.SGD(0.1).minimize(
-            lambda: weft.fori_loop(0, 3, lambda i, c: c + v.sum(), 0.0), [v])

@@ -1,6 +1,7 @@
 """Random programs of nested control flow, as texts of a function ``f(a, b, n, x)``.
 
-``python -m support.random_control FIRST LAST``, run in tests/, compares that many with Python.
+``python -m support.random_control FIRST LAST``, run in tests/, compares that many with Python;
+with ``gradients`` behind it their gradients, and those of gradients, with finite differences.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 import weft
 
 
-def program(seed: int) -> str:
-    """The text of one program."""
-    made = _Programs(seed)
+def program(seed: int, bounded: bool = False) -> str:
+    """The text of one program; in ``bounded`` ones every loop has a bound that is known."""
+    made = _Programs(seed, bounded)
     return "\n".join(["def f(a, b, n, x):", "    c = 0.25 * a", "    k = 0.0",
                       "    v = np.zeros(3)", *made.block("    ", False, 0),
                       *made.block("    ", False, 0),
@@ -26,8 +27,8 @@ def program(seed: int) -> str:
 
 
 class _Programs:
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
+    def __init__(self, seed: int, bounded: bool) -> None:
+        self.rng, self.bounded = random.Random(seed), bounded
         self.count, self.budget = 0, self.rng.randint(4, 16)
 
     def variable(self) -> str:
@@ -105,6 +106,10 @@ class _Programs:
 
     def loop(self, indent: str, loop: bool, depth: int, counted: bool) -> list[str]:
         inner = indent + "    "
+        if self.bounded:
+            return [f"{indent}for k in {self.rng.choice(['range(3)', 'range(1, 5)', 'x'])}:",
+                    *([f"{inner}if {self.test()}:", f"{inner}    break"] if not counted else []),
+                    *self.block(inner, True, depth + 1)]
         if not counted:
             name = f"w{self.count}"
             return [f"{indent}{name} = 0", f"{indent}while {name} < 4 and {self.test()}:",
@@ -116,9 +121,9 @@ class _Programs:
         return made
 
 
-def function_of(seed: int) -> Any:
+def function_of(seed: int, bounded: bool = False) -> Any:
     """The function of one program, whose source is found by its lines."""
-    text, name = program(seed), f"<random control flow {seed}>"
+    text, name = program(seed, bounded), f"<random control flow {seed}{' bounded' * bounded}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space: dict[str, Any] = {"np": np}
     exec(compile(text, name, "exec"), space)
@@ -136,13 +141,55 @@ def compare(seed: int) -> None:
             np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-9)
 
 
+_STEP = 1e-6
+
+
+def compare_gradients(seed: int) -> None:
+    """Differentiate one program, every second one twice, too; raises AssertionError where that
+    differs from differences along a line. At kinks and jumps those tell nothing."""
+    function, rng = function_of(seed, bounded=True), np.random.default_rng(seed)
+    weights = rng.normal(size=6)
+
+    def loss(a: Any, b: Any, x: Any) -> Any:
+        a, b, c, v = function(a, b, 2, x)
+        return weights[0] * a + weights[1] * b + weights[2] * c + (weights[3:] * v).sum()
+
+    values = weft.compile(loss)
+    once = weft.compile(weft.grad(loss, argnums=(0, 1, 2)))
+    twice = weft.compile(weft.grad(lambda a, b, x: _along(
+        weft.grad(loss, argnums=(0, 1, 2))(a, b, x), weights), argnums=(0, 1, 2)))
+    for _ in range(2):  # numbers of NumPy, of one kind: one program each
+        args = (*rng.normal(size=2), rng.normal(size=3))
+        line = rng.normal(size=5)
+        steps = [tuple(x + at * _STEP * d for x, d in zip(
+            args, (line[0], line[1], line[2:]), strict=True)) for at in (-2, -1, 1, 2)]
+        _check(_along(once(*args), line), [values(*each) for each in steps])
+        if seed % 2 == 0:
+            _check(_along(twice(*args), line), [
+                _along(once(*each), weights) for each in steps])
+
+
+def _along(gradients: Any, line: Any) -> Any:
+    a, b, x = gradients
+    return line[0] * a + line[1] * b + (line[2:5] * x).sum()
+
+
+def _check(found: Any, values: Any) -> None:
+    far, near = (values[3] - values[0]) / (4 * _STEP), (values[2] - values[1]) / (2 * _STEP)
+    sides = [(values[1] - values[0]) / _STEP, (values[3] - values[2]) / _STEP]
+    size = 1e-4 * (1 + abs(near) + max(map(abs, values)))
+    if max(abs(far - near), abs(sides[0] - sides[1])) < size:
+        assert abs(found - near) < 10 * size, (found, near)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     first, last = map(int, sys.argv[1:3])
+    one = compare_gradients if sys.argv[3:] == ["gradients"] else compare
     found = 0
     for number in range(first, last):
         try:
-            compare(number)
+            one(number)
         except Exception as problem:  # each is a finding
             found += 1
             print(number, type(problem).__name__, str(problem)[:300])

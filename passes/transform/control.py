@@ -1,0 +1,418 @@
+"""Reverse mode through control flow: the gradient of a branch is a branch, that of a loop a loop
+in the opposite direction.
+
+The node that is differentiated also returns what its gradient needs (``pullback`` says what that
+is); it stays where it is, with more results. A scan stacks that up, row by row:
+
+    %h1, %hs = scan %h0, %xs, %w           %h1, %hs, %before = scan ... body -> n, n, h
+      body(h, x, w) -> n, n                %dh0, %dys = scan %dh1, %dhs, %hs, %w {reverse}
+        y = contract h, w            ==>     body(dh, dn', n, w) -> contract dy, w; dy
+        n = tanh (y + x)                       dy = (dh + dn') * (1 - n*n)
+                                           %dw = contract %before, %dys {"tmk,tmn->kn"}
+
+The cotangent of what every round reads is summed over the rounds: carried, or, where it is a
+contraction of a round's values, as one contraction over all of them, as above. What depends on no
+round is computed before the loop. A while saves its rows in arrays of ``limit`` rows, of which it
+fills one in each round, and counts its rounds; its gradient is a while that counts down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir.diagnose import error
+from ...ir.graph import Builder, Graph, Node, Value, constant_of, control_of
+from ...ir.index import symbol
+from ...ir.ops.op import Kind
+from ...ir.ops.reduce import contract_letters
+from ...ir.ops.region import Branching, Looping
+from ...ir.ops.table import OPS
+from ...ir.types import I64, TensorType
+from ..bodies import live_values
+from ..clone import Clone
+from ..simplify.rewrite import Rule, matched
+from .activity import reached, spread
+from .pullback import Pullback, Vjp, copy_nodes, elements, needed
+
+_COUNTED = Rule("counted", "add(x, 1)", "x")
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def backward(
+    builder: Builder, node: Node, given: Sequence[Value | None], wanted: set[int], vjp: Vjp
+) -> list[Value | None]:
+    """The cotangents of the operands ``wanted`` of a control-flow node, from those of its results.
+
+    Appends the gradient to the graph, and has the node return what it needs. Raises
+    UnsupportedError (W113) for a loop whose number of rounds has no bound.
+    """
+    control = control_of(node)
+    found: list[Value | None] = [None] * len(node.inputs)
+    if isinstance(control, Branching):
+        made = _branching(builder, node, control, given, wanted, vjp)
+    elif control.test is None:
+        made = _Loop(builder, node, given, wanted, vjp).run(None)
+    elif control.count is None:
+        raise error(
+            "W113", "there is no gradient of a loop whose number of rounds has no bound: what its "
+            "rounds save has no size", locs=node.locs,
+            hint="write it as weft.while_loop(cond, body, init, max_iterations=1000), with as many "
+                 "rounds as it may take")
+    else:
+        before = control.carried
+        counter = _counter(builder, node, control)
+        new = len(node.inputs) - len(found)  # 1 if there was no counter yet
+        moved = {at + new * (at >= before) for at in wanted}
+        padded = [*given, *[None] * (len(node.results) - len(given))]
+        made = {at - new * (at > before): value for at, value in _Loop(
+            builder, node, padded, moved, vjp).run(counter).items()}
+    for at, value in made.items():
+        found[at] = value
+    return found
+
+
+# -- branches -----------------------------------------------------------------------------------
+
+
+def _branching(
+    builder: Builder, node: Node, control: Branching, given: Sequence[Value | None],
+    wanted: set[int], vjp: Vjp,
+) -> dict[int, Value]:
+    inner = sorted(at - 1 for at in wanted if at > 0)
+    asked = {at: value for at, value in enumerate(given) if value is not None}
+    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, vjp)
+            for body in (control.then, control.other)]
+    operands = sorted(ways[0].found.keys() | ways[1].found.keys())
+    if not operands:
+        return {}
+    condition, *around = node.inputs
+    outer: list[dict[Value, Value]] = [
+        dict(zip((*way.graph.results, *way.given), (*node.results, *around), strict=True))
+        for way in ways]
+    for values, saved in zip(outer, _saved_ways(node, ways, outer), strict=True):
+        values.update(saved)
+    parts = [needed(way.graph, way.found.values(), values.keys() | way.cotangents.values())
+             for way, values in zip(ways, outer, strict=True)]
+    read = list(dict.fromkeys(values[value] for values, (_, leaves) in zip(
+        outer, parts, strict=True) for value in leaves if value in values))
+    bodies = []
+    for way, values, (nodes, leaves) in zip(ways, outer, parts, strict=True):
+        clone = _emptied(way)
+        for at, value in asked.items():
+            clone.values[way.cotangents.get(at, value)] = clone.param(value)
+        params = {value: clone.param(value) for value in read}
+        clone.values.update({value: params[values[value]] for value in leaves if value in values})
+        copy_nodes(clone, nodes, {})
+        b = Builder(clone.graph, OPS)
+        clone.graph.results = [
+            clone.values[way.found[at]] if at in way.found
+            else b.full(0.0, way.given[at].type) for at in operands]
+        bodies.append(clone.graph)
+    made = builder.emit(node.op, [condition, *asked.values(), *read],
+                        {"then": bodies[0], "other": bodies[1]}).results
+    return {at + 1: value for at, value in zip(operands, made, strict=True)}
+
+
+def _saved_ways(
+    node: Node, ways: Sequence[Pullback], free: Sequence[dict[Value, Value]]
+) -> list[dict[Value, Value]]:
+    """Have a branch return what both ways save; each way has zeros for what is of the other one,
+    unless that has the type of something of its own."""
+    types: list[TensorType] = []
+    slots: list[dict[int, Value]] = []
+    for way, known in zip(ways, free, strict=True):
+        taken: dict[int, Value] = {}
+        for value in way.saved(known):
+            at = next((at for at, type_ in enumerate(types)
+                       if at not in taken and type_ == value.type), len(types))
+            if at == len(types):
+                types.append(value.type)
+            taken[at] = value
+        slots.append(taken)
+    bodies = []
+    for way, taken in zip(ways, slots, strict=True):
+        clone = way.forward(list(taken.values()))
+        b = Builder(clone.graph, OPS)
+        results = clone.graph.results[:len(way.graph.results)]
+        results += [clone.values[taken[at]] if at in taken else b.full(0, type_)
+                    for at, type_ in enumerate(types)]
+        clone.graph.results = results
+        bodies.append(clone.graph)
+    node.attrs = {**node.attrs, "then": bodies[0], "other": bodies[1]}
+    made = _more_results(node, types)
+    return [{value: made[at] for at, value in taken.items()} for taken in slots]
+
+
+def _more_results(node: Node, types: Sequence[TensorType]) -> list[Value]:
+    first = len(node.results)
+    made = [Value(type_, f"{node.name}:{at}", node, at) for at, type_ in enumerate(types, first)]
+    node.results = (*node.results, *made)
+    return made
+
+
+def _emptied(way: Pullback) -> Clone:
+    """A clone of a pullback in which nothing stands yet."""
+    clone = Clone(way.graph)
+    clone.graph.name = f"{way.graph.name}_grad"
+    return clone
+
+
+# -- loops --------------------------------------------------------------------------------------
+
+
+class _Loop:
+    """The gradient of one loop. ``carries`` are the numbers of what is carried whose cotangent is,
+    ``asked`` has the cotangents of stacked results; ``counter`` is the number of what counts the
+    rounds of a while."""
+
+    def __init__(
+        self, builder: Builder, node: Node, given: Sequence[Value | None], wanted: set[int],
+        vjp: Vjp,
+    ) -> None:
+        self.builder, self.node, self.given = builder, node, given
+        control = control_of(node)
+        assert isinstance(control, Looping)
+        self.control, body = control, control.body
+        moving = spread(body, control.carried, wanted)
+        asked = {at for at, value in enumerate(given) if value is not None}
+        while True:  # whose cotangents the ones that are asked for come to depend on
+            live = live_values(body, [body.results[at] for at in asked])
+            more = {at for at in moving if at < control.carried and body.params[at] in live} - asked
+            if not more:
+                break
+            asked |= more
+        self.carries = sorted(at for at in asked if at < control.carried)
+        self.asked = {at: value for at in sorted(asked) if at >= control.carried
+                      and (value := given[at]) is not None}
+        inputs = sorted(at for at in moving if at >= control.carried or at in asked)
+        self.way = Pullback(body, sorted(asked & reached(body, moving)), inputs, vjp)
+
+    def run(self, counter: int | None) -> dict[int, Value]:
+        """The cotangents of operands, by their numbers; ``counter`` is the number of what counts
+        the rounds of a while."""
+        control, way, node = self.control, self.way, self.node
+        first, stop = control.carried, control.carried + control.scanned
+        # Stacks, by what they are rows of; and what is the same in all rounds.
+        self.rows = dict(zip(way.graph.results[first:], node.results[first:], strict=True))
+        self.rows.update(zip(way.given[first:stop], node.inputs[first:stop], strict=True))
+        self.still = dict(zip(way.given[stop:], node.inputs[stop:], strict=True))
+        for value in self.still:
+            self.rows.pop(value, None)
+        self.outside = way.invariant(self.still, control.index)
+        self._save("" if counter is None else control.index)
+        return self._scan() if counter is None else self._while(counter)
+
+    # -- what comes from the forward pass -------------------------------------------------------
+
+    def _save(self, index: str) -> None:
+        """Have the forward loop stack what is saved."""
+        count = self.control.count
+        assert count is not None
+        saved = self.way.saved({*self.rows, *self.still, *self.outside}, index)
+        self.node.attrs = {**self.node.attrs, "body": self.way.forward(saved).graph}
+        made = _more_results(
+            self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
+        self.rows.update(zip(saved, made, strict=True))
+        self.rows.update(zip(saved, made, strict=True))
+
+    def _hoist(self, values: Collection[Value]) -> None:
+        """Compute before the loop what is the same in all rounds."""
+        nodes, _ = needed(self.way.graph, values, self.still.keys())
+        made = dict(self.still)
+        for node in nodes:
+            found = self.builder.emit(node.op, [made[value] for value in node.inputs], node.attrs)
+            made.update(zip(node.results, found.results, strict=True))
+        self.still.update({value: made[value] for value in values})
+
+    # -- the backward loop ----------------------------------------------------------------------
+
+    def _scan(self) -> dict[int, Value]:
+        control, way = self.control, self.way
+        stacked = {at: way.found[at] for at in way.found
+                   if control.carried <= at < control.carried + control.scanned}
+        made = dict.fromkeys(stacked.values())
+        sums = self._sums(made)
+        carried = self._carried(sums.keys())
+        clone, targets, nodes, leaves = self._body(carried, made)
+        scanned = [(way.cotangents[at], value) for at, value in self.asked.items()]
+        scanned += [(value, self.rows[value]) for value in leaves if value in self.rows]
+        rest = [value for value in leaves if value in self.still]
+        for value in (*(value for value, _ in scanned), *rest):
+            clone.param(value)
+        assert control.count is not None
+        copy_nodes(clone, nodes, {control.index: control.count - 1 - symbol(control.index)})
+        self._finish(clone, carried, targets, made)
+        results = self.builder.emit(
+            self.node.op, [*self._first(carried), *(stack for _, stack in scanned),
+                           *(self.still[value] for value in rest)],
+            {**self.node.attrs, "carried": len(carried), "scanned": len(scanned),
+             "reverse": not control.reverse, "body": clone.graph}).results
+        rows = {**self.rows, **dict(zip(made, results[len(carried):], strict=True))}
+        found = dict(zip(carried, results, strict=False))
+        found.update({at: rows[value] for at, value in stacked.items()})
+        found.update({at: each.over(self.builder, rows) for at, each in sums.items()})
+        return found
+
+    def _while(self, counter: int) -> dict[int, Value]:
+        way, carried = self.way, self._carried(())
+        clone, targets, nodes, leaves = self._body(carried, ())
+        b = Builder(clone.graph, OPS)
+        at = clone.graph.add_param(TensorType(I64, ()), "at")
+        stacks = {value: self.rows[value] for value in leaves if value in self.rows}
+        stacks.update({way.cotangents[number]: value for number, value in self.asked.items()})
+        rest = [value for value in leaves if value in self.still]
+        params = {value: clone.param(stack) for value, stack in stacks.items()}
+        for value in rest:
+            clone.param(value)
+        clone.values.update({value: b.gather(param, at, axes=(0,))
+                             for value, param in params.items()})
+        copy_nodes(clone, nodes, {})
+        self._finish(clone, carried, targets, ())
+        clone.graph.results.append(b.sub(at, 1))
+        test = Graph("test")
+        for value in clone.graph.params:
+            test.add_param(value.type, value.name.removesuffix(":0"))
+        test.results = [Builder(test, OPS).ge(test.params[len(carried)], 0)]
+        last = self.builder.sub(self.node.results[counter], 1)
+        results = self.builder.emit(
+            self.node.op, [*self._first(carried), last, *stacks.values(),
+                           *(self.still[value] for value in rest)],
+            {**self.node.attrs, "carried": len(carried) + 1, "test": test,
+             "body": clone.graph}).results
+        return dict(zip(carried, results, strict=False))
+
+    def _carried(self, other: Collection[int]) -> list[int]:
+        """The parameters whose cotangents are carried: those of what is carried, and sums."""
+        control = self.control
+        return [*self.carries, *(at for at in self.way.found if at not in other
+                                 and at >= control.carried + control.scanned)]
+
+    def _first(self, carried: Sequence[int]) -> list[Value]:
+        """The cotangents after the last round."""
+        def zero(at: int) -> Value:
+            return self.builder.full(0.0, self.way.given[at].type)
+
+        return [known if at in self.carries and (known := self.given[at]) is not None else zero(at)
+                for at in carried]
+
+    def _body(
+        self, carried: Sequence[int], made: Iterable[Value]
+    ) -> tuple[Clone, list[Value | None], list[Node], list[Value]]:
+        """A body with parameters for what is carried; what it has to give of that, with the nodes
+        that compute it and the other values, and what those read."""
+        way, clone = self.way, Clone(self.way.graph)
+        clone.graph.name = f"{way.graph.name}_grad"
+        for at in carried:
+            ct = way.cotangents.get(at) if at in self.carries else None
+            if ct is not None:
+                clone.param(ct)
+            else:
+                stem = way.given[at].name.removesuffix(":0").replace(":", "_")
+                clone.graph.add_param(way.given[at].type, f"d_{stem}")
+        targets = [way.found.get(at) for at in carried]
+        nodes, leaves = needed(way.graph, [*filter(None, targets), *made], {
+            *self.rows, *self.still, *self.outside, *way.cotangents.values()})
+        self._hoist([value for value in leaves if value in self.outside])
+        return clone, targets, nodes, leaves
+
+    def _finish(self, clone: Clone, carried: Sequence[int], targets: Sequence[Value | None],
+                made: Iterable[Value]) -> None:
+        """The results of a round: cotangents before it, sums with its part, and rows."""
+        b = Builder(clone.graph, OPS)
+        clone.graph.results = []
+        for at, param, value in zip(carried, list(clone.graph.params), targets, strict=False):
+            part = b.full(0.0, param.type) if value is None else clone.values[value]
+            clone.graph.results.append(part if at in self.carries else b.add(param, part))
+        clone.graph.results += [clone.values[value] for value in made]
+
+    # -- sums over the rounds -------------------------------------------------------------------
+
+    def _sums(self, made: dict[Value, None]) -> dict[int, _Sum]:
+        """Cotangents of what every round reads that are one contraction over all rounds: those that
+        are one of values of a round, where the rows that are stacked for it, which join ``made``,
+        have no more elements than what would be carried."""
+        found: dict[int, _Sum] = {}
+        rest = self.control.carried + self.control.scanned
+        for at in sorted((at for at in self.way.found if at >= rest),
+                         key=lambda at: -elements([self.way.given[at]])):
+            sum_ = _sum_of(self.way.found[at])
+            if sum_ is None or any(each in self.still or each in self.outside
+                                   for each in sum_.factors):
+                continue
+            new = [each for each in dict.fromkeys(sum_.factors)
+                   if each not in self.rows and each not in made]
+            if elements(new) <= elements(sum_.node.results):
+                found[at] = sum_
+                made.update(dict.fromkeys(new))
+        return found
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A contraction of values of a round that is summed over all rounds, and views of the sum."""
+
+    node: Node
+    views: Sequence[Node]
+
+    @property
+    def factors(self) -> tuple[Value, ...]:
+        return self.node.inputs
+
+    def over(self, b: Builder, rows: Mapping[Value, Value]) -> Value:
+        dims = self.node.attrs["dims"]
+        left, right, out = contract_letters(dims)
+        letter = next(each for each in _LETTERS if each not in dims)
+        value: Value = b.contract(*(rows[each] for each in self.factors),
+                                  dims=f"{letter}{left},{letter}{right}->{out}")
+        for node in self.views:
+            value = b.emit(node.op, [value], node.attrs).results[0]
+        return value
+
+
+def _sum_of(value: Value) -> _Sum | None:
+    """A contraction, and the views of it that a value is."""
+    views: list[Node] = []
+    while (node := value.node) is not None and node.op.kind is Kind.VIEW and len(node.inputs) == 1:
+        views.append(node)
+        value = node.inputs[0]
+    return None if node is None or node.op.kind is not Kind.CONTRACT else _Sum(node, views[::-1])
+
+
+# -- counting the rounds of a while -------------------------------------------------------------
+
+
+def _counter(builder: Builder, node: Node, control: Looping) -> int:
+    """The number of what a while carries that counts its rounds from 0 on; it is given one if it
+    has none."""
+    for at in range(control.carried):
+        match = matched(_COUNTED, control.body.results[at])
+        if match is not None and match["x"] is control.body.params[at] and (
+                match["x"].type == TensorType(I64, ()) and constant_of(node.inputs[at]) == 0):
+            return at
+    at = control.carried
+    assert control.test is not None and len(node.results) == at, "only what counts stacks rows"
+    nodes = builder.graph.nodes
+    first = Builder(builder.graph, OPS, share=False, fold=False).full(0, TensorType(I64, ()))
+    nodes.insert(nodes.index(node), nodes.pop())
+    body, count = _with_param(control.body, at)
+    body.results.append(Builder(body, OPS).add(count, 1))
+    node.inputs = (*node.inputs[:at], first, *node.inputs[at:])
+    node.attrs = {**node.attrs, "carried": at + 1, "body": body,
+                  "test": _with_param(control.test, at)[0]}
+    _more_results(node, [first.type])
+    return at
+
+
+def _with_param(body: Graph, at: int) -> tuple[Graph, Value]:
+    """A body with one more parameter, of a counter."""
+    clone = Clone(body)
+    for value in body.params[:at]:
+        clone.param(value)
+    count = clone.graph.add_param(TensorType(I64, ()), "count")
+    for value in body.params[at:]:
+        clone.param(value)
+    for node in body.nodes:
+        clone.node(node)
+    clone.graph.results = [clone.values[value] for value in body.results]
+    return clone.graph, count
