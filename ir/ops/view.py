@@ -25,6 +25,7 @@ from ..diagnose import error
 from ..dims import differ
 from ..index import Dim, Expr, bounds, divide, positive, product, row_major
 from ..types import NUMBERS, TensorType
+from .adjoint import skewed, sliced, summed
 from .op import Kind, OpDef, Sample
 
 Condition = tuple[Dim, Dim, Dim]
@@ -174,7 +175,7 @@ def _broadcast_grad(
     b: Any, g: Any, x: Any, y: Any, *, shape: tuple[Dim, ...], axes: tuple[int, ...]
 ) -> Any:
     new = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    return (b.sum(g, axes=new) if new else g,)
+    return (summed(b, g, new),)
 
 
 def _slice_infer(
@@ -336,7 +337,7 @@ def _pad_grad(
     b: Any, g: Any, x: Any, y: Any, *, low: tuple[Dim, ...], high: tuple[Dim, ...],
     interior: tuple[int, ...], value: float,
 ) -> Any:
-    return (b.slice(g, start=low, step=tuple(gap + 1 for gap in interior), shape=x.shape),)
+    return (sliced(b, g, low, tuple(gap + 1 for gap in interior), x.shape),)
 
 
 def _skew_infer(
@@ -403,7 +404,7 @@ def _window_ref(x: Any, *, axis: int, along: int, size: int) -> Any:
 
 
 def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size: Dim) -> Any:
-    return (b.skew(g, axis=axis, along=along, step=-1, size=x.shape[axis], value=0.0),)
+    return (skewed(b, g, axis, along, x.shape[axis]),)
 
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,

@@ -39,7 +39,7 @@ def dense_reshaped(x: Any, w: Any, b: Any) -> Any:
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
-    return weft.nn.scaled_dot_product_attention(q, k, v, causal=True)
+    return weft.nn.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def attention_gradient(q: Any, k: Any, v: Any, g: Any) -> Any:
@@ -73,6 +73,11 @@ def convolution_weight_gradient(x: Any, w: Any, g: Any) -> Any:
         return np.sum(np.einsum("nchwij,ocij->nohw", windows, w) * g)
 
     return weft.grad(loss)(w)
+
+
+def convolution_input_gradient(x: Any, w: Any, g: Any) -> Any:
+    """A product of shifted parts of g: windows of nothing are in memory."""
+    return weft.grad(lambda x: np.sum(weft.nn.conv2d(x, w, padding=1) * g))(x)
 
 
 def nearest_centre(x: Any, centres: Any, norms: Any) -> Any:
@@ -174,6 +179,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
         numbers(2, 6, 13, 15), numbers(2, 4, 3, 3, 3), numbers(2, 4)), 1),
     "convolution_weight_gradient": (convolution_weight_gradient, (
         *_CONV[:2], numbers(2, 8, 11, 13)), 1),
+    "convolution_input_gradient": (convolution_input_gradient, (
+        *_CONV[:2], numbers(2, 8, 13, 15)), 1),
     "convolution_small_images": (convolution, (
         numbers(5, 8, 9, 9), numbers(24, 8, 3, 3), numbers(24)), 1),
     "heads_to_model": (heads_to_model, (numbers(6, 3, 10, 8), numbers(3, 8, 40)), 1),

@@ -126,7 +126,7 @@ def test_attention() -> None:
     np.testing.assert_allclose(both(nn.scaled_dot_product_attention, q, k, v),
                                nn.softmax(scores) @ v, rtol=1e-4, atol=1e-6)
     mask = np.tril(np.ones((5, 5), bool))
-    causal = both(lambda q, k, v: nn.scaled_dot_product_attention(q, k, v, causal=True), q, k, v)
+    causal = both(lambda q, k, v: nn.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v)
     masked = both(nn.scaled_dot_product_attention, q, k, v, mask)
     np.testing.assert_allclose(causal, masked, rtol=1e-5)
     np.testing.assert_allclose(causal[..., 0, :], v[..., 0, :], rtol=1e-5)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.library import optim
+from weft.frontend.library.optim import optimizers
 from weft.runtime.state import cut, moment
 
 X = np.ones(3, np.float32)
@@ -83,8 +83,8 @@ def of_variables() -> dict[str, Case]:
         "a value is committed": (moment(), lambda: a.assign(X)),
         "a variable that is being updated is assigned": (b.cell.lock, lambda: b.assign(X)),
         "a variable is named": (weft.Variable._naming, lambda: weft.Variable(X)),
-        "an optimizer makes its counter": (optim._MAKING, adam._counter),
-        "an optimizer makes a slot": (optim._MAKING, lambda: adam._slot(a, "m")),
+        "an optimizer makes its counter": (optimizers._MAKING, adam._counter),
+        "an optimizer makes a slot": (optimizers._MAKING, lambda: adam._slot(a, "m")),
     }
 
 

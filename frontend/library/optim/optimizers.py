@@ -1,13 +1,4 @@
-"""Optimizers: ``update(grads, state, params)`` on nests, ``minimize`` on Variables.
-
-An optimizer is plain NumPy over the leaves. ``init`` makes its slots (moments), nests like the
-parameters, of zeros; ``minimize`` keeps them as Variables, which it makes when it first sees a
-variable, also while tracing.
-
-    state = adam.init(params)
-    params, state = adam.update(grads, state, params)        # pure: in compiled or plain code
-    loss = adam.minimize(loss_fn, [w, b], x, y)              # assigns w and b
-"""
+"""The optimizers: a base class that walks nests and Variables, and one step of a leaf for each."""
 
 from __future__ import annotations
 
@@ -18,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
-from ..compile.eager import run_eagerly
-from ..tracing.arrays.variable import Variable
-from ..tracing.dependencies import after
-from ..tracing.recorder import active
-from ..transforms.reverse import variable_gradients
+from ... import tree
+from ...compile.eager import run_eagerly
+from ...tracing.arrays.variable import Variable
+from ...tracing.dependencies import after
+from ...tracing.recorder import active
+from ...tracing.tracer import Tracer
+from ...transforms.reverse import gradients, variable_gradients
+from .clipping import clip_by_global_norm, clip_by_value
 
 State = dict[str, Any]
 
@@ -31,13 +24,19 @@ _MAKING = threading.RLock()  # so that two threads that take a first step make o
 
 
 class Optimizer(ABC):
-    """Base class: a subclass names its slots and computes one leaf's step."""
+    """Base class: a subclass names its slots and computes one leaf's step.
+
+    ``lr`` is a number, an array, a Variable, or a schedule, which is called with the number of
+    steps taken. Gradients are kept within ``clip_value`` one by one, and then within ``clip_norm``
+    all together, where these are given.
+    """
 
     slots: tuple[str, ...] = ()
     counts = False  # whether the step number is kept
 
-    def __init__(self, lr: Any) -> None:
-        self.lr = lr
+    def __init__(self, lr: Any, *, clip_norm: Any = None, clip_value: Any = None) -> None:
+        self.lr, self.clip_norm, self.clip_value = lr, clip_norm, clip_value
+        self.counts = self.counts or self._scheduled()
         self._variables: dict[tuple[int, str], Variable] = {}
         self._kept: list[Variable] = []  # so that the ids of the keys stay theirs
         self._steps: Variable | None = None
@@ -48,11 +47,21 @@ class Optimizer(ABC):
     ) -> tuple[Any, dict[str, Any]]:
         """The new parameter and slots of one leaf; ``count`` is the step number from 1."""
 
-    def rate(self, param: Any) -> Any:
-        """The learning rate, in the parameter's dtype if it is a Variable or an array."""
+    def rate(self, param: Any, count: Any) -> Any:
+        """The learning rate, in the parameter's dtype if it is no Python number."""
+        if self._scheduled():
+            return self.lr(count - 1).astype(np.result_type(param))
         if isinstance(self.lr, (Variable, np.ndarray)):
             return self.lr.astype(np.result_type(param))
         return self.lr
+
+    def _scheduled(self) -> bool:
+        return callable(self.lr) and not isinstance(self.lr, Variable)
+
+    def _clipped(self, grads: Any) -> Any:
+        if self.clip_value is not None:
+            grads = clip_by_value(grads, self.clip_value)
+        return grads if self.clip_norm is None else clip_by_global_norm(grads, self.clip_norm)
 
     def init(self, params: Any) -> State:
         """The state before the first step: a nest of zeros for each slot."""
@@ -66,7 +75,7 @@ class Optimizer(ABC):
         count = state["count"] + 1 if self.counts else None
         leaves, structure = tree.flatten(params)
         columns = [tree.matched(structure, nest)
-                   for nest in (grads, *(state[name] for name in self.slots))]
+                   for nest in (self._clipped(grads), *(state[name] for name in self.slots))]
         stepped = [self.step(row[0], dict(zip(self.slots, row[1:], strict=True)), param, count)
                    for param, *row in zip(leaves, *columns, strict=True)]
         new: State = {name: tree.unflatten(structure, [slots[name] for _, slots in stepped])
@@ -76,18 +85,23 @@ class Optimizer(ABC):
         return tree.unflatten(structure, [param for param, _ in stepped]), new
 
     def minimize(
-        self, loss: Callable[..., Any], variables: Sequence[Variable], *args: Any
+        self, loss: Callable[..., Any] | Any, variables: Sequence[Variable], *args: Any
     ) -> Any:
         """One step on variables down the gradient of ``loss(*args)``; its value before the step.
 
-        In traced code the assignments become part of the graph; else it runs at once.
+        In traced code the assignments become part of the graph; else it runs at once. While a
+        graph is built, ``loss`` may be a value of it. A step that fails changes no variable.
         """
         if active() is None:
             def minimized(*given: Any) -> Any:
                 return self.minimize(loss, variables, *given)
 
             return run_eagerly(minimized, args)
-        value, grads = variable_gradients(loss, variables, args)
+        if isinstance(loss, Tracer):
+            value, grads = loss, gradients(loss, variables)
+        else:
+            value, grads = variable_gradients(loss, variables, args)
+        grads = self._clipped(grads)
         count = None
         operations = []
         if self.counts:
@@ -128,19 +142,24 @@ def _decay(rate: float, old: Any, new: Any) -> Any:
 
 
 class SGD(Optimizer):
-    """param -= lr * grad; with momentum, lr times the decaying sum of gradients."""
+    """param -= lr * grad; with momentum, lr times the decaying sum of gradients (Polyak, 1964),
+    with ``nesterov`` one step ahead (Sutskever et al., 2013); ``weight_decay`` adds to the gradient
+    that much of the parameter."""
 
-    def __init__(self, lr: Any, momentum: float = 0.0, nesterov: bool = False) -> None:
-        super().__init__(lr)
-        self.momentum, self.nesterov = momentum, nesterov
+    def __init__(self, lr: Any, momentum: float = 0.0, nesterov: bool = False,
+                 weight_decay: float = 0.0, **clip: Any) -> None:
+        super().__init__(lr, **clip)
+        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
         self.slots = ("momentum",) if momentum else ()
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
+        if self.weight_decay:
+            grad = grad + self.weight_decay * param
         if not self.momentum:
-            return param - self.rate(param) * grad, {}
+            return param - self.rate(param, count) * grad, {}
         total = self.momentum * slots["momentum"] + grad
         direction = grad + self.momentum * total if self.nesterov else total
-        return param - self.rate(param) * direction, {"momentum": total}
+        return param - self.rate(param, count) * direction, {"momentum": total}
 
 
 class Adam(Optimizer):
@@ -150,8 +169,8 @@ class Adam(Optimizer):
     counts = True
 
     def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
-                 weight_decay: float = 0.0) -> None:
-        super().__init__(lr)
+                 weight_decay: float = 0.0, **clip: Any) -> None:
+        super().__init__(lr, **clip)
         self.beta1, self.beta2, self.eps, self.weight_decay = beta1, beta2, eps, weight_decay
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
@@ -167,18 +186,19 @@ class Adam(Optimizer):
         fix_mean = (1 - self.beta1 ** count).astype(dtype)
         fix_square = (1 - self.beta2 ** count).astype(dtype)
         move = (mean / fix_mean) / (np.sqrt(square / fix_square) + self.eps)
-        return param - self.rate(param) * move, {"mean": mean, "square": square}
+        return param - self.rate(param, count) * move, {"mean": mean, "square": square}
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019)."""
 
     def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
-                 weight_decay: float = 1e-2) -> None:
-        super().__init__(lr, beta1, beta2, eps, weight_decay)
+                 weight_decay: float = 1e-2, **clip: Any) -> None:
+        super().__init__(lr, beta1, beta2, eps, weight_decay, **clip)
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
-        return self._moved(grad, slots, param - self.rate(param) * self.weight_decay * param, count)
+        smaller = param - self.rate(param, count) * self.weight_decay * param
+        return self._moved(grad, slots, smaller, count)
 
 
 class RMSProp(Optimizer):
@@ -186,13 +206,15 @@ class RMSProp(Optimizer):
 
     slots = ("square",)
 
-    def __init__(self, lr: Any = 1e-2, decay: float = 0.99, eps: float = 1e-8) -> None:
-        super().__init__(lr)
+    def __init__(self, lr: Any = 1e-2, decay: float = 0.99, eps: float = 1e-8,
+                 **clip: Any) -> None:
+        super().__init__(lr, **clip)
         self.decay, self.eps = decay, eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         square = _decay(self.decay, slots["square"], grad * grad)
-        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}
+        move = self.rate(param, count) * grad / (np.sqrt(square) + self.eps)
+        return param - move, {"square": square}
 
 
 class Adagrad(Optimizer):
@@ -200,10 +222,11 @@ class Adagrad(Optimizer):
 
     slots = ("square",)
 
-    def __init__(self, lr: Any = 1e-2, eps: float = 1e-10) -> None:
-        super().__init__(lr)
+    def __init__(self, lr: Any = 1e-2, eps: float = 1e-10, **clip: Any) -> None:
+        super().__init__(lr, **clip)
         self.eps = eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         square = slots["square"] + grad * grad
-        return param - self.rate(param) * grad / (np.sqrt(square) + self.eps), {"square": square}
+        move = self.rate(param, count) * grad / (np.sqrt(square) + self.eps)
+        return param - move, {"square": square}

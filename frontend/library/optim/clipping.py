@@ -1,0 +1,33 @@
+"""Gradients kept from being too large, on nests."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from ... import tree
+
+
+def global_norm(nest: Any) -> Any:
+    """The length of all leaves as one vector.
+
+    >>> global_norm({"w": np.array([3.0]), "b": 4.0})
+    np.float64(5.0)
+    """
+    return np.sqrt(functools.reduce(operator.add, (
+        np.sum(np.square(leaf)) for leaf in tree.leaves(nest))))
+
+
+def clip_by_global_norm(grads: Any, limit: Any) -> Any:
+    """The gradients, all scaled alike if their ``global_norm`` is above ``limit``, to have it
+    (Pascanu et al., 2013)."""
+    scale = limit / np.maximum(global_norm(grads), limit)
+    return tree.map(lambda grad: grad * scale.astype(np.result_type(grad)), grads)
+
+
+def clip_by_value(grads: Any, limit: Any) -> Any:
+    """The gradients with every element between ``-limit`` and ``limit``."""
+    return tree.map(lambda grad: np.clip(grad, -limit, limit), grads)

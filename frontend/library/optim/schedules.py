@@ -1,0 +1,87 @@
+"""Learning rates that change from step to step: given to an optimizer instead of a number.
+
+A schedule is called with the number of steps taken before, 0 at first; an optimizer counts them in
+its state.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Constant:
+    """``lr`` at every step."""
+
+    lr: float
+
+    def __call__(self, step: Any) -> Any:
+        return np.full_like(step, self.lr, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class PiecewiseConstant:
+    """``values[0]`` before step ``boundaries[0]``, ``values[1]`` from there on, and so on.
+
+    >>> [float(PiecewiseConstant((2, 3), (1.0, 0.5, 0.1))(step)) for step in range(4)]
+    [1.0, 1.0, 0.5, 0.1]
+    """
+
+    boundaries: Sequence[int]
+    values: Sequence[float]
+
+    def __call__(self, step: Any) -> Any:
+        rate: Any = Constant(self.values[0])(step)
+        for start, value in zip(self.boundaries, self.values[1:], strict=True):
+            rate = np.where(step < start, rate, value)
+        return rate
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    """``lr * rate ** (step / steps)``; with ``staircase`` in whole powers, one each ``steps``."""
+
+    lr: float
+    steps: int
+    rate: float
+    staircase: bool = False
+
+    def __call__(self, step: Any) -> Any:
+        return self.lr * self.rate ** (step // self.steps if self.staircase else step / self.steps)
+
+
+@dataclass(frozen=True)
+class LinearDecay:
+    """From ``lr`` to ``final`` in ``steps`` equal parts, then ``final``."""
+
+    lr: float
+    final: float
+    steps: int
+
+    def __call__(self, step: Any) -> Any:
+        return self.lr + (self.final - self.lr) * np.minimum(step / self.steps, 1.0)
+
+
+@dataclass(frozen=True)
+class CosineDecay:
+    """Up from 0 to ``lr`` in ``warmup`` equal parts, then down to ``final`` along half a cosine
+    (Loshchilov and Hutter, 2017), there after ``steps`` in all.
+
+    >>> [round(float(CosineDecay(1.0, 6, warmup=2)(step)), 3) for step in range(8)]
+    [0.0, 0.5, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+
+    lr: float
+    steps: int
+    warmup: int = 0
+    final: float = 0.0
+
+    def __call__(self, step: Any) -> Any:
+        part = np.clip((step - self.warmup) / (self.steps - self.warmup), 0.0, 1.0)
+        rate = self.final + (self.lr - self.final) * 0.5 * (1 + np.cos(math.pi * part))
+        return np.where(step < self.warmup, self.lr * step / max(self.warmup, 1), rate)

@@ -1,0 +1,181 @@
+"""Optimizers against their published formulas in float64; schedules; clipping; steps that fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import optim
+
+RNG = np.random.default_rng(4)
+START = RNG.normal(size=5)
+GRADS = [RNG.normal(size=5) for _ in range(4)]
+
+
+def sgd(p: Any, lr: float, m: float = 0, nesterov: bool = False, wd: float = 0) -> Iterator[Any]:
+    v = 0 * p
+    for g in GRADS:
+        g = g + wd * p
+        v = m * v + g
+        p = p - lr * (g + m * v if nesterov else v)
+        yield p
+
+
+def adam(p: Any, lr: float, wd: float = 0, decoupled: float = 0) -> Iterator[Any]:
+    """Algorithm 1 of Kingma and Ba, and 2 of Loshchilov and Hutter with decay times the rate."""
+    m, v = 0 * p, 0 * p
+    for t, g in enumerate(GRADS, 1):
+        g = g + wd * p
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        p = p - lr * decoupled * p - lr * (m / (1 - 0.9 ** t)) / (
+            np.sqrt(v / (1 - 0.999 ** t)) + 1e-8)
+        yield p
+
+
+def scaled(p: Any, lr: float, keep: float, add: float, eps: float) -> Iterator[Any]:
+    """Adagrad keeps all of the squares, RMSProp a decaying mean."""
+    v = 0 * p
+    for g in GRADS:
+        v = keep * v + add * g * g
+        p = p - lr * g / (np.sqrt(v) + eps)
+        yield p
+
+
+FORMULAS: dict[str, tuple[Callable[[], optim.Optimizer], Callable[[Any], Iterator[Any]]]] = {
+    "sgd": (lambda: optim.SGD(0.1), lambda p: sgd(p, 0.1)),
+    "decay": (lambda: optim.SGD(0.1, weight_decay=0.3), lambda p: sgd(p, 0.1, wd=0.3)),
+    "momentum": (lambda: optim.SGD(0.1, 0.9), lambda p: sgd(p, 0.1, 0.9)),
+    "nesterov": (lambda: optim.SGD(0.1, 0.9, True, 0.1), lambda p: sgd(p, 0.1, 0.9, True, 0.1)),
+    "adam": (lambda: optim.Adam(0.1), lambda p: adam(p, 0.1)),
+    "adam_decay": (lambda: optim.Adam(0.1, weight_decay=0.2), lambda p: adam(p, 0.1, 0.2)),
+    "adamw": (lambda: optim.AdamW(0.1), lambda p: adam(p, 0.1, 0, 0.01)),
+    "adagrad": (lambda: optim.Adagrad(0.1), lambda p: scaled(p, 0.1, 1, 1, 1e-10)),
+    "rmsprop": (lambda: optim.RMSProp(0.1), lambda p: scaled(p, 0.1, 0.99, 0.01, 1e-8)),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas(name: str) -> None:
+    make, formula = FORMULAS[name]
+    optimizer, params = make(), {"w": START[:3], "b": START[3:]}
+    state = optimizer.init(params)
+    for grad, wanted in zip(GRADS, formula(START), strict=True):
+        params, state = optimizer.update({"b": grad[3:], "w": grad[:3]}, state, params)
+        np.testing.assert_allclose(np.concatenate([params["w"], params["b"]]), wanted, rtol=1e-12)
+
+
+def test_all_on_variables_in_one_program() -> None:
+    """One compiled function takes a step of every optimizer."""
+    made = [(make(), weft.Variable(START)) for make, _ in FORMULAS.values()]
+
+    @weft.compile
+    def step(grad: Any) -> Any:
+        return [o.minimize(lambda v=v: np.sum(v * grad), [v]) for o, v in made]
+
+    for grad, *wanted in zip(GRADS, *(formula(START) for _, formula in FORMULAS.values()),
+                             strict=True):
+        before = [np.sum(v.numpy() * grad) for _, v in made]
+        np.testing.assert_allclose(step(grad), before, rtol=1e-12)
+        for (_, v), p in zip(made, wanted, strict=True):
+            np.testing.assert_allclose(v.numpy(), p, rtol=1e-12)
+
+
+SCHEDULES: list[tuple[Any, list[float]]] = [
+    (optim.Constant(0.5), [0.5] * 6),
+    (optim.PiecewiseConstant((2, 4), (1.0, 0.5, 0.25)), [1, 1, 0.5, 0.5, 0.25, 0.25]),
+    (optim.ExponentialDecay(2.0, 2, 0.25), [2 * 0.5 ** t for t in range(6)]),
+    (optim.ExponentialDecay(2.0, 2, 0.25, staircase=True), [2, 2, 0.5, 0.5, 0.125, 0.125]),
+    (optim.LinearDecay(1.0, 0.2, 4), [1, 0.8, 0.6, 0.4, 0.2, 0.2]),
+    (optim.CosineDecay(1.0, 4), [0.5 + 0.5 * math.cos(math.pi * t / 4) for t in range(5)] + [0]),
+    (optim.CosineDecay(1.0, 4, warmup=2, final=0.1), [0, 0.5, 1, 0.55, 0.1, 0.1]),
+]
+
+
+@pytest.mark.parametrize(("schedule", "wanted"), SCHEDULES)
+def test_schedules(schedule: Any, wanted: list[float]) -> None:
+    np.testing.assert_allclose([schedule(step) for step in range(6)], wanted, atol=1e-15)
+    np.testing.assert_allclose(schedule(np.arange(6)), wanted, atol=1e-15)
+
+
+def test_schedules_count_steps() -> None:
+    """In nests and on variables, compiled, in the parameter's dtype."""
+    rates = [schedule for schedule, _ in SCHEDULES]
+    made = [(optim.SGD(rate), weft.Variable(np.float32(0))) for rate in rates]
+
+    @weft.compile
+    def step(states: Any, params: Any) -> Any:
+        for optimizer, v in made:
+            optimizer.minimize(lambda v=v: -v[...], [v])
+        moved = [o.update(np.float32(-1), s, p)
+                 for (o, _), s, p in zip(made, states, params, strict=True)]
+        return [s for _, s in moved], [p for p, _ in moved]
+
+    params = [np.float32(0)] * len(rates)
+    states = [optimizer.init(np.float32(0)) for optimizer, _ in made]
+    for taken in range(6):
+        states, params = step(states, params)
+        for (_, wanted), (_, v), p, state in zip(SCHEDULES, made, params, states, strict=True):
+            np.testing.assert_allclose(v.numpy(), sum(wanted[:taken + 1]), rtol=1e-6)
+            assert p == v.numpy() and p.dtype == np.float32 and state["count"] == taken + 1
+
+
+def test_clipping() -> None:
+    nest = {"a": np.array([3.0, 0.0]), "b": [np.float32(-4)]}
+    assert optim.global_norm(nest) == 5
+    half = optim.clip_by_global_norm(nest, 2.5)
+    np.testing.assert_allclose(half["a"], [1.5, 0])
+    assert half["b"][0] == -2 and half["b"][0].dtype == np.float32
+    kept = optim.clip_by_global_norm(nest, 7)
+    np.testing.assert_array_equal(kept["a"], nest["a"])
+    np.testing.assert_array_equal(optim.clip_by_value(nest, 1)["a"], [1, 0])
+    assert optim.global_norm({"a": np.zeros(2)}) == 0
+    assert np.isfinite(optim.clip_by_global_norm({"a": np.zeros(2)}, 1.0)["a"]).all()
+
+
+@pytest.mark.parametrize(("options", "wanted"), [
+    ({"clip_norm": 2.5}, [-1.5, 2]), ({"clip_value": 3.5}, [-3, 3.5]),
+    ({"clip_value": 3.0, "clip_norm": math.sqrt(18) / 2}, [-1.5, 1.5]),
+])
+def test_optimizers_clip(options: Any, wanted: list[float]) -> None:
+    sgd, v = optim.SGD(1.0, **options), weft.Variable(np.zeros(2))
+    grad = np.array([3.0, -4.0])
+    sgd.minimize(lambda: np.sum(v * grad), [v])
+    np.testing.assert_allclose(v.numpy(), wanted)
+    params, _ = sgd.update((grad[0], grad[1:]), sgd.init((0.0, np.zeros(1))), (0.0, np.zeros(1)))
+    np.testing.assert_allclose(np.hstack(params), wanted)
+
+
+def test_a_value_of_a_graph_is_minimized() -> None:
+    w, b = weft.Variable(np.zeros(2)), weft.Variable(1.0)
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (None, 2), name="x")
+        loss = np.mean((x @ w + b) ** 2)
+        train = optim.SGD(0.25).minimize(loss, [w, b])
+    session = weft.Session(g)
+    at = np.array([[1.0, 2.0], [3.0, 0.0]])
+    assert session.run(loss, {x: at}) == 1 and b.numpy() == 1  # the loss alone takes no step
+    assert session.run(train, {x: at}) == 1
+    np.testing.assert_allclose(w.numpy(), -0.25 * 2 * at.mean(0))
+    assert b.numpy() == 0.5
+
+
+def test_a_step_that_fails_changes_nothing() -> None:
+    table = weft.Variable(RNG.normal(size=(4, 3)))
+    optimizer = optim.Adam(optim.LinearDecay(0.1, 0.0, 100), clip_norm=1.0)
+    step = weft.compile(lambda ids: optimizer.minimize(
+        lambda: np.sum(weft.nn.embedding(ids, table) ** 2), [table]))
+    step(np.array([0, 1]))
+    everything = [table, *optimizer.variables]
+    before = [v.numpy().copy() for v in everything]
+    with pytest.raises(weft.Error, match="W124"):
+        step(np.array([1, 9]))
+    for v, value in zip(everything, before, strict=True):
+        np.testing.assert_array_equal(v.numpy(), value)
+    step(np.array([1, 3]))
+    assert not np.array_equal(table.numpy(), before[0])
