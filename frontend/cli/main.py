@@ -233,7 +233,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("file", metavar="FILE.ir")
     command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
     command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--interpret", action="store_true", help="use the reference interpreter for graphs, too")
+    command.add_argument("--interpret", action="store_true",
+                         help="use the reference interpreter for graphs, too")
     command.set_defaults(action=run)
 
     command = commands.add_parser("export", help="write a function as object file and C header")

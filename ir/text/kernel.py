@@ -307,13 +307,21 @@ class _KernelReader:
 def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
     mr, nv = map(int, parts["tile"][0].split("x"))
     mb, nb, kb = map(int, parts["block"][0].split("x"))
-    lhs, lhs_line = (*parts["lhs"], "0")[:2]
-    rhs, rhs_line = (*parts["rhs"], "0")[:2]
+    (lhs, lhs_line, lhs_along), (rhs, rhs_line, rhs_along) = map(_way, (parts["lhs"], parts["rhs"]))
     return Tiling(dtype, int(parts["lanes"][0]), mr, nv, mb, nb, kb, "cut" in parts,
                   _one_of(lhs, ("in_place", "rows", "panels", "lines")),
                   _one_of(rhs, ("in_place", "panels", "turned", "lines")),
-                  int(lhs_line), int(rhs_line), "swap" in parts, parts["rows"][0],
-                  parts["columns"][0], "outlined" in parts)
+                  lhs_line, rhs_line, "swap" in parts, parts["rows"][0], parts["columns"][0],
+                  lhs_along, rhs_along, "outlined" in parts)
+
+
+def _way(words: Sequence[str]) -> tuple[str, int, str]:
+    """``rows 160 along k``: how an operand is read, elements of a line, the axis of vectors."""
+    way, *rest = words
+    line = int(rest.pop(0)) if rest and rest[0].isdigit() else 0
+    if rest and (len(rest) != 2 or rest[0] != "along"):
+        raise ValueError(rest)
+    return way, line, rest[1] if rest else ""
 
 
 def _one_of(text: str, words: tuple[Any, ...]) -> Any:

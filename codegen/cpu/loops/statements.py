@@ -25,10 +25,10 @@ from ....ir.kernel import (
     Store,
     identity,
 )
+from ....ir.operands import MOST_STEP, offset_of
 from ....ir.runs import PAIR
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
-from ..runs import MOST_STEP, offset_of
 from ..target import Target
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type

@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ....ir.tiling import Tiling
+from ....ir.tiling import SHORT_RUN, Tiling
 from ..text import FunctionText
 from ..types import LLVM_TYPES
-from .gemm_plan import SHORT_RUN, Access
+from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 
 __all__ = ["Epilogue", "Operand", "Size", "emit_block"]
@@ -67,20 +67,23 @@ def emit_block(
     rhs: Operand,
     epilogue: Epilogue,
     scratch: str,
-    block: tuple[int, int] | None = None,
+    cuts: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> None:
-    """Emit the block of the output from row and column ``start`` to ``stop``.
+    """Emit the block of the output from row and column ``start`` to ``stop``, of at most
+    ``plan.block`` rows and columns.
 
-    Blocks have ``block`` rows and columns (by default ``plan.block``, which is also the most), but
-    for the last ones. ``extents`` are (M, N, K); ``scratch`` points to ``plan.scratch_bytes``
-    bytes, 64-byte aligned, that no other task uses at the same time.
+    ``cuts`` are the sizes of the parts, and of the parts of those, in which rows and columns come,
+    but for the last ones; by default that of a block. ``extents`` are (M, N, K); ``scratch`` points
+    to ``plan.scratch_bytes`` bytes, 64-byte aligned, that no other task uses at the same time.
     """
     M, N, K = extents
     if plan.swap:
         M, N, lhs, rhs, start, stop = N, M, rhs, lhs, start[::-1], stop[::-1]
-    even = [isinstance(extent, int) and extent % tile == 0 and (extent <= size or size % tile == 0)
-            for extent, size, tile in zip((M, N), (block or plan.block)[::-1 if plan.swap else 1],
-                                          (plan.mr, plan.nr), strict=True)]
+    sizes = cuts or tuple((size,) for size in plan.block)
+    even = [isinstance(extent, int) and extent % tile == 0 and all(
+                extent <= size or size % tile == 0 for size in parts)
+            for extent, parts, tile in zip((M, N), sizes[::-1 if plan.swap else 1],
+                                           (plan.mr, plan.nr), strict=True)]
     _Block(f, plan, M, N, K, lhs, rhs, epilogue, scratch, *even).emit(start, stop)
 
 
