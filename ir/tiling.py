@@ -19,7 +19,6 @@ from typing import Literal
 
 from .types import DType
 
-
 SHORT_RUN = 4  # vectors of a run that are all written out
 
 

@@ -30,7 +30,7 @@ _MOST_BODIES = 10_000  # rounds of loops that are waited for: less than a second
 def example_array(
     type_: TensorType, sizes: Mapping[str, int], rng: np.random.Generator
 ) -> Array:
-    """A random array of a type; ``sizes`` gives symbolic dims, which are ``DEFAULT_SIZE`` otherwise.
+    """A random array of a type; symbolic dims that ``sizes`` lacks are ``DEFAULT_SIZE``.
 
     Floats are normal, integers small and not negative, so that they serve as indices.
     """

@@ -79,8 +79,8 @@ def _of_sizes(kernel: Kernel, stmt: Contract, tiling: Tiling) -> Iterator[str]:
         yield f"a register tile has from 1 to {MOST_VECTORS} vectors"
     if tiling.swap and rows > lanes:
         yield "a tile that is turned has no more rows than lanes"
-    for size, step, word in ((tiling.mb, rows, "rows of a tile"),
-                             (tiling.nb, tiling.nr, "columns of a tile"), (tiling.kb, lanes, "lanes")):
+    for size, step, word in ((tiling.mb, rows, "rows of a tile"), (tiling.kb, lanes, "lanes"),
+                             (tiling.nb, tiling.nr, "columns of a tile")):
         if size < 1 or size % step:
             yield f"blocks are multiples of the tile: {size} is none of {step} {word}"
     axis = kernel.axis(stmt.axis)
@@ -104,8 +104,8 @@ def _sides(kernel: Kernel, stmt: Contract, tiling: Tiling) -> tuple[_Side, _Side
 def _of_way(kernel: Kernel, side: _Side, tiling: Tiling) -> Iterator[str]:
     """How an operand is read: the axes that vectors may lie along, then the room they need."""
     free, k, way = side.free, side.k, side.way
-    along = {("lhs", "in_place"): (free, k), ("lhs", "rows"): (k, ""),
-             ("rhs", "panels"): (free, k, ""), ("rhs", "turned"): (k,)}.get((side.word, way), (free,))
+    along = {("lhs", "in_place"): (free, k), ("lhs", "rows"): (k, ""), ("rhs", "turned"): (k,),
+             ("rhs", "panels"): (free, k, "")}.get((side.word, way), (free,))
     if side.along not in along:
         said = " or ".join(f"along {axis}" if axis else "no axis" for axis in along)
         yield f"{side.word} {way} is read {said}"
