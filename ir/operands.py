@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from .index import Dim, coefficient, row_major, symbols_of
+from .affine import coefficient
+from .index import Dim, row_major, symbols_of
 from .kernel import Kernel, Load, Store
 from .runs import WHOLE, longest_run, step_along
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.index import coefficient
+from ...ir.affine import coefficient
 from ...ir.kernel import Kernel, Load, Stmt, Store
 from ...ir.operands import offset_of
 from ...ir.runs import longest_run, walked

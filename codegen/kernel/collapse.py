@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.index import Dim, coefficient, row_major, substitute, symbol
+from ...ir.affine import coefficient
+from ...ir.index import Dim, row_major, substitute, symbol
 from ...ir.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
 from .axes import with_joined_sums, without_unit_axes
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from ...ir.build import Scalar
 from ...ir.graph import Graph, Node, freeze
 from ...ir.index import Dim, product
-from ...ir.kernel import Kernel, Param, Scalar, room_of
+from ...ir.kernel import Kernel, Param, room_of
 from ...ir.ops.op import Kind
 from ...ir.ops.view import unravel
 from ...ir.plan import CheckSite, KernelCall

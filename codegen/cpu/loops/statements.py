@@ -11,7 +11,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ....ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
+from ....ir.affine import coefficient
+from ....ir.index import Dim, Symbol, ceil_div, fold, row_major, symbols_of
 from ....ir.kernel import (
     Apply,
     Check,
