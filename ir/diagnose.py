@@ -167,7 +167,7 @@ CODES = MappingProxyType({
     "W403": "artifact cannot be loaded",
     "W404": "the linker or an extra package is missing",
     "W405": "functions recompiled although on_recompile='error'",
-    "W501": "IR text does not parse",
+    "W501": "IR text does not parse, or breaks a rule of the IR",
     "W601": "the IR breaks one of its rules",
 })
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .affine import coefficient, unclamped
 from .diagnose import error
 from .graph import Graph, Node
 from .index import (
@@ -28,7 +29,6 @@ from .index import (
     Quotient,
     Remainder,
     bounds,
-    coefficient,
     evaluate,
     maximum,
     minimum,
@@ -39,7 +39,6 @@ from .index import (
     symbol,
     symbols_of,
     terms_of,
-    unclamped,
 )
 from .plan import Plan, Relation
 from .types import Loc, TensorType

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .kernel import Apply, Const, Index, KernelBuilder
+from .build import KernelBuilder
+from .kernel import Apply, Const, Index
 from .scalar.expand import EXPANSIONS
 from .scalar.primitives import PRIMITIVES, RAW, result_dtype
 from .types import DTYPES, DType

@@ -106,7 +106,7 @@ class Expr:
         return Expr, (self.terms,)
 
     def __add__(self, other: Dim) -> Dim:
-        return _sum((self, other))
+        return sum_of((self, other))
 
     __radd__ = __add__
 
@@ -114,10 +114,10 @@ class Expr:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        return _sum((self, other * -1))
+        return sum_of((self, other * -1))
 
     def __rsub__(self, other: Dim) -> Dim:
-        return _sum((other, self * -1))
+        return sum_of((other, self * -1))
 
     def __mul__(self, other: Dim) -> Dim:
         table: dict[Monomial, int] = {}
@@ -125,7 +125,7 @@ class Expr:
             for right, q in terms_of(other):
                 product = tuple(sorted(left + right, key=str))
                 table[product] = table.get(product, 0) + p * q
-        return _canonical(table)
+        return canonical(table)
 
     __rmul__ = __mul__
 
@@ -200,7 +200,8 @@ def terms_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
     return (((), int(dim)),) if dim else ()
 
 
-def _canonical(table: Mapping[Monomial, int]) -> Dim:
+def canonical(table: Mapping[Monomial, int]) -> Dim:
+    """The expression with a coefficient for each monomial."""
     terms = tuple(sorted(((m, c) for m, c in table.items() if c), key=lambda t: _order(t[0])))
     if not terms:
         return 0
@@ -209,7 +210,8 @@ def _canonical(table: Mapping[Monomial, int]) -> Dim:
     return Expr(terms)
 
 
-def _sum(dims: Iterable[Dim]) -> Dim:
+def sum_of(dims: Iterable[Dim]) -> Dim:
+    """The sum of expressions, in canonical form."""
     table: dict[Monomial, int] = {}
     for dim in dims:
         for monomial, coefficient in terms_of(dim):
@@ -227,8 +229,8 @@ def _sum(dims: Iterable[Dim]) -> Dim:
                     for m in parts:
                         table[m] = 0
                     joined = atom.numerator * (Expr(((rest, 1),)) if rest else 1) * scale
-                    return _sum([_canonical(table), joined])
-    return _canonical(table)
+                    return sum_of([canonical(table), joined])
+    return canonical(table)
 
 
 def _divide_monomial(monomial: Monomial, coefficient: int, divisor: Dim) -> Dim | None:
@@ -241,7 +243,7 @@ def _divide_monomial(monomial: Monomial, coefficient: int, divisor: Dim) -> Dim 
         if atom not in rest:
             return None
         rest.remove(atom)
-    return _canonical({tuple(rest): coefficient // terms[0][1]})
+    return canonical({tuple(rest): coefficient // terms[0][1]})
 
 
 def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
@@ -261,20 +263,20 @@ def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
             whole.append(high)
             left.append(low)
         else:
-            left.append(_canonical({monomial: coefficient}))
-    rest = _sum(left)
+            left.append(canonical({monomial: coefficient}))
+    rest = sum_of(left)
     if _within(rest, denominator):
-        return _sum(whole), rest
+        return sum_of(whole), rest
     common = _divide_common(rest, denominator)
     if common is not None:
-        return _sum([*whole, common[0]]), common[1]
+        return sum_of([*whole, common[0]]), common[1]
     quotient, remainder = Quotient(rest, denominator), Remainder(rest, denominator)
     nested = rest.terms[0][0] if isinstance(rest, Expr) and len(rest.terms) == 1 else ()
     if len(nested) == 1 and isinstance(rest, Expr) and rest.terms[0][1] == 1:
         inner = nested[0]
         if isinstance(inner, Quotient):  # (a//p)//q = a//(p*q)
             quotient = Quotient(inner.numerator, inner.denominator * denominator)
-    return (_sum([*whole, Expr((((quotient,), 1),))]), Expr((((remainder,), 1),)))
+    return (sum_of([*whole, Expr((((quotient,), 1),))]), Expr((((remainder,), 1),)))
 
 
 def _divide_common(dim: Dim, denominator: Dim) -> tuple[Dim, Dim] | None:
@@ -284,9 +286,9 @@ def _divide_common(dim: Dim, denominator: Dim) -> tuple[Dim, Dim] | None:
     factors = {gcd(scale, denominator) for _, scale in terms_of(dim)} - {1, denominator}
     for factor in sorted(factors, reverse=True):
         table = dict(terms_of(dim))
-        rest = _canonical({m: scale for m, scale in table.items() if scale % factor})
+        rest = canonical({m: scale for m, scale in table.items() if scale % factor})
         if rest != dim and _within(rest, factor):
-            most = _canonical({m: scale // factor for m, scale in table.items()
+            most = canonical({m: scale // factor for m, scale in table.items()
                                if scale % factor == 0})
             quotient, remainder = divide(most, denominator // factor)
             return quotient, remainder * factor + rest
@@ -306,10 +308,10 @@ def positive(dim: Dim) -> Dim:
         return positive(-dim) + dim
     factor = gcd(*(scale for _, scale in dim.terms))
     if factor > 1:
-        return positive(_canonical({m: scale // factor for m, scale in dim.terms})) * factor
+        return positive(canonical({m: scale // factor for m, scale in dim.terms})) * factor
     for monomial, scale in dim.terms:
         if len(monomial) == 1 and isinstance(inner := monomial[0], Maximum) and scale > 0:
-            rest = dim - _canonical({monomial: scale})
+            rest = dim - canonical({monomial: scale})
             most = bounds(rest)[1]
             if most is not None and most <= 0:  # max(max(e, 0) - 1, 0) = max(e - 1, 0)
                 return positive(inner.value * scale + rest)
@@ -423,7 +425,7 @@ def rebuild(dim: Dim, change: Callable[[Atom], Dim | None]) -> Dim:
         for atom in monomial:
             product = product * atom_value(atom)
         total.append(product)
-    return _sum(total)
+    return sum_of(total)
 
 
 def with_sizes(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
@@ -437,35 +439,6 @@ def with_sizes(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
         return type(atom)(*(with_sizes(part, sizes) for part in parts_of(atom)))
 
     return Expr(tuple((tuple(map(sized, monomial)), scale) for monomial, scale in dim.terms))
-
-
-def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
-    """Split ``dim`` as ``a*name + rest`` and return (a, rest); None if it is not affine in name."""
-    slope: list[Dim] = []
-    rest: list[Dim] = []
-    for monomial, scale in terms_of(dim):
-        plain = [a for a in monomial if isinstance(a, Symbol) and a.name == name]
-        others = tuple(a for a in monomial if not (isinstance(a, Symbol) and a.name == name))
-        if any(name in symbols_of(Expr((((a,), 1),))) for a in others) or len(plain) > 1:
-            return None
-        (slope if plain else rest).append(_canonical({others: scale}))
-    return _sum(slope), _sum(rest)
-
-
-def unclamped(dim: Dim, name: str) -> tuple[int, Dim] | None:
-    """Split a size that clamps as ``a*name + rest``, which is one value of ``name`` for each size.
-
-    ``max(b - 3, 0)`` is s where b is s + 3, and ``b - max(b - 3, 0)``, the smaller of b and 3,
-    where b is s. Other values may do as well; None if none is found. No ``max`` may hold another.
-    """
-    for inside in (True, False):
-        def opened(atom: Atom, inside: bool = inside) -> Dim | None:
-            return (atom.value if inside else 0) if isinstance(atom, Maximum) else None
-
-        split = coefficient(rebuild(dim, opened), name)
-        if split is not None and isinstance(split[0], int) and split[0] > 0:
-            return split[0], split[1]
-    return None
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:

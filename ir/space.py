@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters
 
+from .build import KernelBuilder
 from .graph import Graph, Node, Value
 from .index import Dim, bounds, symbol
 from .kernel import Index as IndexStmt
-from .kernel import KernelBuilder
 from .ops.op import Kind
 from .ops.reduce import contract_places, contract_sizes, is_matrix_product
 

@@ -1,14 +1,15 @@
 """How a contraction is cut into blocks and register tiles: the part of its schedule in the text.
 
-    contract %0, %1 over k {rows i, columns j, lanes 16, tile 14x2, block 70x64x240, lhs rows 256,
-                            rhs panels, outlined}
+    contract %0, %1 over k {rows i, columns j, lanes 16, tile 14x2, block 70x64x240,
+                            lhs rows 256 along k, rhs panels along j, outlined}
 
 A task computes a block of ``rows x columns``, in register tiles of so many rows and vectors, and
 walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
 sums wait in memory. ``swap``: rows and lhs change places with columns and rhs. How an operand is
 read: ``in_place``, as packed ``rows``, ``panels`` or ``lines`` (all of a block for one k, then for
-the next), or ``turned`` in registers. ``outlined``: what
-happens to finished sums is a function of its own, not written where the tile is finished.
+the next), or ``turned`` in registers; ``along`` which axis it is read in vectors, element by
+element where none is said. ``outlined``: what happens to finished sums is a function of its own,
+not written where the tile is finished.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .types import DType
+
+SHORT_RUN = 4  # vectors of a run that are all written out
 
 
 def round_up(value: int, step: int) -> int:
@@ -27,6 +30,11 @@ def round_up(value: int, step: int) -> int:
 def power_of_two(value: int) -> int:
     """The next power of two."""
     return 1 << max(0, value - 1).bit_length()
+
+
+def room_of_line(run: int, lanes: int) -> int:
+    """Elements beyond a packed line for the vectors of a run that begins with its last one."""
+    return min(round_up(run, lanes), SHORT_RUN * lanes)
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,15 @@ class Tiling:
     cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
     lhs: Literal["in_place", "rows", "panels", "lines"]
     rhs: Literal["in_place", "panels", "turned", "lines"]  # turned: transposed in registers
-    lhs_line: int  # elements between packed rows; in place: > 0 if M may be less than a tile
-    rhs_line: int = 0  # of lines; turned: between rows, > 0 if N may be less than a tile
+    # Elements between packed rows or lines. In place or turned: between rows where they are, if
+    # there may be fewer of them than a tile has; else 0.
+    lhs_line: int
+    rhs_line: int = 0
     swap: bool = False  # the transposed product is computed
     rows: str = ""  # axes of the kernel
     columns: str = ""
+    lhs_along: str = ""  # which is read in vectors; empty: element by element
+    rhs_along: str = ""
     outlined: bool = False
     cost: float = field(default=0.0, compare=False)  # estimated cycles of one core in all
 
@@ -101,12 +113,12 @@ class Tiling:
         return (self.nb, self.mb) if self.swap else (self.mb, self.nb)
 
     def __str__(self) -> str:
-        def line(size: int) -> str:
-            return f" {size}" if size else ""
+        def how(way: str, line: int, along: str) -> str:
+            return way + (f" {line}" if line else "") + (f" along {along}" if along else "")
 
         parts = [f"rows {self.rows}", f"columns {self.columns}", f"lanes {self.lanes}",
                  f"tile {self.mr}x{self.nv}", f"block {self.mb}x{self.nb}x{self.kb}",
-                 *["cut"] * self.cut, f"lhs {self.lhs}{line(self.lhs_line)}",
-                 f"rhs {self.rhs}{line(self.rhs_line)}", *["swap"] * self.swap,
+                 *["cut"] * self.cut, f"lhs {how(self.lhs, self.lhs_line, self.lhs_along)}",
+                 f"rhs {how(self.rhs, self.rhs_line, self.rhs_along)}", *["swap"] * self.swap,
                  *["outlined"] * self.outlined]
         return ", ".join(parts)

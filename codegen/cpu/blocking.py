@@ -56,13 +56,17 @@ def tiled(
     they are known. ``whole``: a task has all of them."""
     m, n = sides
     depth = kernel.axis(stmt.axis).extent
+    accesses = (operand_access(kernel, stmt.lhs, m, stmt.axis),
+                operand_access(kernel, stmt.rhs, n, stmt.axis))
     plan = plan_gemm(*extents, depth if isinstance(depth, int) else None, stmt.dtype,
                      GemmTarget(target.vector_bits, target.registers, target.l1, target.l2),
-                     operand_access(kernel, stmt.lhs, m, stmt.axis),
-                     operand_access(kernel, stmt.rhs, n, stmt.axis), whole,
-                     (isinstance(kernel.axis(m).extent, int),
-                      isinstance(kernel.axis(n).extent, int)))
-    return replace(stmt, tiling=replace(plan, rows=m, columns=n))
+                     *accesses, whole, (isinstance(kernel.axis(m).extent, int),
+                                        isinstance(kernel.axis(n).extent, int)))
+    lhs, rhs = ({"free": free, "k": stmt.axis}.get(access.lanes or "", "")
+                for free, access in zip(sides, accesses, strict=True))
+    if plan.swap:
+        lhs, rhs = rhs, lhs
+    return replace(stmt, tiling=replace(plan, rows=m, columns=n, lhs_along=lhs, rhs_along=rhs))
 
 
 def _tiled(grouping: Grouping, target: Target) -> Contract:

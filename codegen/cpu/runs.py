@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.index import Dim, coefficient, row_major
+from ...ir.affine import coefficient
 from ...ir.kernel import Kernel, Load, Stmt, Store
+from ...ir.operands import offset_of
 from ...ir.runs import longest_run, walked
 from ..kernel.axes import rewrite_indices
-
-MOST_STEP = 4  # from lane to lane of vectors that are loaded with what lies between
-
-
-def offset_of(kernel: Kernel, stmt: Load | Store) -> Dim:
-    """The linear offset of an access, in elements."""
-    return row_major(stmt.indices, kernel.param(stmt.param).type.shape)
 
 
 def in_runs(kernel: Kernel, axis: str, run: int) -> Kernel:

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from keyword import iskeyword
 from types import MappingProxyType
 
-from ...ir.index import Dim, Symbol, ceil_div, coefficient, fold, product, row_major, symbols_of
+from ...ir.affine import coefficient
+from ...ir.index import Dim, Symbol, ceil_div, fold, product, row_major, symbols_of
 from ...ir.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.index import Dim, coefficient, row_major, substitute, symbol
+from ...ir.affine import coefficient
+from ...ir.index import Dim, row_major, substitute, symbol
 from ...ir.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
 from .axes import with_joined_sums, without_unit_axes
-from .unroll import with_short_axes_unrolled
 
 
 def with_few_axes(kernel: Kernel) -> Kernel:
     """The kernel with no more axes than its accesses tell apart."""
-    return _collapse(with_short_axes_unrolled(with_joined_sums(without_unit_axes(kernel))))
+    return _collapse(with_joined_sums(without_unit_axes(kernel)))
 
 
 def does_nothing(kernel: Kernel) -> bool:

@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from ...ir.build import Scalar
 from ...ir.graph import Graph, Node, freeze
 from ...ir.index import Dim, product
-from ...ir.kernel import Kernel, Param, Scalar, room_of
+from ...ir.kernel import Kernel, Param, room_of
 from ...ir.ops.op import Kind
 from ...ir.ops.view import unravel
 from ...ir.plan import CheckSite, KernelCall
 from ...ir.types import I64, TensorType
 from .lower import Lowering
 from .rounds import lower_rounds
+from .unroll import with_short_axes_unrolled
 
 
 def lower_scatter(low: Lowering, name: str) -> Kernel:
@@ -99,7 +101,7 @@ def lower(node: Node, name: str) -> Form:
     body: Graph = node.attrs["body"]
     special = _ALONE.get(body.nodes[-1].op.kind)
     low = Lowering(body, None if special else node.attrs["space"])
-    kernel = special(low, name) if special else low.finish(name)
+    kernel = special(low, name) if special else with_short_axes_unrolled(low.finish(name))
     rooms = tuple(param.type for param in kernel.params[len(body.params) + len(node.results):])
     used = kernel.accesses.keys()
     kept = tuple(at for at, param in enumerate(kernel.params)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from ...ir.build import KernelBuilder, Scalar
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
@@ -23,9 +24,7 @@ from ...ir.kernel import (
     AxisKind,
     Carry,
     Kernel,
-    KernelBuilder,
     Param,
-    Scalar,
     Store,
     identity,
     is_ordered,

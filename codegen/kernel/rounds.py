@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from ...ir.build import Scalar
 from ...ir.graph import Value, control_of
 from ...ir.index import Dim
-from ...ir.kernel import Kernel, Param, Scalar
+from ...ir.kernel import Kernel, Param
 from ...ir.ops.region import Looping
 from ...ir.rounds import common_shape
 from ...ir.space import Index

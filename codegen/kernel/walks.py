@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.index import coefficient, row_major
+from ...ir.affine import coefficient
+from ...ir.index import row_major
 from ...ir.kernel import Axis, Carry, Contract, Kernel, Load, Store
 
 

@@ -28,20 +28,16 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error
-from ...ir.graph import Graph
-from ...ir.interp.graph import run_graph
-from ...ir.text.parser import parse
+from ...ir.plan import Plan
 from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
-from ...passes.inline import inline_regions
+from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
 from ..compile.function import Function, compile, export
-from ..compile.link import make_program
-from ..compile.oracle import example_array
-from ..compile.pipeline import STAGES, Options, Stages
-from ..tracing.arrays.variable import Variable
+from ..compile.pipeline import STAGES, Stages
 from ..tracing.source import is_internal
 from . import demo
+from .text import show_run
 
 
 class UsageError(Exception):
@@ -175,43 +171,25 @@ def _stage(stages: Stages, name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compile and run every graph of a text file on seeded random arguments."""
+    """Run what a text file holds on seeded random arguments: graphs natively, kernels and plans in
+    the reference interpreter."""
     try:
         text = Path(options.file).read_text(encoding="utf-8")
     except OSError as problem:
         raise UsageError(f"cannot read {options.file}: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"cannot read {options.file}: it is no text") from None
-    graphs = [item for item in _items(text, options.file) if isinstance(item, Graph)]
-    if not graphs:
-        raise UsageError(f"{options.file} {_NO_GRAPH}")
-    sizes = dict(options.dim)
-    rng = np.random.default_rng(options.seed)
-    for graph in map(inline_regions, graphs):
-        bound = set(graph.var_params.values())  # of variables, where the state is resolved
-        arrays = [example_array(param.type, sizes, rng) for param in graph.params
-                  if param not in bound]
-        state = {name: example_array(type_, sizes, rng) for name, type_ in graph.variables.items()}
-        if options.interpret:
-            results: Sequence[Any] = run_graph(graph, arrays, state)
-        else:
-            variables = {name: Variable(value, name) for name, value in state.items()}
-            results = make_program(Stages(graph, Options()), variables=variables).run(arrays)
-        print(f"graph @{graph.name}")
-        shown = [value for at, value in enumerate(graph.results)
-                 if at not in graph.var_results.values()]
-        for value, result in zip(shown, results, strict=True):
-            print(f"{value.name}: {value.type} =\n{result}")
-
-
-_NO_GRAPH = "holds no graph; what weft dump prints for --stage trace, opt, placed or fused can run"
-
-
-def _items(text: str, file: str) -> list[Any]:
-    """What a file holds. LLVM, assembly and Triton are no texts of Weft's own."""
+    # LLVM, assembly and Triton are no texts of Weft's own.
     if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
-        raise UsageError(f"{file} {_NO_GRAPH}")
-    return parse(text)
+        raise UsageError(f"{options.file} holds no graph, kernel or plan; what weft dump prints "
+                         "for --stage trace, opt, placed, fused or kernel can run")
+    items = read(text)
+    inner = {id(kernel) for item in items if isinstance(item, Plan)
+             for kernel in item.kernels.values()}
+    sizes, rng = dict(options.dim), np.random.default_rng(options.seed)
+    for item in items:
+        if id(item) not in inner:
+            show_run(item, sizes, rng, options.interpret)
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -251,11 +229,12 @@ def parser() -> argparse.ArgumentParser:
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
     command.set_defaults(action=dump)
 
-    command = commands.add_parser("run", help="compile and run a text file of graphs")
+    command = commands.add_parser("run", help="run a text file of graphs, kernels and plans")
     command.add_argument("file", metavar="FILE.ir")
     command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
     command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--interpret", action="store_true", help="use the reference interpreter")
+    command.add_argument("--interpret", action="store_true",
+                         help="use the reference interpreter for graphs, too")
     command.set_defaults(action=run)
 
     command = commands.add_parser("export", help="write a function as object file and C header")

@@ -6,7 +6,7 @@ changes a result is found by running what it made, on the same (seeded, random) 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...ir.calls import Call, kernel_calls
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes
 from ...ir.host import of_host
-from ...ir.index import substitute
+from ...ir.index import evaluate, symbols_of
 from ...ir.interp.graph import run_graph
 from ...ir.interp.plan import run_plan
 from ...ir.plan import Plan
@@ -23,18 +23,19 @@ from ...ir.types import TensorType
 from ...ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
+DEFAULT_SIZE = 4  # of a symbolic dim
 _MOST_BODIES = 10_000  # rounds of loops that are waited for: less than a second
 
 
-def example_array(type_: TensorType, sizes: dict[str, int], rng: np.random.Generator) -> Array:
-    """A random array of a type; ``sizes`` gives symbolic dims, which are 4 by default.
+def example_array(
+    type_: TensorType, sizes: Mapping[str, int], rng: np.random.Generator
+) -> Array:
+    """A random array of a type; symbolic dims that ``sizes`` lacks are ``DEFAULT_SIZE``.
 
     Floats are normal, integers small and not negative, so that they serve as indices.
     """
-    shape = []
-    for dim in type_.shape:
-        size = substitute(dim, dict(sizes))
-        shape.append(size if isinstance(size, int) else 4)
+    shape = [evaluate(dim, {**dict.fromkeys(symbols_of(dim), DEFAULT_SIZE), **sizes})
+             for dim in type_.shape]
     dtype = type_.dtype
     if dtype.is_complex:
         return example_array(type_.parts, sizes, rng).view(dtype.numpy).reshape(shape)

@@ -63,7 +63,8 @@ _WAY = re.compile(r"by\s+lanes\b|in\s+strips\b")
 
 def kernel_item(scanner: Scanner) -> Kernel:
     """What follows the word ``kernel``."""
-    return _KernelReader(scanner).item()
+    start = scanner.at
+    return scanner.mark(_KernelReader(scanner).item(), start)
 
 
 class _KernelReader:
@@ -71,7 +72,6 @@ class _KernelReader:
         self.scanner = scanner
         self.sizes: dict[str, Dim] = {}
         self.dtypes: dict[str, DType] = {}
-        self.places: dict[int, int] = {}  # of the parts of the schedule, by their id
 
     def item(self) -> Kernel:
         scanner = self.scanner
@@ -88,7 +88,7 @@ class _KernelReader:
             scanner.expect("}")
         kernel = Kernel(name, params, axes, body, locs, locals_, vectors, program)
         for item, message in schedule_problems(kernel):
-            raise scanner.problem(message, self.places[id(item)])
+            raise scanner.problem(message, scanner.place(item))
         return kernel
 
     def _body(self, staged: bool) -> tuple[tuple[Stmt, ...], tuple[Vectors, ...]]:
@@ -101,17 +101,15 @@ class _KernelReader:
             start = scanner.position()
             found = scanner.match(_VECTORS)
             if found is not None:
-                vectors.append(self._vectors(found[1], stages))
-                self.places[id(vectors[-1])] = start
+                vectors.append(scanner.mark(self._vectors(found[1], stages), start))
                 continue
             stmt = self._stmt()
             if not body or (staged and stmt.name and not body[-1].name):
                 stages += 1
             elif vectors and vectors[-1].stage == stages:
                 raise scanner.problem("vectors stand above the first statement of a stage",
-                                      self.places[id(vectors[-1])])
-            body.append(stmt)
-            self.places[id(stmt)] = start
+                                      scanner.place(vectors[-1]))
+            body.append(scanner.mark(stmt, start))
         return tuple(body), tuple(vectors)
 
     def _vectors(self, axis: str, stage: int) -> Vectors:
@@ -126,9 +124,7 @@ class _KernelReader:
             return None
         warps = self.scanner.number()
         self.scanner.expect("pipeline")
-        program = Program(warps, self.scanner.number())
-        self.places[id(program)] = start
-        return program
+        return self.scanner.mark(Program(warps, self.scanner.number()), start)
 
     def _local(self) -> Local:
         scanner = self.scanner
@@ -311,13 +307,21 @@ class _KernelReader:
 def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
     mr, nv = map(int, parts["tile"][0].split("x"))
     mb, nb, kb = map(int, parts["block"][0].split("x"))
-    lhs, lhs_line = (*parts["lhs"], "0")[:2]
-    rhs, rhs_line = (*parts["rhs"], "0")[:2]
+    (lhs, lhs_line, lhs_along), (rhs, rhs_line, rhs_along) = map(_way, (parts["lhs"], parts["rhs"]))
     return Tiling(dtype, int(parts["lanes"][0]), mr, nv, mb, nb, kb, "cut" in parts,
                   _one_of(lhs, ("in_place", "rows", "panels", "lines")),
                   _one_of(rhs, ("in_place", "panels", "turned", "lines")),
-                  int(lhs_line), int(rhs_line), "swap" in parts, parts["rows"][0],
-                  parts["columns"][0], "outlined" in parts)
+                  lhs_line, rhs_line, "swap" in parts, parts["rows"][0], parts["columns"][0],
+                  lhs_along, rhs_along, "outlined" in parts)
+
+
+def _way(words: Sequence[str]) -> tuple[str, int, str]:
+    """``rows 160 along k``: how an operand is read, elements of a line, the axis of vectors."""
+    way, *rest = words
+    line = int(rest.pop(0)) if rest and rest[0].isdigit() else 0
+    if rest and (len(rest) != 2 or rest[0] != "along"):
+        raise ValueError(rest)
+    return way, line, rest[1] if rest else ""
 
 
 def _one_of(text: str, words: tuple[Any, ...]) -> Any:

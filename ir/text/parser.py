@@ -36,7 +36,11 @@ def parse(text: str) -> list[Graph | Kernel | Plan]:
 
     Raises TextError (W501) with the line and a caret where the text cannot be read.
     """
-    scanner = Scanner(text)
+    return items_of(Scanner(text))
+
+
+def items_of(scanner: Scanner) -> list[Graph | Kernel | Plan]:
+    """What ``parse`` gives; the scanner knows then where each item and each part of it stands."""
     items: list[Graph | Kernel | Plan] = []
     kernels: dict[str, Kernel] = {}
     while not scanner.finished:
@@ -101,9 +105,9 @@ class _GraphReader:
 
     def item(self) -> Graph:
         """What follows the word ``graph``."""
-        scanner = self.scanner
+        scanner, start = self.scanner, self.scanner.at
         scanner.expect("@")
-        self.graph = graph = Graph(scanner.name("a graph name"))
+        self.graph = graph = scanner.mark(Graph(scanner.name("a graph name")), start)
         for label, type_ in self.scanner.listed(self._typed):
             self._param(label, type_)
         scanner.expect("->")
@@ -177,6 +181,7 @@ class _GraphReader:
 
     def _node(self) -> None:
         scanner = self.scanner
+        begin = scanner.position()
         results: list[tuple[str, TensorType]] = []
         if scanner.peek("%"):
             results.append(self._typed())
@@ -204,7 +209,8 @@ class _GraphReader:
             name = self.graph.unique_name(label if _OP.fullmatch(label) else op_name)
             self.stems.add(name)
             locs = ()
-        node = Node(op, inputs, attrs, name, device=device, locs=locs, after=after)
+        node = scanner.mark(
+            Node(op, inputs, attrs, name, device=device, locs=locs, after=after), begin)
         node.results = tuple(Value(type_, f"{name}:{at}", node, at)
                              for at, (_, type_) in enumerate(results))
         for (label, _), value in zip(results, node.results, strict=True):

@@ -61,6 +61,7 @@ _COUNT = re.compile(r"(?:(?!\bcarry\b)[^{\n])+")
 
 def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     """What follows the word ``plan``."""
+    start = scanner.at
     scanner.expect("@")
     name = scanner.name("a plan name")
     params = _slots(scanner)
@@ -85,8 +86,8 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
         requires.append(_require(scanner))
     reader = _StepReader(scanner, (*params, *results))
     steps = reader.steps()
-    return Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
-                tuple(requires), scratch)
+    return scanner.mark(Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
+                             tuple(requires), scratch), start)
 
 
 def _require(scanner: Scanner) -> Require:
@@ -133,11 +134,12 @@ class _StepReader:
 
     def _step(self) -> Step:
         scanner = self.scanner
+        start = scanner.position()
         word = scanner.match(_WORD)
         read = self._READERS.get(word[0]) if word is not None else None
         if read is None:
-            raise scanner.problem("expected a step", word.start() if word else None)
-        return read(self)
+            raise scanner.problem("expected a step", start)
+        return scanner.mark(read(self), start)
 
     def _block(self) -> tuple[Step, ...]:
         self.scanner.expect("{")
@@ -213,8 +215,9 @@ class _StepReader:
         scanner.expect("{")
         launches: list[Launch] = []
         while not scanner.accept("}"):
+            start = scanner.position()
             scanner.expect("launch")
-            launches.append(self._launch())
+            launches.append(scanner.mark(self._launch(), start))
         return Group(tuple(launches), parallel)
 
     def _loop(self) -> Loop:

@@ -1,4 +1,5 @@
-"""A cursor over IR text: tokens by regular expression, and errors with line and caret (W501).
+"""A cursor over IR text: tokens by regular expression, errors with line, column and caret (W501),
+and where each item of the IR stands.
 
 The grammar needs no token list: at every place only a few things can follow, so the parser asks
 for them by pattern. ``//`` starts a comment up to the end of the line, except for the notes that
@@ -40,20 +41,31 @@ class Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._places: dict[int, tuple[object, int]] = {}  # by identity of what stands there
         self._types: dict[str, TensorType] = {}
+
+    def mark(self, item: T, at: int) -> T:
+        """Note that an item of the IR begins at a position."""
+        self._places[id(item)] = item, at
+        return item
+
+    def place(self, item: object) -> int:
+        """Where an item begins; the beginning of the text if that is not known."""
+        return self._places.get(id(item), (item, 0))[1]
 
     def problem(self, message: str, at: int | None = None) -> Error:
         """W501 with the line of position ``at`` (else of the next token) and a caret."""
-        if at is None:
-            self._skip()
-            at = self.at
+        return error("W501", message + self.shown(self.position() if at is None else at))
+
+    def shown(self, at: int) -> str:
+        """The line of a position, with a caret under it."""
         start = self.text.rfind("\n", 0, at) + 1
         end = self.text.find("\n", at)
         line = self.text[start:end if end >= 0 else None]
         margin = len(line) - len(line.lstrip())
         number = self.text.count("\n", 0, at) + 1
-        return error("W501", f"{message}\n  --> line {number}\n   |   {line.strip()}\n"
-                             f"   |   {' ' * max(at - start - margin, 0)}^")
+        return (f"\n  --> line {number}, column {at - start + 1}\n   |   {line.strip()}\n"
+                f"   |   {' ' * max(at - start - margin, 0)}^")
 
     def _skip(self) -> None:
         blank = _BLANK.match(self.text, self.at)

@@ -36,6 +36,7 @@ from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I64, DType
 from .graph import RESERVED
 from .schedule import check_schedule
+from .tiling import check_tilings
 
 MAX_LANES = 64  # of a sum: a chunk is made of whole vectors, and of rounds of all lanes
 
@@ -323,5 +324,5 @@ def check_stores(kernel: Kernel) -> Problems:
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
     check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores,
-    check_locals,
+    check_locals, check_tilings,
 )

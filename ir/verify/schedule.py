@@ -74,9 +74,9 @@ def _of_vectors(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]
                "what is carried")
     for stmt in stage:
         order = stmt.order if isinstance(stmt, Reduce) and stmt.axis == axis.name else None
-        if order is None or (isinstance(axis.extent, int)
-                             and axis.extent <= min(order.lanes, lanes)):
-            continue
+        if order is None or order.lanes < 1 or (isinstance(axis.extent, int)
+                                                and axis.extent <= min(order.lanes, lanes)):
+            continue  # a wrong order is said elsewhere
         if lanes % order.lanes or (order.chunk and order.chunk % lanes):
             yield (f"{stmt.name} is a sum {order}: it wants a multiple of its lanes that divides "
                    "its chunk")

@@ -15,16 +15,9 @@ region are absorbed through their views (prologues) when recomputing them costs 
 
 from __future__ import annotations
 
+from ...ir.affine import coefficient
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import (
-    Dim,
-    coefficient,
-    product,
-    row_major,
-    substitute,
-    symbol,
-    symbols_of,
-)
+from ...ir.index import Dim, product, row_major, substitute, symbol, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.runs import PAIR, WHOLE, longest_run, step_along

@@ -7,12 +7,12 @@ a loop over columns instead of rows, a buffer that is not shared.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from texts import without_places
 
 import weft
 from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
@@ -116,11 +116,6 @@ def test_kernels_and_plan(name: str, golden: Golden) -> None:
     lowered = weft.compile(target="x86-64-v3")(function).lower(*arguments)
     text = "\n".join(lowered.as_text(stage) for stage in ("kernel", "plan"))
     golden(without_places(text), f"schedules/{name}.txt")
-
-
-def without_places(text: str) -> str:
-    """Functions stay, paths and lines go."""
-    return re.sub(r"/\S*/(\w+\.py):\d+", r"\1", text)
 
 
 ON_A_GPU = {

@@ -22,8 +22,9 @@ from one_kernel import PROGRAMS
 import weft
 from weft.codegen.cpu.target import GPU
 from weft.codegen.kernel.order import order_of
+from weft.ir.build import KernelBuilder, Scalar
 from weft.ir.index import Dim, symbol
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar, is_ordered
+from weft.ir.kernel import Axis, Kernel, Param, is_ordered
 from weft.ir.plan import Launch
 from weft.ir.scalar import random
 from weft.ir.scalar.number import expansion

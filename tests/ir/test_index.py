@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weft.ir.affine import coefficient
 from weft.ir.index import (
     Dim,
     Expr,
     Symbol,
     bounds,
     ceil_div,
-    coefficient,
     divide,
     evaluate,
     fold,

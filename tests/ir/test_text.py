@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 import re
 import textwrap
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 
 import programs
 import pytest
+from conftest import GOLDEN
 from hypothesis import given
 
 import weft.ir.kernel
@@ -26,7 +28,7 @@ from weft.ir.text.parser import parse, parse_graph, parse_kernel, parse_plan
 from weft.ir.text.printer import print_graph, print_kernel, print_plan
 from weft.ir.text.same import same_graph, same_kernel, same_plan
 from weft.ir.types import Device, Loc, TensorType, parse_type
-from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
+from weft.ir.verify.verifier import read, verify_graph, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]
 
@@ -209,7 +211,54 @@ ERRORS = [
 def test_wrong_graphs_are_errors(text: str, message: str) -> None:
     with pytest.raises(TextError, match="W501: .*" + re.escape(message)) as caught:
         parse_graph(text)
-    assert re.search(r"--> line \d+\n   \|   .*\n   \|    *\^$", str(caught.value))
+    assert re.search(r"--> line \d+, column \d+\n   \|   .*\n   \|    *\^$", str(caught.value))
+
+
+@pytest.mark.parametrize("name", sorted(
+    str(path.relative_to(GOLDEN)) for folder in ("kernels", "plans", "schedules")
+    for path in (GOLDEN / folder).iterdir() if not path.name.startswith(("triton", "matrices"))))
+def test_golden_files_are_texts(name: str) -> None:
+    """What they hold can be read back, and is sound."""
+    assert read((GOLDEN / name).read_text(encoding="utf-8"))
+
+
+_TOKEN = re.compile(r"%?[^\W\d][\w.]*|%\w+|-?\d+\.?\d*|[^\s\w]")
+_NUMBERS = ("0", "1", "-1", "7", "16", "1000000000000", "9" * 23, "2.5", "nan")
+
+
+def changed(text: str, rng: random.Random) -> str:
+    """A text with one thing wrong, or other than it was."""
+    tokens, lines = list(_TOKEN.finditer(text)), text.splitlines()
+    one, other, line = rng.choice(tokens), rng.choice(tokens), rng.randrange(len(lines))
+    number = rng.choice([token for token in tokens if token[0].isdigit()])
+    match rng.randrange(6):
+        case 0:
+            return text[:one.start()] + text[one.end():]
+        case 1:
+            return text[:one.start()] + other[0] + text[one.end():]
+        case 2:
+            return "\n".join(lines[:line] + lines[line + 1:])
+        case 3:
+            return "\n".join(lines[:line] + lines[line:line + 1] + lines[line:])
+        case 4:
+            return text[:number.start()] + rng.choice(_NUMBERS) + text[number.end():]
+        case _:
+            return text[:one.start()]
+
+
+@pytest.mark.parametrize("name", [
+    "kernels/attention.txt", "kernels/forces.txt", "kernels/rounds_of_numbers.txt",
+    "plans/cond_in_scan.plan", "plans/while_newton.plan", "schedules/sum_long.txt"])
+def test_broken_texts_are_errors_with_a_place(name: str) -> None:
+    """However a text is broken: an error of its own, with the line and the column."""
+    text, rng, refused = (GOLDEN / name).read_text(encoding="utf-8"), random.Random(name), 0
+    for _ in range(60):
+        try:
+            read(changed(text, rng))
+        except TextError as problem:
+            refused += 1
+            assert re.search(r"\n  --> line \d+, column \d+\n", str(problem))
+    assert refused >= 40
 
 
 KERNEL = '''

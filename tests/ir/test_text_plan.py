@@ -79,5 +79,5 @@ def test_errors_name_line_and_column(old: str, new: str, message: str, place: st
         line, column = map(int, place.split(":"))
         shown = str(caught.value).splitlines()
         margin = re.match(r" *", text.splitlines()[line - 1])
-        assert shown[1] == f"  --> line {line}" and margin is not None
+        assert shown[1] == f"  --> line {line}, column {column}" and margin is not None
         assert shown[3].index("^") - len("   |   ") + margin.end() == column - 1

@@ -329,6 +329,15 @@ kernel @k(x: f32[9,8], y: mut f32[9,8]) {
   }
 }
 """
+TILED = """kernel @k(x: f32[64,100], w: f32[100,80], y: mut f32[64,80]) {
+  par i in 64 by 24, par j in 80 by 48, seq k in 100 by 56 {
+    %0: f32 = x[i, k]
+    %1: f32 = w[k, j]
+    %2: f32 = contract %0, %1 over k {rows i, columns j, lanes 8, tile 6x2, block 24x48x56, cut, lhs in_place along k, rhs panels along j}
+    y[i, j] = %2
+  }
+}"""  # noqa: E501
+ROWS, PANELS = "lhs in_place along k", "rhs panels along j"
 BROKEN_STAGES = [
     (STAGED, "check_locals", "t: f32[16] at 5120", "t: f32[16] at 64", "'s' and 't' overlap"),
     (STAGED, "check_locals", "at 5120", "at 5130", "begin at a multiple of 64"),
@@ -354,6 +363,40 @@ BROKEN_STAGES = [
     (SORTED, "check_sorts", "y[i, j]", "y[i, 0]", "'y' is not one row of 'j' for each task"),
     (SORTED, "check_sorts", "mut i32[9,20]", "mut i32[9,2]", "'room' is no room for the rows"),
     (SORTED, "check_sorts", "    sort", "    y[i, j] = %0\n    sort", "does nothing else"),
+    *((TILED, "check_tilings", *rest) for rest in (
+        ("rows i,", "rows k,", "rows k and columns j are no two axes beside 'k'"),
+        ("rows i, columns j", "rows j, columns i", "%0 depends on 'i', which is the other"),
+        ("    %0: f32 = x[i, k]", "    %0: f32 = x[i, j]", "%0 depends on 'j'"),
+        ("par i in", "par h in 1 by 2, par i in", "'h' is no side of the product"),
+        ("    y[i, j] = %2", "    %3: f32 = reduce max %0 over k\n    y[i, j] = %2",
+         "%3 is summed or carried beside"),
+        ("lanes 8", "lanes 12", "a power of two"), ("lanes 8", "lanes 128", "a power of two"),
+        ("tile 6x2", "tile 0x2", "from 1 to 64 vectors"),
+        ("tile 6x2", "tile 12x6", "from 1 to 64 vectors"),
+        (PANELS, f"{PANELS}, swap", "%1 is no plain array with 'k' side by side"),
+        ("tile 6x2", "tile 5x2", "24 is none of 5 rows"),
+        ("tile 6x2", "tile 6x4", "48 is none of 32 columns"),
+        ("24x48x56", "24x48x60", "60 is none of 8 lanes"),
+        ("24x48x56", "24x48x64", "'k' goes by 56, the block is 64 deep"),
+        (", cut", "", "it has to be 'cut'"),
+        (ROWS, "lhs in_place along i", "no plain array with 'i' side by side"),
+        (ROWS, "lhs in_place along j", "lhs in_place is read along i or along k"),
+        (ROWS, "lhs rows 64 along i", "lhs rows is read along k or no axis"),
+        (ROWS, "lhs rows 63 along k", "lhs rows 63: 64 elements are needed"),
+        (ROWS, "lhs panels 64 along i", "panels are of one size"),
+        (ROWS, "lhs in_place 99 along k", "rows of %0 are 100 apart"),
+        (PANELS, "rhs turned along j", "rhs turned is read along k"),
+        (PANELS, "rhs lines 47 along j", "rhs lines 47: 48 elements are needed"),
+        (PANELS, "rhs panels along i", "along j or along k or no axis"),
+        ("24x48x56, cut, lhs in_place", "24x48x56, cut, swap, lhs in_place",
+         "no plain array with 'k' side by side"),
+    )),
+    (TILED.replace(PANELS, "rhs in_place along j"), "check_tilings", "par j in 80", "par j in 8",
+     "a tile of 16 is more than 'j' may have"),
+    (TILED, "check_tilings", "par i in 64", "par i in 5", "a tile of 6 is more than 'i' may have"),
+    (TILED, "check_tilings", "par i in 64", "par i in b", "a tile of 6 is more than 'i' may have"),
+    (TILED.replace("tile 6x2", "tile 12x2").replace("lhs in_place", "lhs rows 64"),
+     "check_tilings", "cut,", "cut, swap,", "a tile that is turned has no more rows than lanes"),
 ]
 
 
@@ -484,7 +527,7 @@ def test_broken_schedules(
     with pytest.raises(Error, match=f"^W501: .*{re.escape(message)}") as caught:
         parse_kernel(broken)
     shown = str(caught.value).splitlines()
-    number = int(shown[1].removeprefix("  --> line "))
+    number = int(shown[1].removeprefix("  --> line ").partition(",")[0])
     assert shown[2].strip("| ") == broken.splitlines()[number - 1].strip()
     assert shown[3].endswith("^")
     monkeypatch.setattr("weft.ir.text.kernel.schedule_problems", lambda kernel: ())

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from weft.ir.build import KernelBuilder
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import symbol
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param
+from weft.ir.kernel import Axis, Kernel, Param
 from weft.ir.ops.table import OPS
 from weft.ir.plan import KernelCall
 from weft.ir.types import F32, TensorType

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weft.ir.build import KernelBuilder, Scalar
 from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol
 from weft.ir.interp.graph import run_graph, run_plan
-from weft.ir.kernel import Axis, Kernel, KernelBuilder, Param, Scalar
+from weft.ir.kernel import Axis, Kernel, Param
 from weft.ir.ops.table import OPS
 from weft.ir.plan import Alloc, Copy, KernelCall, Launch, Plan
 from weft.ir.types import F64, I64, TensorType

@@ -13,22 +13,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from weft.ir.build import KernelBuilder, Scalar
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.index import Dim, evaluate, symbol, symbols_of
-from weft.ir.kernel import (
-    Axis,
-    Contract,
-    Kernel,
-    KernelBuilder,
-    Order,
-    Param,
-    Reduce,
-    Scalar,
-    Stmt,
-    Store,
-    is_ordered,
-)
+from weft.ir.kernel import Axis, Contract, Kernel, Order, Param, Reduce, Stmt, Store, is_ordered
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
 from weft.ir.plan import (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ....ir.kernel import Contract, Kernel, Stmt
 from ....ir.runs import run_and_at
 from ...kernel.nest import behind_effects
-from ..access import operand_access
+from ..access import access_along
 from ..dims import emit_dim
 from ..products.gemm import Size, emit_block
 from ..products.gemm_plan import Access
@@ -79,10 +79,14 @@ def _behind(kernel: Kernel, name: str, scope: Scope) -> list[Stmt]:
     return [stmt for stmt in kernel.body if stmt.name in needed]
 
 
-def _access(kernel: Kernel, name: str, free: str, k: str, way: str) -> Access:
-    """How an operand is read: vectors of a panel do not end where a run does."""
-    access = operand_access(kernel, name, free, k)
-    return replace(access, run=0) if way == "panels" and access.lanes == "free" else access
+def _access(
+    kernel: Kernel, name: str, free: str, k: str, side: tuple[str, str]
+) -> Access:
+    """How the text wants an operand to be read: vectors of a panel do not end where a run does."""
+    way, along = side
+    access = access_along(kernel, name, free, k, "free" if along == free else
+                          "k" if along == k else None)
+    return replace(access, run=0) if way == "panels" and along == free else access
 
 
 def emit_contract(
@@ -92,11 +96,12 @@ def emit_contract(
     stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
     plan = stmt.tiling
     assert plan is not None
-    ways = (plan.rhs, plan.lhs) if plan.swap else (plan.lhs, plan.rhs)
+    sides = (plan.lhs, plan.lhs_along), (plan.rhs, plan.rhs_along)
     lhs, rhs = (_Operand(emitter, scope, name, free, stmt.axis,
-                         _access(kernel, name, free, stmt.axis, way))
-                for name, free, way in ((stmt.lhs, plan.rows, ways[0]),
-                                        (stmt.rhs, plan.columns, ways[1])))
+                         _access(kernel, name, free, stmt.axis, side))
+                for name, free, side in zip(
+                    (stmt.lhs, stmt.rhs), (plan.rows, plan.columns),
+                    sides[::-1] if plan.swap else sides, strict=True))
     epilogue = _Epilogue(emitter, scope, stmt, plan.rows, plan.columns)
 
     def extent(name: str) -> Size:
@@ -116,18 +121,19 @@ def emit_contract(
     extents = (extent(plan.rows), extent(plan.columns), extent(stmt.axis))
     with ExitStack() as loops:
         spans: list[tuple[Size, Size]] = []
-        sizes: list[int] = []
+        cuts: list[list[int]] = []
         for name, block in zip((plan.rows, plan.columns), plan.block, strict=True):
             axis, (start, stop) = kernel.axis(name), span(name)
             most = axis.block if axis.kind == "par" else axis.extent
-            if isinstance(most, int) and most > block and (isinstance(stop, str) or stop > block):
+            if not (isinstance(most, int) and most <= block) and (
+                    isinstance(stop, str) or stop > block):
                 start = loops.enter_context(f.loop(str(start), str(stop), block))
-                stop, most = integer(f, "smin", integer(f, "add", start, block), stop), block
+                stop = integer(f, "smin", integer(f, "add", start, block), stop)
             spans.append((start, stop))
-            sizes.append(most if isinstance(most, int) else 1 << 62)
+            cuts.append([axis.block, block] if axis.kind == "par" else [block])
         (m_start, m_stop), (n_start, n_stop) = spans
         emit_block(f, plan, (m_start, n_start), (m_stop, n_stop), extents, lhs, rhs, epilogue,
-                   scratch, (sizes[0], sizes[1]))
+                   scratch, (cuts[0], cuts[1]))
 
 
 class _Epilogue:

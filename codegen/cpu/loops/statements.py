@@ -11,7 +11,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ....ir.index import Dim, Symbol, ceil_div, coefficient, fold, row_major, symbols_of
+from ....ir.affine import coefficient
+from ....ir.index import Dim, Symbol, ceil_div, fold, row_major, symbols_of
 from ....ir.kernel import (
     Apply,
     Check,
@@ -25,10 +26,10 @@ from ....ir.kernel import (
     Store,
     identity,
 )
+from ....ir.operands import MOST_STEP, offset_of
 from ....ir.runs import PAIR
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
-from ..runs import MOST_STEP, offset_of
 from ..target import Target
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type

@@ -20,14 +20,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ....ir.tiling import Tiling, round_up
+from ....ir.tiling import Tiling, room_of_line, round_up
 from ....ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
 _ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
-SHORT_RUN = 4  # vectors of a run that are all written out
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
 _TURNED_ROWS = 8
@@ -106,7 +105,7 @@ def _plan(
     if lhs.lanes == "free" and lhs.run:
         packed = "lines"
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
-                    packed, "panels", kb + lanes, swap=swap)
+                    packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap)
     if _in_place(lhs, size, plan.pr, N, 8 * nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
     if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, 8 * mr):
@@ -215,11 +214,9 @@ def _blocks(
 
 
 def _line(width: int, run: int, lanes: int, size: int) -> int:
-    """Elements from one packed line to the next, with room for the vectors of a run that begins
-    with the last one: an odd number of cache lines, so that a tile's part of all of them lies in
-    different sets."""
-    room = min(round_up(run, lanes), SHORT_RUN * lanes)
-    return (-(-(width + room) * size // 64) | 1) * 64 // size
+    """Elements from one packed line to the next, with room for what is stored beyond it: an odd
+    number of cache lines, so that a tile's part of all of them lies in different sets."""
+    return (-(-(width + room_of_line(run, lanes)) * size // 64) | 1) * 64 // size
 
 
 def _element_cost(access: Access, vector: float) -> float:

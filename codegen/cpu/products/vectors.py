@@ -1,0 +1,116 @@
+"""What the code of a matrix product is made of: addresses, vectors of elements, fused multiply-adds
+and transposes in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....ir.tiling import Tiling
+from ..text import FunctionText
+from ..types import LLVM_TYPES
+from .sizes import Size, integer
+
+
+class Vectors:
+    """Writes operations on the vectors of a tiling into a function."""
+
+    def __init__(self, f: FunctionText, plan: Tiling) -> None:
+        self.f, self.plan = f, plan
+        self.type = LLVM_TYPES[plan.dtype.name]
+        self.vector = f"<{plan.lanes} x {self.type}>"
+        self.group = min(plan.lanes, 128 // plan.dtype.bits)
+
+    def at(self, pointer: str, *offsets: Size) -> str:
+        """The address ``offsets`` elements past ``pointer``; constants last, to fold into loads."""
+        for offset in sorted(offsets, key=lambda o: isinstance(o, int)):
+            if offset != 0:
+                pointer = self.f(f"getelementptr {self.type}, ptr {pointer}, i64 {offset}")
+        return pointer
+
+    def load(self, pointer: str, mask: str | None = None) -> str:
+        size = self.plan.dtype.itemsize
+        if mask is None:
+            return self.f(f"load {self.vector}, ptr {pointer}, align {size}")
+        width, kind = self.plan.lanes, "f" if self.type in ("float", "double") else "i"
+        return self.f.call(
+            self.vector, f"llvm.masked.load.v{width}{kind}{8 * size}.p0", ("ptr", pointer),
+            ("i32", str(size)), (f"<{width} x i1>", mask), (self.vector, "zeroinitializer"),
+        )
+
+    def store(self, value: str, pointer: str) -> None:
+        size = self.plan.dtype.itemsize
+        self.f.do(f"store {self.vector} {value}, ptr {pointer}, align {size}")
+
+    def multiply_add(self, a: str, b: str, c: str) -> str:
+        width, vector = self.plan.lanes, self.vector
+        if self.type in ("float", "double"):
+            name = f"llvm.fma.v{width}f{self.plan.dtype.bits}"
+            return self.f.call(vector, name, (vector, a), (vector, b), (vector, c))
+        return self.f(f"add {vector} {c}, {self.f(f'mul {vector} {a}, {b}')}")
+
+    def add(self, a: Size, b: Size) -> Size:
+        return integer(self.f, "add", a, b)
+
+    def sub(self, a: Size, b: Size) -> Size:
+        return integer(self.f, "sub", a, b)
+
+    def mul(self, a: Size, b: Size) -> Size:
+        return integer(self.f, "mul", a, b)
+
+    def least(self, a: Size, b: Size) -> Size:
+        return integer(self.f, "smin", a, b)
+
+    def transposed(self, source: str, stride: int, height: int, group: int) -> list[str]:
+        """``group`` columns of ``height`` rows, as vectors down the rows.
+
+        Loads gather the 128-bit pieces that belong together, so that what is left is a transpose
+        inside 128-bit pieces: log2(group) rounds of cheap interleaving.
+        """
+        lanes = self.plan.lanes
+        rows = []
+        for r in range(group):
+            pieces = [
+                self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
+                       f"align {self.plan.dtype.itemsize}")
+                if r + q < height else "zeroinitializer"
+                for q in range(0, lanes, group)
+            ]
+            width = group
+            while width < lanes:
+                pieces = [self.shuffle(low, high, width, range(2 * width))
+                          for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
+                width *= 2
+            rows.append(pieces[0])
+        run, half = 1, group // 2
+        while run < group:
+            rows = [
+                self.shuffle(rows[c], rows[c + run], lanes, [
+                    base + high + at + other + e
+                    for base in range(0, lanes, group)
+                    for at in range(0, half, run)
+                    for other in (0, lanes)
+                    for e in range(run)
+                ])
+                for c in range(group) if not c & run for high in (0, half)
+            ]
+            run *= 2
+        return rows
+
+    def shuffle(self, low: str, high: str, width: int, order: Sequence[int]) -> str:
+        type_ = f"<{width} x {self.type}>"
+        spelled = ", ".join(f"i32 {index}" for index in order)
+        return self.f(f"shufflevector {type_} {low}, {type_} {high}, <{len(order)} x i32> "
+                      f"<{spelled}>")
+
+    def masked(self, value: str, mask: str | None) -> str:
+        """Zero outside ``mask``, so that no stray denormal or NaN slows the arithmetic."""
+        if mask is None:
+            return value
+        return self.f(f"select <{self.plan.lanes} x i1> {mask}, {self.vector} {value}, "
+                      f"{self.vector} zeroinitializer")
+
+    def broadcast(self, pointer: str) -> str:
+        f, vector, width = self.f, self.vector, self.plan.lanes
+        value = f(f"load {self.type}, ptr {pointer}")
+        one = f(f"insertelement {vector} poison, {self.type} {value}, i64 0")
+        return f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")

@@ -1,0 +1,81 @@
+"""``weft run``: what a text holds, run on random arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Graph
+from ...ir.interp.graph import run_graph
+from ...ir.interp.kernel import run_kernel
+from ...ir.interp.plan import run_plan
+from ...ir.kernel import Kernel
+from ...ir.plan import Plan
+from ...ir.types import TensorType
+from ...passes.inline import inline_regions
+from ..compile.link import make_program
+from ..compile.oracle import DEFAULT_SIZE, example_array
+from ..compile.pipeline import Options, Stages
+from ..tracing.arrays.variable import Variable
+
+Results = Iterable[tuple[str, TensorType, Any]]
+
+
+def show_run(
+    item: Graph | Kernel | Plan, sizes: Mapping[str, int], rng: np.random.Generator,
+    interpret: bool,
+) -> None:
+    """Run a graph, a kernel or a plan, and print its results.
+
+    ``sizes`` gives symbolic dims, which are 4 by default. Raises Error where a check of the program
+    fails.
+    """
+    match item:
+        case Graph():
+            results = _of_graph(inline_regions(item), sizes, rng, interpret)
+        case Kernel():
+            results = _of_kernel(item, sizes, rng)
+        case Plan():
+            results = _of_plan(item, sizes, rng)
+    print(f"{type(item).__name__.lower()} @{item.name}")
+    for name, type_, array in results:
+        print(f"{name}: {type_} =\n{array}")
+
+
+def _of_graph(
+    graph: Graph, sizes: Mapping[str, int], rng: np.random.Generator, interpret: bool
+) -> Results:
+    bound = set(graph.var_params.values())  # of variables, where the state is resolved
+    arrays = [example_array(param.type, sizes, rng) for param in graph.params
+              if param not in bound]
+    state = {name: example_array(type_, sizes, rng) for name, type_ in graph.variables.items()}
+    if interpret:
+        results: Sequence[Any] = run_graph(graph, arrays, state)
+    else:
+        variables = {name: Variable(value, name) for name, value in state.items()}
+        results = make_program(Stages(graph, Options()), variables=variables).run(arrays)
+    shown = [value for at, value in enumerate(graph.results)
+             if at not in graph.var_results.values()]
+    return [(value.name, value.type, array)
+            for value, array in zip(shown, results, strict=True)]
+
+
+def _of_kernel(kernel: Kernel, sizes: Mapping[str, int], rng: np.random.Generator) -> Results:
+    """What it leaves in parameters that it writes to, which hold zeros before."""
+    arrays = {param.name: example_array(param.type, sizes, rng) for param in kernel.params}
+    made = [param for param in kernel.params if param.mutable]
+    for param in made:
+        arrays[param.name][...] = 0
+    run_kernel(kernel, arrays, {dim: sizes.get(dim, DEFAULT_SIZE) for dim in kernel.dims})
+    return [(param.name, param.type, arrays[param.name]) for param in made]
+
+
+def _of_plan(plan: Plan, sizes: Mapping[str, int], rng: np.random.Generator) -> Results:
+    state = {slot.var: example_array(slot.type, sizes, rng) for slot in plan.params if slot.var}
+    arrays = [example_array(slot.type, sizes, rng) for slot in plan.params if not slot.var]
+    shown = [slot for slot in plan.results if not slot.var]
+    results = run_plan(plan, arrays, state)
+    return [(slot.name, slot.type, array)
+            for slot, array in zip(shown, results, strict=True)]
