@@ -29,7 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...ir.graph import Graph, control_of, with_bodies
+from ...ir.graph import Graph, all_nodes, control_of, with_bodies
 from ...ir.ops.region import Looping
 from ..clone import Clone
 from .build import Roller, names_in
@@ -38,7 +38,7 @@ from .repeats import Run, repeats
 from .rows import with_rows
 from .segment import Segment, segment
 
-LEAST = 16    # rounds
+LEAST = 8     # rounds
 PARTS = 8     # of a round that look alike
 NODES = 128   # of all rounds: what is shorter compiles quickly, and is fused over rounds
 
@@ -54,16 +54,17 @@ def roll(graph: Graph, taken: frozenset[str] = frozenset()) -> Graph:
     found = _rolled(graph, taken)
     rows = with_rows(graph, LEAST)
     if rows is not graph:
-        found = min(found, _rolled(rows, taken), key=_carried)
+        found = min(found, _rolled(rows, taken), key=_size)
     return found
 
 
-def _carried(graph: Graph) -> float:
-    """How many elements the loops of a graph hand on; infinite if there is none."""
-    sizes = [value.type.size for node in graph.nodes
+def _size(graph: Graph) -> int:
+    """How many nodes there are, and elements that loops hand on."""
+    sizes = [value.type.size for node in all_nodes(graph)
              if isinstance(control := control_of(node), Looping)
              for value in control.body.params[:control.carried]]
-    return sum(size if isinstance(size, int) else 1 for size in sizes) if sizes else float("inf")
+    return sum(size if isinstance(size, int) else 1 for size in sizes) + sum(
+        1 for _ in all_nodes(graph))
 
 
 def _rolled(graph: Graph, taken: frozenset[str]) -> Graph:
