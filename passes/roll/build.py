@@ -15,17 +15,30 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
+import numpy as np
+
+from ...ir.graph import (
+    Builder,
+    Graph,
+    Node,
+    Value,
+    all_nodes,
+    constant_of,
+    control_of,
+    freeze,
+)
 from ...ir.index import Dim, symbol, symbols_of
 from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ...ir.space import is_transparent
+from ...ir.types import DType, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
 from ..simplify.updates import FEWEST
+from .affine import affine
 from .buffers import SHAPED, Buffer, buffers, side_by_side, written
 from .line import CONSTANT, Line
-from .segment import Family, Inside, Outside, Segment, Source
+from .segment import Family, Inside, Outside, Segment, Source, Table
 
 _JOINED = Rule("joined", "concatenate(...)", "x")
 
@@ -63,6 +76,7 @@ class Roller:
         self.buffers: list[tuple[Buffer, ...]] = [() for _ in loops]
         self.ends: dict[tuple[int, int, int], Value] = {}  # loop, value, rounds ago
         self.rows: dict[tuple[int, int], Value] = {}
+        self.tables: dict[Any, Value] = {}  # by their constants
         self.ahead = [invariant(line, loop) for loop in loops]
         self._find_needs()
 
@@ -100,7 +114,7 @@ class Roller:
                 elif isinstance(source, Inside):
                     for number in source.first:
                         use(number)
-                else:
+                elif isinstance(source, Family):
                     self._need_rows(source.loop, source.at)
         for value in line.graph.results:
             use(line.number[value])
@@ -164,10 +178,19 @@ class Roller:
         node = self.line.nodes[segment.start + place]
         inputs = [target.outside(self.get(source.number)) if isinstance(source, Outside)
                   else self.again(loop, source.at, round_, target)
-                  for source in segment.sources[place] if not isinstance(source, Family)]
+                  for source in segment.sources[place] if isinstance(source, Outside | Inside)]
         attrs = moved(node, self.line.attrs(node), segment.steps[place], round_)
         made = target.b.emit(node.op, inputs, attrs, name=node.name, locs=node.locs)
         return made.results[old.index]
+
+    def table(self, numbers: tuple[Any, ...], dtype: DType) -> Value:
+        """An array of constants."""
+        key = freeze((dtype.name, *numbers))
+        if key not in self.tables:
+            b = self.builder
+            parts = [b.full(number, TensorType(dtype, (1,))) for number in numbers]
+            self.tables[key] = b.concatenate(*parts, axis=0)
+        return self.tables[key]
 
     # -- the new graph --------------------------------------------------------------------------
 
@@ -199,7 +222,10 @@ class Roller:
         if joined:
             values[node.results[0]] = self._joined(node)
         else:
-            copied(self.line, self.clone, node, values)
+            made = copied(self.clone, node, [values[value] for value in self.line.inputs(node)],
+                          self.line.attrs(node))
+            for old, new in zip(node.results, made, strict=True):
+                values.setdefault(old, new)
 
     def _joined(self, node: Node) -> Value:
         """A concatenation in which rounds that follow one another are rows."""
@@ -271,15 +297,13 @@ def row(b: Builder, rows: Value, at: Dim, shape: tuple[Dim, ...]) -> Value:
 
 
 def copied(
-    line: Line, clone: Clone, node: Node, values: dict[Value, Value],
-    attrs: Mapping[str, Any] | None = None,
-) -> Node:
-    """A copy of a node as a line has it."""
-    read = Node(node.op, line.inputs(node), dict(line.attrs(node) if attrs is None else attrs),
-                node.name, node.results, node.device, node.locs, node.after)
-    copy = clone.copy(read, values)
-    clone.nodes[node] = copy
-    return copy
+    clone: Clone, node: Node, inputs: Sequence[Value], attrs: Mapping[str, Any]
+) -> tuple[Value, ...]:
+    """The results of a copy of a node that reads new values: the same old value may be several."""
+    read = Node(node.op, tuple(inputs), dict(attrs), node.name, node.results, node.device,
+                node.locs, node.after)
+    clone.nodes[node] = clone.copy(read, {value: value for value in inputs})
+    return clone.nodes[node].results
 
 
 def moved(
@@ -396,23 +420,36 @@ class _LoopWriter:
                     continue
             if self._is_skipped(at):
                 continue
-            own = dict(zip(self.line.inputs(node), map(self._source, loop.sources[at]),
-                           strict=True))
-            results: dict[Value, Value] = dict(own)
-            copied(self.line, self.body, node, results, moved(
-                node, self.line.attrs(node), loop.steps[at], self._index()))
-            for k, value in enumerate(node.results):
-                self.local[self._number(at) + k] = results[value]
+            made = copied(self.body, node, [self._source(source) for source in loop.sources[at]],
+                          moved(node, self.line.attrs(node), loop.steps[at], self._index()))
+            self.local[self._number(at):self._number(at) + len(made)] = made
 
-    def _source(self, source: Outside | Inside | Family) -> Value:
+    def _source(self, source: Source) -> Value:
         if isinstance(source, Outside):
             return self._constant(source.number) if source.number <= CONSTANT else (
                 self._outside(self.roller.get(source.number)))
         if isinstance(source, Inside):
             return self._local(source.at) if not source.back else self.slots[
                 source.at, source.first]
+        if isinstance(source, Table):
+            return self._constants([self.line.value(number) for number in source.numbers])
         return self.roller.again(source.loop, source.at, self._index() * source.step + source.first,
                                  Target(self.b, self._outside))
+
+    def _constants(self, values: Sequence[Value]) -> Value:
+        """The constant of a round: computed if that is exact, else taken from an array of them."""
+        numbers = tuple(map(constant_of, values))
+        b, round_, type_ = self.b, self._index(), values[0].type
+        line = affine(np.array(numbers, type_.dtype.numpy))
+        if line is None:
+            rows = self.roller.table(numbers, type_.dtype)
+            one = row(b, self._outside(rows), round_, ())
+        else:
+            one = b.cast(b.dim(size=round_ * line.step + line.first), dtype=type_.dtype)
+            if line.by is not None:
+                one = b.mul(one, b.full(line.by, one.type))
+        made: Value = b.broadcast(one, shape=type_.shape, axes=()) if type_.rank else one
+        return made
 
     def _constant(self, number: int) -> Value:
         value = self.line.value(number)

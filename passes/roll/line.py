@@ -65,15 +65,10 @@ class Line:
         return np.array([number[value] for node in self.nodes for value in self.inputs(node)],
                         np.int64)
 
-    @cached_property
-    def _kinds(self) -> dict[Value, int]:
-        """A number for the type of each value; or for the value, of constants that are read so
-        often that they may tell the parts of a round apart."""
+    def _often(self) -> set[int]:
+        """The constants that are read so often that they may tell the parts of a round apart."""
         found, counts = np.unique(self.sources[self.sources <= CONSTANT], return_counts=True)
-        often = set(found[counts >= OFTEN].tolist())
-        types: dict[Any, int] = {}
-        return {value: number if number in often else types.setdefault(value.type, len(types))
-                for value, number in self.number.items()}
+        return set(found[counts >= OFTEN].tolist())
 
     @cached_property
     def home(self) -> Numbers:
@@ -81,12 +76,14 @@ class Line:
         counts = np.diff(self.first_value)
         return np.repeat(np.arange(len(self.nodes)), counts)
 
-    @cached_property
-    def keys(self) -> Keys:
+    def keys(self, *, constants: bool) -> Keys:
         """What nodes have in common that may be the same of two rounds: op, types, attributes but
-        for those that may move, and the constants that are read everywhere."""
+        for those that may move, and ``constants`` that are read everywhere."""
         known: dict[Any, int] = {}
-        kind = self._kinds
+        types: dict[Any, int] = {}
+        often = self._often() if constants else ()
+        kind = {value: number if number in often else types.setdefault(value.type, len(types))
+                for value, number in self.number.items()}
         found = np.empty(len(self.nodes), np.int64)
         for at, node in enumerate(self.nodes):
             op = node.op

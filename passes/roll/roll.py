@@ -8,6 +8,7 @@
 
 So 10,000 steps are compiled as one. What is done, in the order of the files:
 
+    rows        parts of a row of an array are written into the row
     reads       slices of what was written are read from what was written
     line        numbers: a key for each node (op, types, attributes but for places that may move),
                 and the numbers of the values that it reads
@@ -28,14 +29,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...ir.graph import Graph, with_bodies
+from ...ir.graph import Graph, all_nodes, control_of, with_bodies
+from ...ir.ops.region import Looping
 from ..clone import Clone
 from .build import Roller, names_in
 from .line import Line, Numbers
 from .repeats import Run, repeats
+from .rows import with_rows
 from .segment import Segment, segment
 
-LEAST = 16    # rounds
+LEAST = 8     # rounds
 PARTS = 8     # of a round that look alike
 NODES = 128   # of all rounds: what is shorter compiles quickly, and is fused over rounds
 
@@ -48,17 +51,43 @@ def roll(graph: Graph, taken: frozenset[str] = frozenset()) -> Graph:
         graph = _with_rolled_bodies(graph, taken)
     if len(graph.nodes) < NODES:
         return graph
+    found = _rolled(graph, taken)
+    rows = with_rows(graph, LEAST)
+    if rows is not graph:
+        found = min(found, _rolled(rows, taken), key=_size)
+    return found
+
+
+def _size(graph: Graph) -> int:
+    """How many nodes there are, and elements that loops hand on."""
+    sizes = [value.type.size for node in all_nodes(graph)
+             if isinstance(control := control_of(node), Looping)
+             for value in control.body.params[:control.carried]]
+    return sum(size if isinstance(size, int) else 1 for size in sizes) + sum(
+        1 for _ in all_nodes(graph))
+
+
+def _rolled(graph: Graph, taken: frozenset[str]) -> Graph:
     line = Line(graph)
     owner = np.full(len(line.values), -1, np.int64)
     loops: list[Segment] = []
-    for run in repeats(line.keys, LEAST):
-        if run.length < NODES:
-            continue
+    for run in _runs(line):
         found = _segment(line, run, loops, owner)
         if found is not None:
             owner[found.span.start:found.span.stop] = len(loops)
             loops.append(found)
     return Roller(line, loops, roll, taken).graph() if loops else graph
+
+
+def _runs(line: Line) -> list[Run]:
+    """What repeats itself, constants included; and of what is left, what does but for them."""
+    found = [run for run in repeats(line.keys(constants=True), LEAST) if run.length >= NODES]
+    rest, at = line.keys(constants=False), 0
+    for run in [*found, Run(len(rest), 0, 1)]:
+        found += [replace(more, start=more.start + at)
+                  for more in repeats(rest[at:run.start], LEAST) if more.length >= NODES]
+        at = run.stop
+    return sorted(found, key=lambda run: run.start)
 
 
 def _segment(

@@ -3,6 +3,7 @@
     outside     a value from before the loop, the same in all rounds
     inside      a value of the same round, of the one before, or of one before that
     family      a value of another loop: of its round ``first + step * t`` in round t
+    table       a constant, another one in each round
 
 Where a round begins is chosen so that few values go from one to the next. Rounds at the ends of a
 run that do not fit stay what they are.
@@ -14,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .line import Line, Numbers, places
+from .line import CONSTANT, Line, Numbers, places
 from .repeats import Run
 
 DELAY = 16  # rounds after which a value may still be read
@@ -45,7 +47,14 @@ class Family:
     step: int
 
 
-Source = Outside | Inside | Family
+@dataclass(frozen=True)
+class Table:
+    """A constant of each round."""
+
+    numbers: tuple[int, ...]
+
+
+Source = Outside | Inside | Family | Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +91,13 @@ def segment(
     rounds = (run.stop - start) // run.period
     if rounds < least or rounds < 3:
         return None
-    table = _Table(line, start, run.period, rounds, loops, owner)
-    first, last = table.stretch()
+    columns = _Columns(line, start, run.period, rounds, loops, owner)
+    first, last = columns.stretch()
     if last - first + 1 < least:
         return None
-    while first > 0 and table.may_begin_at(first - 1):
+    while first > 0 and columns.may_begin_at(first - 1):
         first -= 1
-    return table.segment(first, last - first + 1)
+    return columns.segment(first, last - first + 1)
 
 
 def _best_cut(line: Line, run: Run) -> int:
@@ -122,7 +131,7 @@ def _best_cut(line: Line, run: Run) -> int:
     return int(max(cuts, key=lambda cut: ((run.length - cut) // period, cut)))
 
 
-class _Table:
+class _Columns:
     """The operands and places of all rounds, a column for each that a round has."""
 
     def __init__(self, line: Line, start: int, period: int, rounds: int,
@@ -147,21 +156,32 @@ class _Table:
         self.steps = self.sources[middle + 1] - self.sources[middle]
         self.slopes = self.places[middle + 1] - self.places[middle]
         self.back = np.where(self.inside, -(self.relative[middle] // self.per_round), 0)
+        self.constant: NDArray[np.bool_] = np.all(
+            self.sources[middle:middle + 2] <= CONSTANT, axis=0)
+        self.outside = ~self.inside & ~self.constant & (self.steps == 0)
+        self.family = ~self.inside & ~self.constant & (self.steps != 0)
+
+    def _as_before(self, first: int, stop: int) -> NDArray[np.bool_]:
+        """Whether operands from outside go on in rounds ``first + 1 ... stop - 1`` as they do from
+        the middle one to the next; the others do."""
+        sources = self.sources[first:stop]
+        found: NDArray[np.bool_] = self.inside | np.where(
+            self.constant, (sources[1:] <= CONSTANT) & (sources[:-1] <= CONSTANT),
+            sources[1:] - sources[:-1] == self.steps)
+        return found
 
     def stretch(self) -> tuple[int, int]:
         """The first and the last of the longest row of rounds that follow one another."""
         relative, sources = self.relative, self.sources
-        fits = np.where(self.inside, relative[1:] == relative[:-1],
-                        sources[1:] - sources[:-1] == self.steps).all(1)
+        fits = (self._as_before(0, self.rounds) & (
+            ~self.inside | (relative[1:] == relative[:-1]))).all(1)
         fits &= (self.places[1:] - self.places[:-1] == self.slopes).all(1)
-        family = ~self.inside & (self.steps != 0)
-        if family.any():
-            far = sources[:, family]
+        if self.family.any():
+            far = sources[:, self.family]
             own = np.where(far >= 0, self.owner[np.maximum(far, 0)], -1)
             known = (own >= 0).all(1) & (own == own[self.rounds // 2]).all(1)
             fits &= known[1:] & known[:-1]
-        outside = ~self.inside & (self.steps == 0)
-        early = (sources[:, outside] < self.bases[:1]).all()
+        early = (sources[:, self.outside] < self.bases[:1]).all()
         edges = np.flatnonzero(np.diff(np.concatenate(([False], fits, [False])).astype(np.int8)))
         if not early or not edges.size:
             return 0, -1
@@ -173,15 +193,15 @@ class _Table:
         """True if round ``k`` fits before those that follow it, but for what it and they read of
         rounds before it: that is from outside."""
         if not ((self.places[k + 1] - self.places[k] == self.slopes).all()
-                and (self.sources[k + 1] - self.sources[k] == self.steps)[~self.inside].all()
-                and not (~self.inside & (self.steps != 0)).any()):
+                and self._as_before(k, k + 2).all() and not self.family.any()):
             return False
         usual = self.relative[self.rounds // 2]
         for later in range(int(self.back.max(initial=0)) + 1):
             early = self.inside & (self.back > later)
             late = self.inside & (self.back <= later)
-            if k + later >= self.rounds or (self.sources[k + later][early] >= self.bases[k]).any() \
-                    or (self.relative[k + later][late] != usual[late]).any():
+            if k + later >= self.rounds or np.any(
+                    early & (self.sources[k + later] >= self.bases[k])) or np.any(
+                    late & (self.relative[k + later] != usual)):
                 return False
         return True
 
@@ -192,6 +212,10 @@ class _Table:
         found: list[Source] = []
         for column in range(self.sources.shape[1]):
             source = int(self.sources[k, column])
+            if self.constant[column]:
+                numbers = tuple(self.sources[k:k + rounds, column].tolist())
+                found.append(Outside(source) if len(set(numbers)) == 1 else Table(numbers))
+                continue
             if not self.inside[column]:
                 if self.steps[column] == 0:
                     found.append(Outside(source))

@@ -7,12 +7,19 @@ contraction: (x.T @ y).T is one contraction without a transpose.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Value
 from ...ir.index import Dim, product
 from ...ir.ops.reduce import contract_letters, is_matrix_product
+from ...ir.ops.table import OPS
 from .rewrite import Match, Rewriter, Rule
+
+
+FEW = 8  # numbers that are reduced one by one
+# What two numbers of a reduction become one by.
+_PAIRS = MappingProxyType({"max": "maximum", "min": "minimum", "any": "or_", "all": "and_"})
 
 
 def _transpose_identity(match: Match) -> bool:
@@ -234,12 +241,35 @@ def _contract_broadcast(side: int) -> Any:
     return replace
 
 
+def _reduce_parts(op: str) -> Any:
+    def replace(r: Rewriter, match: Match) -> Any:
+        """Few numbers that were put together to be reduced are reduced two by two, in the order of
+        vectors: halves meet."""
+        joined = match.inner[0].node
+        assert joined is not None
+        axis, parts = joined.attrs["axis"], list(joined.inputs)
+        if match.attrs[0]["axes"] != (axis,) or len(parts) > FEW or any(
+                part.shape[axis] != 1 for part in parts):
+            return None
+        shape = match.type.shape
+        values = [r.reshape(part, shape=shape) for part in parts]
+        while len(values) > 1:
+            half = 1 << (len(values) - 1).bit_length() - 1
+            values[:half] = [r.make(OPS[_PAIRS[op]], (one, other), {})[0] for one, other in zip(
+                values[:half], values[half:], strict=False)] + values[len(values) - half:half]
+            del values[half:]
+        return values[0]
+
+    return replace
+
+
 def _reductions(op: str, exact: str) -> tuple[Rule, ...]:
     """The rules of one reduction; it is associative, bit for bit, for the dtype kinds ``exact``."""
     units = _sum_units if op == "sum" else _reduce_units
     spread = _sum_broadcast if op == "sum" else _extreme_broadcast(op)
     kinds = exact if op == "sum" else "iufb"
-    return (Rule(f"{op}-units", f"{op}(x)", units),
+    parts = [Rule(f"{op}-parts", f"{op}(concatenate(...))", _reduce_parts(op))] * (op in _PAIRS)
+    return (Rule(f"{op}-units", f"{op}(x)", units), *parts,
             Rule(f"{op}-{op}", f"{op}({op}(x))", _reduce_reduce(op), exact),
             Rule(f"{op}-broadcast", f"{op}(broadcast(x))", spread, kinds))
 

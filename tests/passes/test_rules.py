@@ -241,6 +241,11 @@ CASES: dict[str, list[Case]] = {
     "contract-broadcast-rhs": [(((4, 3, 5), (5, 7)), lambda b, x, y: b.contract(
         x, b.broadcast(y, shape=(4, 5, 7), axes=(1, 2)), dims="bmk,bkn->bmn"))],
 }
+for _op in ("max", "min", "any", "all"):
+    CASES[f"{_op}-parts"] = [
+        (((1,),) * count, _then(("concatenate", {"axis": 0}), (_op, {"axes": (0,)})))
+        for count in (2, 3, 5, 8)] + [
+        (((2, 1, 3),) * 3, _then(("concatenate", {"axis": 1}), (_op, {"axes": (1,)})))]
 for _op in ("sum", "max", "min", "any", "all"):
     CASES[f"{_op}-units"] = [(((1, 5, 1),), _then((_op, _AX))),
                              (((4,),), _then((_op, {"axes": ()})))]
