@@ -30,6 +30,7 @@ from .frontend.tracing.host import host_call
 from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
+from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds its rows
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.gradients import grad, value_and_grad
 from .frontend.transforms.reverse import stop_gradient, vjp

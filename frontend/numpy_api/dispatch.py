@@ -60,7 +60,7 @@ class NumpyApi:
                 (out,) = options.pop("out", None) or (None,)
                 found = scan.accumulate(ufunc, *inputs, **options)
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
-            if method == "at" and extreme_at(ufunc, *inputs):
+            if method == "at" and len(inputs) == 3 and extreme_at(ufunc, *inputs):
                 return None
             if method == "reduce" and options.keys() <= {"axis", "keepdims"} and (
                     scan.reduces(ufunc, *inputs, **options)):

@@ -69,6 +69,19 @@ def missing(*functions: Callable[..., Any], instead: str = "") -> None:
         _add(Row((function,), instead=instead))
 
 
+_METHODS: dict[str, Callable[..., Any]] = {}
+METHODS: Mapping[str, Callable[..., Any]] = MappingProxyType(_METHODS)
+
+
+def ufunc_method(name: str) -> Callable[[F], F]:
+    """Register what is decorated as a method of all ufuncs that have no shorter way to it."""
+    def register(body: F) -> F:
+        _METHODS[name] = body
+        return body
+
+    return register
+
+
 def full_name(function: Callable[..., Any]) -> str:
     """The name of a function of NumPy as users write it."""
     module = (getattr(function, "__module__", "") or "numpy").replace("numpy", "np", 1)
