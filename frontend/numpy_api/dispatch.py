@@ -23,7 +23,7 @@ from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401
 from .binding import bound, parameters
-from .elements import apply, bits, pointwise, special  # noqa: F401
+from .elements import apply, bits, packed, pointwise, special  # noqa: F401
 from .elements import elementwise as ufuncs
 from .host import Warned, on_host
 from .order import scan, search, sort  # noqa: F401
