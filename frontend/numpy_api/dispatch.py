@@ -29,7 +29,7 @@ from .host import Warned, on_host
 from .order import scan, search, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
-from .registry import ROWS, full_name
+from .registry import MEANINGS, ROWS, full_name
 from .select import masks, take  # noqa: F401
 from .select.index import getitem
 from .select.update import update
@@ -72,7 +72,10 @@ class NumpyApi:
 
     def method(self, x: Any, name: str, problem: Error) -> Any:
         """A method of NumPy's arrays that traced ones do not have."""
-        function = getattr(np.ndarray, name)
+        function, row = getattr(np.ndarray, name), ROWS.get(getattr(np, name, None))
+        if row is not None and row.instead and not problem.hint.startswith(row.instead):
+            problem = error(problem.code, problem.message, locs=problem.locs, types=problem.types,
+                            hint=f"use {row.instead}")
         if self.host is None or not callable(function):
             raise problem
 
@@ -120,8 +123,8 @@ class NumpyApi:
         return ufuncs.store(name, out, body(*positional, **named))
 
     def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """A Python function of scipy.special."""
-        return special.FUNCTIONS[name](*args, **options)
+        """A Python function of scipy.special, or a method of a class of NumPy."""
+        return (special.FUNCTIONS.get(name) or MEANINGS[name])(*args, **options)
 
     def selected(
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],

@@ -69,14 +69,16 @@ def missing(*functions: Callable[..., Any], instead: str = "") -> None:
         _add(Row((function,), instead=instead))
 
 
-_METHODS: dict[str, Callable[..., Any]] = {}
-METHODS: Mapping[str, Callable[..., Any]] = MappingProxyType(_METHODS)
+_MEANINGS: dict[str, Callable[..., Any]] = {}
+MEANINGS: Mapping[str, Callable[..., Any]] = MappingProxyType(_MEANINGS)
 
 
-def ufunc_method(name: str) -> Callable[[F], F]:
-    """Register what is decorated as a method of all ufuncs that have no shorter way to it."""
+def meaning(name: str) -> Callable[[F], F]:
+    """Register what is decorated as the meaning of what is no function of NumPy's that dispatches:
+    a method of its classes, or of all ufuncs that have no shorter way to it."""
     def register(body: F) -> F:
-        _METHODS[name] = body
+        assert name not in _MEANINGS, f"{name} has two meanings"
+        _MEANINGS[name] = body
         return body
 
     return register

@@ -44,6 +44,10 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if _is_compiled(function):
         return converted(function.py_func, runtime)
+    if isinstance(function, np.vectorize):
+        inner = converted(function.pyfunc, runtime)
+        return function if inner is function.pyfunc else np.vectorize(
+            inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
         inner = converted(function.func, runtime)
         return function if inner is function.func else functools.partial(
@@ -53,7 +57,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
 
 def is_function(x: Any) -> bool:
     """Whether a value may be a function of the user's."""
-    return isinstance(x, (FunctionType, MethodType, functools.partial)) or _is_compiled(x)
+    return isinstance(x, (FunctionType, MethodType, functools.partial, np.vectorize)) or (
+        _is_compiled(x))
 
 
 def _is_compiled(x: Any) -> bool:

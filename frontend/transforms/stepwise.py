@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,17 @@ from ...ir.index import product
 from ...ir.types import I64
 from ..numpy_api.arrange.shape import moveaxis, ravel
 from ..numpy_api.elements.elementwise import apply, name_of, resolve, writable
-from ..numpy_api.registry import ufunc_method
+from ..numpy_api.registry import meaning
 from ..numpy_api.select.index import getitem
 from ..numpy_api.select.masks import is_mask, select as selected
 from ..numpy_api.select.update import update
-from ..tracing.operand import broadcast, cast, reshape, strong
+from ..tracing.operand import broadcast, cast, common_shape, reshape, strong, to_tracer
 from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
 from .regions import scanned
 
 
-@ufunc_method("accumulate")
+@meaning("ufunc.accumulate")
 def accumulate(ufunc: np.ufunc, x: Tracer, axis: int, dtype: Any) -> Any:
     """Each row with all that were before it. Raises DTypeError (W111) where a result is not of
     the dtype of its operands, and UnsupportedError (W113) for ufuncs of other than two."""
@@ -51,7 +52,7 @@ def accumulate(ufunc: np.ufunc, x: Tracer, axis: int, dtype: Any) -> Any:
     return moveaxis(found, 0, axis)
 
 
-@ufunc_method("at")
+@meaning("ufunc.at")
 def at(ufunc: np.ufunc, array: Any, index: Any, *values: Any) -> None:
     """Change the elements at an index, each as often as the index names it.
 
@@ -79,3 +80,47 @@ def at(ufunc: np.ufunc, array: Any, index: Any, *values: Any) -> None:
 
     flat, _ = scanned(name, step, step, ravel(x), (ravel(places), *rows), None, False, current())
     x.overwrite(reshape(flat, shape))
+
+
+@meaning("vectorize.__call__")
+def vectorized(made: np.vectorize, *args: Any, **options: Any) -> Any:
+    """``np.vectorize(f)(x, y)``: f of one element of each after the other. Its dtypes are those of
+    a first call, on NumPy's numbers, unless ``otypes`` says; then f takes Python's numbers.
+
+    Raises UnsupportedError (W113) for one with a signature."""
+    if made.signature is not None:
+        raise error("W113", "np.vectorize with signature= is not supported",
+                    hint="use np.apply_along_axis, or loop over the rows")
+    given = {**dict(enumerate(args)), **options}
+    arrays = {key: strong(value) for key, value in given.items() if key not in made.excluded}
+    shape = common_shape(arrays.values())
+    rows = [ravel(broadcast(x, shape)) for x in arrays.values()]
+
+    def call(numbers: Iterable[Any]) -> Any:
+        values = {**given, **dict(zip(arrays, numbers, strict=True))}
+        return made.pyfunc(*(values[at] for at in range(len(args))),
+                           **{key: values[key] for key in options})
+
+    first = call(current().full(1, x.type.dtype, ()) for x in arrays.values())
+    several = isinstance(first, tuple)
+    kinds = [np.dtype(kind) for kind in made.otypes or ()] or [
+        strong(x).dtype for x in (first if several else (first,))]
+
+    def step(carry: Any, numbers: Any, _: Any) -> Any:
+        found = call(map(_python, numbers))
+        return carry, tuple(cast(to_tracer(x), kind) for x, kind in zip(
+            found if several else (found,), kinds, strict=True))
+
+    _, found = scanned("np.vectorize", step, made.pyfunc, (), tuple(rows), None, False, current())
+    results = tuple(reshape(x, shape) for x in found)
+    return results if several else results[0]
+
+
+_PYTHONS = MappingProxyType({"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128})
+
+
+def _python(x: Tracer) -> Tracer:
+    """A number of NumPy's as one of Python's; those of 64 bits without a sign stay as they are."""
+    kind = _PYTHONS.get("i" if x.dtype.kind == "u" and x.dtype.itemsize < 8 else x.dtype.kind)
+    return x if kind is None else Tracer(
+        x.ctx, cast(x, np.dtype(kind)).value, weak=True)

@@ -40,7 +40,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
-from ..registry import METHODS
+from ..registry import MEANINGS
 from . import bits, special
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
@@ -218,7 +218,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     if method == "at":
-        return METHODS["at"](ufunc, *inputs)
+        return MEANINGS["ufunc.at"](ufunc, *inputs)
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
     raise error("W113", f"{what} is not supported",
                 hint="choose with np.where, or give out=: without it, what is left out has no value"

@@ -19,7 +19,7 @@ from ...tracing.recorder import current
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..elements.elementwise import PAIRWISE, REDUCTIONS, resolve
-from ..registry import METHODS, numpy
+from ..registry import MEANINGS, numpy
 
 _BOOL = np.dtype(bool)
 _ROWS: Mapping[np.ufunc, str] = MappingProxyType({
@@ -40,7 +40,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None) ->
     if ufunc in _OVER_ROWS:
         return _OVER_ROWS[ufunc](x, axis)
     if row is None:
-        return METHODS["accumulate"](ufunc, x, axis_of(axis, x.ndim), dtype)
+        return MEANINGS["ufunc.accumulate"](ufunc, x, axis_of(axis, x.ndim), dtype)
     if ufunc in _LOGICAL:
         x, dtype = cast(x, _BOOL), None
     elif dtype is None and ufunc in (np.add, np.multiply):

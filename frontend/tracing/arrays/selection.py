@@ -63,11 +63,13 @@ class Selection(ArrayMethods):
         return bool(self.mask.type == mask.type and _alike(
             self.mask.operand(), mask.operand(), _DEPTH))
 
-    def refused(self, what: str = "used as an array", locs: tuple[Loc, ...] = ()) -> Error:
+    def refused(
+        self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
+    ) -> Error:
         return error("W123", f"x[mask] is {what}: how many elements there are is not known before "
                              "the function runs", locs=locs or user_loc(), types=[self.array.type],
-                     hint="reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
-                          "np.where(mask, x, 0)")
+                     hint=hint or "reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
+                     "np.where(mask, x, 0)")
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Selection:
         """The elements converted to another dtype."""
@@ -103,7 +105,8 @@ class Selection(ArrayMethods):
         raise self.refused("written to, which changes a copy")
 
     def __len__(self) -> int:
-        raise self.refused("asked for its length")
+        raise self.refused("asked for its length", hint="take x[mask].size, which is traced, or "
+                                                        "np.count_nonzero(mask)")
 
     def __iter__(self) -> Any:
         raise self.refused("looped over")
