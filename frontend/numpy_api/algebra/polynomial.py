@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import larger, nonnegative, smaller
 from ....ir.index import Dim
-from ....ir.types import C128, as_dtype
+from ....ir.types import C128, I64, as_dtype
 from ...tracing.operand import (
     array_dtype,
     as_int,
@@ -73,8 +73,29 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
-    found: Any = np.matmul(sliding_window_view(x, count), y)
-    return cast(found, kind)  # of bfloat16, too
+    windows: Any = sliding_window_view(x, count)
+    number = windows.type.shape[0]
+    parts = [_part(windows, low, number - high) @ y] if nonnegative(number - low - high - 1) else []
+    if low != 0:
+        parts.insert(0, _within(_part(windows, 0, low), y, low))
+    if high != 0:
+        parts.append(_within(_part(windows, number - high, number), y, 0))
+    return cast(concatenate(parts) if len(parts) > 1 else parts[0], kind)  # of bfloat16, too
+
+
+def _part(rows: Any, start: Dim, stop: Dim) -> Any:
+    return take_spans(rows, [Span(start, 1, stop - start), Span(0, 1, rows.type.shape[1])])
+
+
+def _within(windows: Any, y: Any, beyond: Dim) -> Any:
+    """Sums over windows that begin before the first element (``beyond`` many), or end after the
+    last one: what is not there is not multiplied, as the factor may be infinite."""
+    rows, count = windows.type.shape
+    row, column = (current().emit("iota", axis=axis, dtype=I64, shape=windows.type.shape)
+                   for axis in (0, 1))
+    inside: Any = row + column >= as_number(beyond) if beyond != 0 else (
+        row + column < as_number(count) - 1)
+    return np.sum(np.where(inside, windows * y, 0), axis=1, dtype=windows.dtype)
 
 
 def _some(x: Tracer, message: str) -> Tracer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _REDUCED = frozenset((
 # Named here, where no trace has put stand-ins in the place of NumPy's functions.
 _LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
 _EXTREMES = _LARGEST | {np.min, np.amin}
+_ORDERED = MappingProxyType({np.median: np.nanmedian, np.quantile: np.nanquantile,
+                             np.percentile: np.nanpercentile})
 
 
 def is_mask(index: Any) -> bool:
@@ -50,6 +53,8 @@ def reduced(
         return x.size
     if function in (_SHAPE, _NDIM):
         return x.shape if function is _SHAPE else x.ndim
+    if function in _ORDERED and x.mask.ndim == x.array.ndim and x.dtype.kind not in "bc":
+        return _in_order(function, x, *args[1:], **options)
     if function not in _REDUCED or row is None or row.body is None or not args:
         raise x.refused(f"given to {name}")
     _, given = bound(name, function, row.body, args, options)
@@ -68,6 +73,17 @@ def reduced(
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
     return np.expand_dims(result, axes) if keepdims else result
+
+
+def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
+    """A median or quantile: NaNs stand for the others, and are left out."""
+    if options.get("method", "linear") != "linear" or options.get("weights") is not None:
+        raise x.refused(f"given to {full_name(function)} with a method or weights")
+    array = x.array if number_kind(x.dtype) == "f" else x.array.astype(np.float64)
+    if options.get("axis") in (0, -1):
+        options["axis"] = None
+    found: Any = _ORDERED[function](np.where(x.mask, array, np.nan), *args, **options)
+    return np.where(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
 
 
 def _not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
