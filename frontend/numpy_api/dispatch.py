@@ -16,7 +16,7 @@ from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
-from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
+from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
@@ -156,10 +156,20 @@ class NumpyApi:
         return update(x, index, value, mode)
 
     def astype(self, x: Any, dtype: Any) -> Tracer:
-        return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
+        wanted = np.dtype(dtype)
+        if wanted.kind in "SUOM":
+            raise error("W111", f"traced numbers cannot be converted to {wanted}",
+                        types=[x.type], hint="convert the result outside of the traced function")
+        return ufuncs.fresh(cast(strong(x), wanted))
 
     def view(self, x: Any, dtype: Any) -> Tracer:
         return bits.view(x, dtype)
+
+    def flat(self, x: Any) -> Tracer:
+        made = Tracer(current(), current().value_of(shape.ravel(x)))
+        views.link(made, views.Indexed(x, shape.ravel, lambda base, new: reshape(
+            new, base.type.shape)))
+        return made
 
     def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``

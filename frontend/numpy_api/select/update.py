@@ -78,7 +78,21 @@ def _fitting(x: Tracer, value: Any, mode: str) -> Any:
         raise error("W111", f"values of dtype {wide} do not fit into {x.dtype}", types=[x.type],
                     hint="convert them: v.astype(x.dtype)")
     fits = is_number(value) and np.can_cast(wide, x.dtype, "same_kind")
-    return value if fits else cast(to_tracer(value), x.dtype)
+    return value if fits else cast(_in_range(to_tracer(value), x.dtype), x.dtype)
+
+
+def _in_range(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number, which a step can only set an integer with a sign to if it is one that this holds:
+    NumPy refuses NaN and what is too large, where the value is no array."""
+    if value.ndim or value.link is not None or dtype.kind != "i" or number_kind(
+            value.dtype) != "f":
+        return value
+    limits = np.iinfo(dtype)
+    inside: Any = (value > float(limits.min) - 1) if dtype.itemsize < 8 else (
+        value >= float(limits.min))
+    inside = inside & (value < float(limits.max) + (1 if dtype.itemsize < 8 else 0))
+    return current().emit("ensure", value, cast(inside, np.dtype(np.int64)) - 1, message=(
+        f"a number that is NaN or too large cannot be set in an array of {dtype}"))
 
 
 def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) -> Tracer:
