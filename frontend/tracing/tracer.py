@@ -47,6 +47,11 @@ class Tracer(ArrayMethods, TracedArray):
     # -- what it is -----------------------------------------------------------------------------
 
     @property
+    def __class__(self) -> type:
+        """For ``isinstance(x, np.ndarray)``, which NumPy programs ask: an array is one."""
+        return np.ndarray if self.ndim else type(self)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         dtype: np.dtype[Any] = self._value.type.dtype.numpy
         return dtype

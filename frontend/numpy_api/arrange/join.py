@@ -358,7 +358,7 @@ def _taken(x: Tracer, order: Any, axis: int) -> Tracer:
     return getitem(x, (*before, np.ascontiguousarray(order)))
 
 
-@numpy(np.fromiter, samples=("[x[()], 2 * x[()]], float", "list(x[4]), np.float32, 3"))
+@numpy(np.fromiter)
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
     items = list(iter)
     number = as_int(count, "count")

@@ -24,6 +24,7 @@ _REDUCED = frozenset((
     np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.count_nonzero))
 # Named here, where no trace has put stand-ins in the place of NumPy's functions.
 _LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
+_COUNT = np.count_nonzero
 _EXTREMES = _LARGEST | {np.min, np.amin}
 _ORDERED = MappingProxyType({np.median: np.nanmedian, np.quantile: np.nanquantile,
                              np.percentile: np.nanpercentile})
@@ -69,7 +70,7 @@ def reduced(
     array: Any = x.array
     if function in _EXTREMES and "initial" not in given:
         array, given["initial"] = _not_nothing(x, function in _LARGEST, name)
-    if function is np.count_nonzero:
+    if function is _COUNT:
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
     return np.expand_dims(result, axes) if keepdims else result
