@@ -111,8 +111,8 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
     np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
     np.float_power: lambda x, y: np.power(x, y),
-    np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
-    np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
+    np.fmax: lambda x, y: np.where(np.isnan(y), x, np.where(np.isnan(x), y, np.maximum(x, y))),
+    np.fmin: lambda x, y: np.where(np.isnan(y), x, np.where(np.isnan(x), y, np.minimum(x, y))),
     np.heaviside: _heaviside, np.fmod: bits.fmod, np.lcm: bits.lcm, np.ldexp: bits.ldexp,
     np.nextafter: bits.nextafter, np.spacing: bits.spacing,
     **({np.bitwise_count: bits.bitwise_count} if hasattr(np, "bitwise_count") else {}),
@@ -438,6 +438,9 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
+    if dtype.kind == "c" and exponent == int(exponent.real) and 4 < abs(exponent) < 100:
+        found = _repeated(spread(x, dtype, shape), abs(int(exponent.real)))
+        return found if exponent.real > 0 else 1 / found  # type: ignore[operator]
     if number_kind(dtype) not in "fc" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)
