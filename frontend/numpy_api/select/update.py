@@ -39,7 +39,7 @@ from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
-from .masks import assigned
+from .masks import assigned, is_mask, known_mask
 
 Shape = tuple[Dim, ...]
 
@@ -49,11 +49,16 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     x = to_tracer(x)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
+        value = value.settled() if value.known is not None else value
     if isinstance(value, Selection):
         return _masked(x, index, _fitting(x, assigned(index, value), mode), mode, each=True)
     value = _fitting(x, value, mode)
-    if isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b":
-        return _masked(x, index, value, mode)
+    if is_mask(index):
+        known = known_mask(index, x.type.shape) if shape_of(value) and index.ndim else None
+        if known is None:
+            return _masked(x, index, value, mode)
+        index = np.nonzero(known)  # a value for each
     parsed = parse(x.type.shape, index)
     x = parsed.checked(x)
     if not parsed.arrays:
