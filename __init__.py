@@ -31,6 +31,7 @@ from .frontend.tracing.host import host_call
 from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
+from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds its rows
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp

@@ -207,7 +207,9 @@ _HINTS = MappingProxyType({
 
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
-    return error(site.code, site.message + values, locs=site.locs, hint=_HINTS.get(site.code, ""))
+    counts = site.code != "W124" or "out of range" in site.message
+    return error(site.code, site.message + values, locs=site.locs,
+                 hint=_HINTS.get(site.code, "") if counts else "")
 
 
 def fit_all(

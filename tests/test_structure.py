@@ -217,7 +217,8 @@ def test_no_mutable_module_globals() -> None:
     the program declared."""
     found = {(name_of(path), name) for path in SOURCES for name in changes(path)}
     assert found <= {("ir/scalar/transcendental.py", "EXPANSIONS"),
-                     ("frontend/numpy_api/registry.py", "_ROWS"), ("ir/host.py", "_DECLARED")}
+                     ("frontend/numpy_api/registry.py", "_ROWS"),
+                     ("frontend/numpy_api/registry.py", "_MEANINGS"), ("ir/host.py", "_DECLARED")}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)

@@ -17,20 +17,20 @@ from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
 from ..tracing.drawn import refused_draw
-from ..tracing.operand import broadcast, cast, is_weak, strong, to_tracer
+from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
 from ..tracing.recorder import TraceContext, current
 from ..tracing.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401
 from .binding import bound, parameters
-from .elements import apply, bits, pointwise, special  # noqa: F401
+from .elements import apply, bits, packed, pointwise, special  # noqa: F401
 from .elements import elementwise as ufuncs
 from .host import Warned, on_host
 from .order import scan, search, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
-from .registry import ROWS, full_name
+from .registry import MEANINGS, ROWS, full_name
 from .select import masks, take  # noqa: F401
 from .select.index import getitem
 from .select.update import update
@@ -61,7 +61,7 @@ class NumpyApi:
                 (out,) = options.pop("out", None) or (None,)
                 found = scan.accumulate(ufunc, *inputs, **options)
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
-            if method == "at" and extreme_at(ufunc, *inputs):
+            if method == "at" and len(inputs) == 3 and extreme_at(ufunc, *inputs):
                 return None
             if method == "reduce" and options.keys() <= {"axis", "keepdims"} and (
                     scan.reduces(ufunc, *inputs, **options)):
@@ -73,7 +73,10 @@ class NumpyApi:
 
     def method(self, x: Any, name: str, problem: Error) -> Any:
         """A method of NumPy's arrays that traced ones do not have."""
-        function = getattr(np.ndarray, name)
+        function, row = getattr(np.ndarray, name), ROWS.get(getattr(np, name, None))
+        if row is not None and row.instead and not problem.hint.startswith(row.instead):
+            problem = error(problem.code, problem.message, locs=problem.locs, types=problem.types,
+                            hint=f"use {row.instead}")
         if self.host is None or not callable(function):
             raise problem
 
@@ -121,8 +124,8 @@ class NumpyApi:
         return ufuncs.store(name, out, body(*positional, **named))
 
     def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """A Python function of scipy.special."""
-        return special.FUNCTIONS[name](*args, **options)
+        """A Python function of scipy.special, or a method of a class of NumPy."""
+        return (special.FUNCTIONS.get(name) or MEANINGS[name])(*args, **options)
 
     def selected(
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
@@ -154,10 +157,20 @@ class NumpyApi:
         return update(x, index, value, mode)
 
     def astype(self, x: Any, dtype: Any) -> Tracer:
-        return ufuncs.fresh(cast(strong(x), np.dtype(dtype)))
+        wanted = np.dtype(dtype)
+        if wanted.kind in "SUOM":
+            raise error("W111", f"traced numbers cannot be converted to {wanted}",
+                        types=[x.type], hint="convert the result outside of the traced function")
+        return ufuncs.fresh(cast(strong(x), wanted))
 
     def view(self, x: Any, dtype: Any) -> Tracer:
         return bits.view(x, dtype)
+
+    def flat(self, x: Any) -> Tracer:
+        made = Tracer(current(), current().value_of(shape.ravel(x)))
+        views.link(made, views.Indexed(x, shape.ravel, lambda base, new: reshape(
+            new, base.type.shape)))
+        return made
 
     def assign(self, variable: Any, value: Any, op: str, change: np.ufunc) -> Operation:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``

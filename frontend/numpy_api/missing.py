@@ -18,5 +18,3 @@ missing(np.array2string, np.array_repr, np.array_str, np.save, np.savetxt, np.sa
 missing(np.nonzero, np.argwhere, np.flatnonzero, np.unique, np.unique_all,
         np.unique_counts, np.unique_inverse, np.unique_values, np.union1d, np.intersect1d,
         np.setdiff1d, np.setxor1d, np.trim_zeros, instead=_SIZE)
-# Not written yet.
-missing(np.packbits, np.polydiv, np.roots, np.unpackbits, instead=_OUTSIDE)

@@ -69,6 +69,21 @@ def missing(*functions: Callable[..., Any], instead: str = "") -> None:
         _add(Row((function,), instead=instead))
 
 
+_MEANINGS: dict[str, Callable[..., Any]] = {}
+MEANINGS: Mapping[str, Callable[..., Any]] = MappingProxyType(_MEANINGS)
+
+
+def meaning(name: str) -> Callable[[F], F]:
+    """Register what is decorated as the meaning of what is no function of NumPy's that dispatches:
+    a method of its classes, or of all ufuncs that have no shorter way to it."""
+    def register(body: F) -> F:
+        assert name not in _MEANINGS, f"{name} has two meanings"
+        _MEANINGS[name] = body
+        return body
+
+    return register
+
+
 def full_name(function: Callable[..., Any]) -> str:
     """The name of a function of NumPy as users write it."""
     module = (getattr(function, "__module__", "") or "numpy").replace("numpy", "np", 1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.types import as_dtype
-from ..tracing.operand import cast, to_tracer
+from ..tracing.operand import cast, contains_tracer, to_tracer
 from ..tracing.recorder import context_for
 from ..tracing.source import is_internal_name, user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
@@ -44,6 +44,10 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if _is_compiled(function):
         return converted(function.py_func, runtime)
+    if isinstance(function, np.vectorize):
+        inner = converted(function.pyfunc, runtime)
+        return function if inner is function.pyfunc else np.vectorize(
+            inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
         inner = converted(function.func, runtime)
         return function if inner is function.func else functools.partial(
@@ -53,7 +57,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
 
 def is_function(x: Any) -> bool:
     """Whether a value may be a function of the user's."""
-    return isinstance(x, (FunctionType, MethodType, functools.partial)) or _is_compiled(x)
+    return isinstance(x, (FunctionType, MethodType, functools.partial, np.vectorize)) or (
+        _is_compiled(x))
 
 
 def _is_compiled(x: Any) -> bool:
@@ -205,10 +210,30 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
     return call
 
 
+def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """A ufunc, or a method of one, that takes lists of traced values for arrays: NumPy does not
+    look into them for who is to answer."""
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = context_for([*args])
+        if ctx is None:
+            return ufunc(*args, **options)
+        return ufunc(*(ctx.apply(to_tracer, (x,)) if isinstance(x, (list, tuple)) and
+                       contains_tracer(x) else x for x in args), **options)
+
+    return call
+
+
+def _sorted(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+    if key is not None:
+        return sorted(items, key=key, reverse=reverse)
+    found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
+    return found[::-1] if reverse else found
+
+
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
-    sum: _sum,
+    sum: _sum, sorted: _sorted,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int, math.log: _log,
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
     math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,

@@ -9,11 +9,13 @@ import sys
 from types import BuiltinFunctionType
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import error
 from ..tracing.recorder import current
 from ..tracing.source import user_loc
 from .branches import choose, if_
-from .calls import BUILTINS, converted, is_function
+from .calls import BUILTINS, converted, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .state import UNBOUND, Part, context_of, is_traced, truth, values
@@ -25,6 +27,8 @@ __all__ = ["UNBOUND", "both", "called", "chained", "check", "choose", "either", 
 def called(function: Any) -> Any:
     """What rewritten code calls instead of a function: its rewritten copy, or what a builtin means
     on traced values."""
+    if isinstance(getattr(function, "__self__", function), np.ufunc):
+        return of_lists(function)
     return BUILTINS.get(function, function) if isinstance(
         function, (BuiltinFunctionType, type)) else given(function)
 

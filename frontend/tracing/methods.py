@@ -117,6 +117,10 @@ class ArrayMethods:
         """The elements kept between ``min`` and ``max``."""
         return np.clip(self, min, max, out)  # type: ignore[call-overload]
 
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """The elements along an axis where the condition, which is no traced one, holds."""
+        return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
+
     def flatten(self, order: Any = "C") -> Any:
         """A one-dimensional copy."""
         return np.copy(np.ravel(self, order))  # type: ignore[call-overload]

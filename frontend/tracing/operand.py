@@ -124,7 +124,7 @@ def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
     elif isinstance(x, (list, tuple)):
         tracer = _sequence(x)
     elif isinstance(x, Selection):
-        raise x.refused()
+        tracer = x.settled()
     else:
         raise error("W112", f"{type(x).__name__} is no operand of a traced computation",
                     hint="pass NumPy arrays or numbers")

@@ -175,7 +175,7 @@ def _results(
     kinds: list[str] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):
         if isinstance(leaf, Selection):
-            raise leaf.refused("returned", leaf.locs)
+            leaf = leaf.settled("returned", leaf.locs)
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",

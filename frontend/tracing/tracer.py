@@ -48,6 +48,11 @@ class Tracer(ArrayMethods, TracedArray):
     # -- what it is -----------------------------------------------------------------------------
 
     @property
+    def __class__(self) -> type:
+        """For ``isinstance(x, np.ndarray)``, which NumPy programs ask: an array is one."""
+        return np.ndarray if self.ndim else type(self)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         dtype: np.dtype[Any] = self._value.type.dtype.numpy
         return dtype
@@ -59,6 +64,11 @@ class Tracer(ArrayMethods, TracedArray):
         if all(isinstance(dim, int) for dim in shape):
             return shape
         return tuple(wrap_dim(self._ctx, dim) for dim in shape)
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        raise error("W113", "the shape of a traced array cannot be set", locs=user_loc(),
+                    types=[self.type], hint="write x = x.reshape(shape)")
 
     @property
     def size(self) -> Any:
@@ -258,12 +268,34 @@ class Tracer(ArrayMethods, TracedArray):
         raise self._no_number("whether it contains something", "use np.any(x == item)")
 
     def item(self, *args: Any) -> Any:
-        """Not to be had while tracing (W201)."""
-        raise self._no_number("its number")
+        """One element as a number of Python's, which is traced, too. Raises ShapeError (W102)
+        where it is not said which."""
+        place = args[0] if len(args) == 1 else args
+        flat = isinstance(place, (int, np.integer)) and self.ndim != 1
+        if args:
+            found = self.ravel()[place] if flat else self[place]
+        elif isinstance(self.type.size, int) and self.type.size != 1:
+            raise error("W102", f"{self.name} has {self.type.size} elements, and .item() takes "
+                                "one", locs=user_loc(), types=[self.type], hint="give its place")
+        else:
+            found = self.reshape(())
+        kind = _PYTHONS.get(found.dtype.kind, np.float64)
+        made = found if kind is None else found.astype(kind)
+        return Tracer(made.ctx, made.value, weak=True)
 
     def tolist(self) -> Any:
-        """Not to be had while tracing (W201)."""
-        raise self._no_number("a list of its numbers")
+        """A nest of lists of numbers of Python's, which are traced."""
+        return [row.tolist() for row in self] if self.ndim else self.item()
+
+    @property
+    def flat(self) -> Any:
+        """The elements in a row; what is written there is written to the array."""
+        ctx = self.context()
+        return ctx.apply(ctx.api.flat, (self,))
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self[...] = np.resize(value, self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if assigns_item():
@@ -314,6 +346,9 @@ class Tracer(ArrayMethods, TracedArray):
             return result
         return self.context().apply(self.overwrite, (result,))
 
+
+# The numbers of Python by kinds of NumPy's; there is none for 64 bits without a sign.
+_PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
 
 # What to write instead of asking for the truth of a traced value, by how the line asks.
 _QUESTIONS: tuple[tuple[str, str], ...] = (

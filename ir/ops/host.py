@@ -73,15 +73,15 @@ def _real(x: TensorType) -> TensorType:
     return x.with_dtype(x.dtype.part)
 
 
-def _eigvals_infer(x: TensorType) -> tuple[TensorType, ...]:
+def _eigvals_infer(x: TensorType, *, real: bool) -> tuple[TensorType, ...]:
     _matrices("eigvals", x, square=True)
     if not x.dtype.is_complex:
         raise error("W111", f"eigvals takes complex matrices, not {x}")
     return (x.with_shape(x.shape[:-1]),)
 
 
-def _eig_infer(x: TensorType) -> tuple[TensorType, ...]:
-    return (*_eigvals_infer(x), x)
+def _eig_infer(x: TensorType, *, real: bool) -> tuple[TensorType, ...]:
+    return (*_eigvals_infer(x, real=real), x)
 
 
 def _eigvalsh_infer(x: TensorType, *, uplo: str) -> tuple[TensorType, ...]:
@@ -229,11 +229,16 @@ ROWS: tuple[OpDef, ...] = (
          "eigenvalues of symmetric matrices, ascending",
          _samples(*_SQUARES, positive=True, uplo="L") + _samples((3, 3), positive=True, uplo="U"),
          grads.eigvalsh, _UPLO),
-    _row("eig", _eig_infer, lambda x: tuple(np.linalg.eig(x)),
-         "eigenvalues and eigenvectors of complex matrices", _samples(*_SQUARES), grads.eig,
+    _row("eig", _eig_infer, lambda x, *, real: tuple(
+            part.astype(x.dtype) for part in np.linalg.eig(x.real if real else x)),
+         "eigenvalues and eigenvectors of complex matrices; real: of their real parts",
+         _samples(*_SQUARES, real=False) + _samples((3, 3), real=True), grads.eig, {"real": bool},
          dtypes=_COMPLEX),
-    _row("eigvals", _eigvals_infer, np.linalg.eigvals, "eigenvalues of complex matrices",
-         _samples(*_SQUARES), grads.eigvals, dtypes=_COMPLEX),
+    _row("eigvals", _eigvals_infer, lambda x, *, real: np.linalg.eigvals(
+            x.real if real else x).astype(x.dtype),
+         "eigenvalues of complex matrices; real: of their real parts",
+         _samples(*_SQUARES, real=False) + _samples((3, 3), real=True), grads.eigvals,
+         {"real": bool}, dtypes=_COMPLEX),
     _row("svd", _svd_infer, lambda x, *, full, hermitian: tuple(
             np.linalg.svd(x, full, True, hermitian)),
          "u, s and vh of x = u * s @ vh", _samples(*_PLAIN, full=False, hermitian=False)

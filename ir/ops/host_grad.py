@@ -165,7 +165,7 @@ def slogdet(b: Any, given: Sequence[Any], x: Any, y: Any) -> Any:
 
 
 @_wirtinger
-def eig(b: Any, given: Sequence[Any], x: Any, results: Sequence[Any]) -> Any:
+def eig(b: Any, given: Sequence[Any], x: Any, results: Sequence[Any], *, real: bool) -> Any:
     """x' = v^-H (diag(gw) + f * (p - v^H v diag(re p))) v^H, p = v^H gv, f = 1 / (w[j] - w[i])^*,
     of vectors of length 1 (C. Boeddeker et al., 2017)."""
     (gw, gv), (w, v) = given, results
@@ -181,9 +181,9 @@ def eig(b: Any, given: Sequence[Any], x: Any, results: Sequence[Any]) -> Any:
     return (b.solve(turned, _product(b, _sum(b, *inner), turned)),)
 
 
-def eigvals(b: Any, g: Any, x: Any, y: Any) -> Any:
+def eigvals(b: Any, g: Any, x: Any, y: Any, *, real: bool) -> Any:
     """x' = v^-T diag(g) v^T."""
-    _, v = b.eig(x)
+    _, v = b.eig(x, real=real)
     turned = _transposed(b, v)
     return (b.solve(turned, _product(b, _diagonal(b, g, x), turned)),)
 

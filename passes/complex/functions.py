@@ -2,8 +2,8 @@
 
 Each takes a builder and pairs, and gives a pair. Sources: W. Kahan, "Branch cuts for complex
 elementary functions" (1987) for the inverse functions and tanh; NumPy's own loops for division,
-reciprocals and signs. Infinities, NaN and signed zeros come out as Annex G of C99 has them for
-abs, exp, log and sqrt; for the other functions it is so for finite operands and signed zeros.
+reciprocals and signs. Infinities, NaN and signed zeros come out as Annex G of C99 has them; where
+that leaves a sign open, as glibc and so NumPy have it.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _scaled_exp(b: B, x: Value) -> tuple[Value, Value]:
 
 def exp(b: B, x: Pair) -> Pair:
     size, scale = _scaled_exp(b, x.re)
-    re = b.mul(b.mul(size, b.cos(x.im)), scale)
-    im = b.select(b.eq(x.im, 0.0), x.im, b.mul(b.mul(size, b.sin(x.im)), scale))
+    re = b.mul(size, b.mul(scale, b.cos(x.im)))
+    im = b.select(b.eq(x.im, 0.0), x.im, b.mul(size, b.mul(scale, b.sin(x.im))))
     unbound = b.not_(b.isfinite(x.im))  # then neither cosine nor sine is a number
     gone = b.and_(unbound, b.eq(x.re, -math.inf))
     re = b.select(gone, 0.0, b.select(b.and_(unbound, b.eq(x.re, math.inf)), math.inf, re))
@@ -230,14 +230,36 @@ def sqrt(b: B, x: Pair) -> Pair:
 
 
 def power(b: B, x: Pair, y: Pair) -> Pair:
-    """exp(y log x); x^0 is 1, and 0^y is 0 for positive y, else NaN."""
+    """exp(y log x), of small whole y by products; x^0 is 1, and 0^y is 0 for y of a positive real
+    part, else NaN."""
     found = exp(b, mul(b, y, log(b, x)))
     zero = b.and_(b.eq(x.re, 0.0), b.eq(x.im, 0.0))
     none, nothing = _like(b, x, 0.0), _like(b, x, math.nan)
-    positive = b.and_(b.gt(y.re, 0.0), b.eq(y.im, 0.0))
-    found = select(b, zero, select(b, positive, Pair(none, none), Pair(nothing, nothing)), found)
+    found = select(b, zero, select(b, b.gt(y.re, 0.0), Pair(none, none), Pair(nothing, nothing)), found)
+    whole = b.and_(b.and_(b.eq(y.im, 0.0), b.eq(b.floor(y.re), y.re)), b.lt(b.abs(y.re), 100.0))
+    found = select(b, b.and_(whole, b.not_(zero)), _multiplied(b, x, y.re), found)
     flat = b.and_(b.eq(y.re, 0.0), b.eq(y.im, 0.0))
     return select(b, flat, Pair(_like(b, x, 1.0), none), found)
+
+
+def _multiplied(b: B, x: Pair, n: Value) -> Pair:
+    """x^n of a whole n between -100 and 100 by squares, as NumPy multiplies them."""
+    one = Pair(_like(b, x, 1.0), _like(b, x, 0.0))
+    rest, square, found = b.abs(n), x, one
+    for _ in range(7):
+        half = b.floor(b.mul(rest, 0.5))
+        odd = b.ne(b.mul(half, 2.0), rest)
+        found = select(b, odd, mul(b, found, square), found)
+        rest, square = half, mul(b, square, square)
+    found = select(b, b.lt(n, 0.0), div(b, one, found), found)
+    for few, product in ((1.0, x), (2.0, mul(b, x, x)), (3.0, mul(b, mul(b, x, x), x))):
+        found = select(b, b.eq(n, few), product, found)
+    return found
+
+
+def _unbound(b: B, x: Value) -> Value:
+    """Where a number is infinite or NaN."""
+    return b.not_(b.isfinite(x))  # type: ignore[no-any-return]
 
 
 def _by_zero(b: B, zero: Value, other: Value, product: Value) -> Value:
@@ -247,15 +269,32 @@ def _by_zero(b: B, zero: Value, other: Value, product: Value) -> Value:
 
 
 def sinh(b: B, x: Pair) -> Pair:
+    found = _sinh(b, x)
+    lost = b.and_(b.isinf(x.re), _unbound(b, x.im))
+    return Pair(b.select(lost, math.inf, found.re), found.im)
+
+
+def _sinh(b: B, x: Pair) -> Pair:
+    """sinh, but for signs that C99 leaves open."""
     cosine, grown = b.cos(x.im), b.cosh(x.re)
     return Pair(_by_zero(b, x.re, cosine, b.mul(b.sinh(x.re), cosine)),
                 _by_zero(b, x.im, grown, b.mul(grown, b.sin(x.im))))
 
 
+def sin(b: B, x: Pair) -> Pair:
+    found = _through(_sinh)(b, x)
+    lost = b.and_(b.isinf(x.im), _unbound(b, x.re))
+    return Pair(found.re, b.select(lost, math.inf, found.im))
+
+
 def cosh(b: B, x: Pair) -> Pair:
     grown, sine = b.sinh(x.re), b.sin(x.im)
     im = _by_zero(b, x.im, x.re, _by_zero(b, x.re, sine, b.mul(grown, sine)))
-    return Pair(b.mul(b.cosh(x.re), b.cos(x.im)), im)
+    re = b.mul(b.cosh(x.re), b.cos(x.im))
+    lost, level = _unbound(b, x.im), b.eq(x.im, 0.0)
+    re = b.select(b.and_(lost, b.isinf(x.re)), math.inf, re)
+    im = b.select(b.and_(lost, b.eq(x.re, 0.0)), 0.0, im)
+    return Pair(re, b.select(b.and_(level, b.isnan(x.re)), x.im, im))
 
 
 def tanh(b: B, x: Pair) -> Pair:
@@ -270,11 +309,13 @@ def tanh(b: B, x: Pair) -> Pair:
     end = Pair(b.copysign(_like(b, x, 1.0), x.re),
                b.select(b.isfinite(x.im), far, b.copysign(_like(b, x, 0.0), x.im)))
     found = select(b, b.gt(b.abs(x.re), limit), end, plain)
+    nothing = _like(b, x, math.nan)
+    found = select(b, b.and_(_unbound(b, x.im), b.isfinite(x.re)), Pair(nothing, nothing), found)
     return Pair(b.select(b.eq(x.re, 0.0), x.re, found.re),
                 b.select(b.eq(x.im, 0.0), x.im, found.im))
 
 
-sin, tan = _through(sinh), _through(tanh)
+tan = _through(tanh)
 
 
 def cos(b: B, x: Pair) -> Pair:
@@ -287,7 +328,27 @@ def _less_and_more(b: B, x: Pair) -> tuple[Pair, Pair]:
             sqrt(b, Pair(b.add(x.re, 1.0), x.im)))
 
 
+def _far(b: B, x: Pair) -> Value:
+    """Where a part is infinite or NaN."""
+    return b.or_(_unbound(b, x.re), _unbound(b, x.im))  # type: ignore[no-any-return]
+
+
+def _far_asin(b: B, x: Pair) -> Pair:
+    """asin where a part is infinite or NaN."""
+    left, up = b.isinf(x.re), b.isinf(x.im)
+    angle = b.select(left, b.select(up, math.pi / 4, _like(b, x, math.pi / 2)), 0.0)
+    zero = b.and_(b.isnan(x.im), b.eq(x.re, 0.0))
+    known = b.or_(zero, b.not_(b.or_(b.isnan(x.re), b.isnan(x.im))))
+    size = b.select(b.or_(left, up), math.inf, _like(b, x, math.nan))
+    return Pair(b.copysign(b.select(known, angle, math.nan), x.re),
+                b.select(b.and_(b.isnan(x.re), b.eq(x.im, 0.0)), math.nan, b.copysign(size, x.im)))
+
+
 def asin(b: B, x: Pair) -> Pair:
+    return select(b, _far(b, x), _far_asin(b, x), _near_asin(b, x))
+
+
+def _near_asin(b: B, x: Pair) -> Pair:
     less, more = _less_and_more(b, x)
     across = b.sub(b.mul(less.re, more.re), b.mul(less.im, more.im))
     up = b.sub(b.mul(less.re, more.im), b.mul(less.im, more.re))
@@ -297,14 +358,20 @@ def asin(b: B, x: Pair) -> Pair:
 def acos(b: B, x: Pair) -> Pair:
     less, more = _less_and_more(b, x)
     up = b.sub(b.mul(more.re, less.im), b.mul(more.im, less.re))
-    return Pair(b.mul(b.atan2(less.re, more.re), 2.0), b.asinh(up))
+    far = _far_asin(b, x)
+    return select(b, _far(b, x), Pair(b.sub(math.pi / 2, far.re), b.neg(far.im)),
+                  Pair(b.mul(b.atan2(less.re, more.re), 2.0), b.asinh(up)))
 
 
 def acosh(b: B, x: Pair) -> Pair:
     less = sqrt(b, Pair(b.sub(x.re, 1.0), x.im))
     more = sqrt(b, Pair(b.add(x.re, 1.0), x.im))
     across = b.add(b.mul(less.re, more.re), b.mul(less.im, more.im))
-    return Pair(b.asinh(across), b.mul(b.atan2(less.im, more.re), 2.0))
+    found = Pair(b.asinh(across), b.mul(b.atan2(less.im, more.re), 2.0))
+    ends = b.or_(b.isinf(x.re), b.isinf(x.im))
+    size = b.select(ends, math.inf, _like(b, x, math.nan))
+    turned = b.select(b.and_(b.isnan(x.im), b.eq(x.re, 0.0)), math.pi / 2, b.atan2(x.im, x.re))
+    return select(b, _far(b, x), Pair(size, turned), found)
 
 
 def atanh(b: B, x: Pair) -> Pair:
@@ -314,11 +381,20 @@ def atanh(b: B, x: Pair) -> Pair:
     length = b.hypot(less, x.im)
     share = b.div(b.mul(b.div(size, length), 4.0), length)
     endless = b.or_(b.eq(size, math.inf), b.eq(b.abs(x.im), math.inf))
-    re = b.select(endless, 0.0, b.mul(b.log1p(share), 0.25))
+    tiny = float(np.sqrt(_info(x).tiny))  # whose square is no normal number
+    close = b.mul(b.log(b.mul(b.maximum(length, float(_info(x).smallest_subnormal)), 0.5)), -0.5)
+    close = b.select(b.eq(length, 0.0), math.inf, close)
+    re = b.select(b.lt(length, tiny), close, b.mul(b.log1p(share), 0.25))
+    re = b.select(endless, 0.0, re)
     across = b.sub(b.mul(less, b.add(size, 1.0)), b.mul(x.im, x.im))
     im = b.mul(b.atan2(b.mul(x.im, 2.0), across), 0.5)
     far = b.copysign(_like(b, x, math.pi / 2), x.im)
-    return Pair(b.copysign(re, x.re), b.select(b.gt(length, large), far, im))
+    found = Pair(b.copysign(re, x.re), b.select(b.gt(length, large), far, im))
+    upright = b.or_(b.eq(x.re, 0.0), endless)
+    known = b.or_(b.isinf(x.im), b.and_(b.isinf(x.re), b.not_(b.isnan(x.im))))
+    end = Pair(b.copysign(b.select(upright, 0.0, _like(b, x, math.nan)), x.re),
+               b.select(known, far, math.nan))
+    return select(b, _far(b, x), end, found)
 
 
 asinh, atan = _through(asin), _through(atanh)

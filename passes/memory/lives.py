@@ -44,6 +44,7 @@ class Lives:
     last: dict[Value, int] = field(default_factory=dict)
     aliases: dict[Value, Alias] = field(default_factory=dict)
     carried: set[Value] = field(default_factory=set)     # parameters of bodies
+    rows: set[Value] = field(default_factory=set)        # what loops read or write row by row
     spans: dict[Call, tuple[int, int]] = field(default_factory=dict)
     end: int = 0
     _named: dict[Graph, dict[str, Value]] = field(default_factory=dict)
@@ -141,12 +142,15 @@ class Lives:
             self._make(param)
         for value in results[call.carried:]:
             self._make(value)
+            self.rows.add(value)
         index = symbol(call.index)
         row = call.count - 1 - index if call.reverse and call.count is not None else index
         scanned = call.carried + call.scanned
         for at, (param, value) in enumerate(zip(params, inputs, strict=True)):
             if at >= call.carried:
                 self.aliases[param] = Alias(value, (row,) if at < scanned else ())
+                if at < scanned:
+                    self.rows.add(self.owner(value))
         self.end += 1
         if call.test is not None:
             for param, twin in zip(call.test.graph.params, params, strict=True):

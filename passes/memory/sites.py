@@ -171,6 +171,8 @@ class Sharing:
         if site is None or not site.free or lives.last[old] != lives.spans[call][0] or (
                 old.dtype != value.dtype or old.type.size != value.type.size):
             return False
+        if old.type.shape != value.type.shape and not lives.rows.isdisjoint((value, *site.values)):
+            return False  # the rows of another shape lie elsewhere
         wanted = carries.get(value)
         if wanted is not site and self._is_carried(site):
             return False

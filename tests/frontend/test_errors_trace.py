@@ -159,7 +159,7 @@ def an_array_of_objects(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def a_function_that_is_not_there(x: Any) -> Any:
-    return np.packbits(x)  # here
+    return np.array_str(x)  # here
 
 
 @wrong("W113", TypeError)
@@ -184,7 +184,7 @@ def a_method_that_is_not_there(x: Any) -> Any:
 
 @wrong("W113", NotImplementedError)
 def a_function_that_is_not_there_by_its_own_class(x: Any) -> Any:
-    return np.roots(x)  # here
+    return np.array_repr(x)  # here
 
 
 @wrong("W102", ValueError)
@@ -358,7 +358,7 @@ def a_formatted_number(x: Any) -> Any:
 
 @wrong("W201", TypeError)
 def an_item(x: Any) -> Any:
-    return x[0, 0].item()  # here
+    return f"{x[0, 0]:.2f}"  # here
 
 
 @wrong("W201", TypeError)

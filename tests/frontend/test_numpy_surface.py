@@ -322,8 +322,8 @@ def test_index_arrays_apart_from_each_other() -> None:
 
 N = np.abs(X) + 1
 FIXES: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
-    "where": (lambda x: np.add(x, 1, out=np.ones_like(x), where=x > 2) if isinstance(
-        x, np.ndarray) else np.add(x, 1, where=x > 2),
+    "where": (lambda x: np.add(x, 1, out=np.ones_like(x), where=x > 2) if type(
+        x) is np.ndarray else np.add(x, 1, where=x > 2),
         lambda x: np.add(x, 1, out=np.ones_like(x), where=x > 2), "give out="),
 }
 

@@ -118,7 +118,8 @@ def test_specs() -> None:
 
 def test_a_tracer_looks_like_an_array() -> None:
     def function(x: Any) -> Any:
-        assert isinstance(x, Tracer) and not isinstance(x, np.ndarray)
+        assert isinstance(x, Tracer) and isinstance(x, np.ndarray)
+        assert not isinstance(x[0, 0], np.ndarray) and not isinstance(x, list)
         assert x.shape == (3, 4) and x.ndim == 2 and x.size == 12 and len(x) == 3
         assert x.dtype == np.float32 and x.itemsize == 4 and x.nbytes == 48
         assert (x == None) is False and x != "text"  # noqa: E711

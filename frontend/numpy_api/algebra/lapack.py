@@ -145,22 +145,25 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     return _only("eigvalsh", _matrices(a, "eigvalsh", square=True), uplo=_triangle(UPLO))
 
 
-def _complex(a: Any, name: str) -> Tracer:
+def _complex(a: Any, name: str) -> tuple[Tracer, bool]:
+    """Matrices as complex ones, and whether they are real."""
     x = _matrices(a, name, square=True)
-    return cast(x, np.result_type(x.dtype, np.complex64))
+    return cast(x, np.result_type(x.dtype, np.complex64)), x.dtype.kind == "f"
 
 
 @numpy(np.linalg.eig, samples=(
     "z[3,3] / 9 + np.diag([1.0, 4.0, 9.0])", "x[2,3,3] / 9 + np.diag([1j, 4j, 9j])"))
 def eig(a: Any) -> Any:
     """Always complex; NumPy makes results real where all eigenvalues of real matrices are."""
-    return _EIG(*_call("eig", _complex(a, "eig")))
+    x, real = _complex(a, "eig")
+    return _EIG(*_call("eig", x, real=real))
 
 
 @numpy(np.linalg.eigvals, samples=(
     "z[3,3] / 9 + np.diag([1.0, 4.0, 9.0])", "x[2,3,3] / 9 + np.diag([1j, 4j, 9j])"))
 def eigvals(a: Any) -> Any:
-    return _only("eigvals", _complex(a, "eigvals"))
+    x, real = _complex(a, "eigvals")
+    return _only("eigvals", x, real=real)
 
 
 @numpy(np.linalg.svd, samples=(

@@ -98,7 +98,7 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @numpy(np.cross, samples=("x[3], x[3]", "x[4,3], x[3]", "x[3,2], x[2,3], 0, 1, 0",
-                          "x[3,2], x[3,2], axis=0", "i[2,3], x[1,3]"))
+                          "x[3,2], x[3,2], axis=0", "i[2,3], x[1,3]", "x[3,2], x[2]", "x[4,3], x[2]"))
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: Any = None) -> Any:
     if axis is not None:
@@ -108,16 +108,30 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     if x.ndim == 0 or y.ndim == 0:
         raise error("W102", "np.cross takes vectors", types=[x.type, y.type])
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
-    if differ(x.type.shape[-1], 3) or differ(y.type.shape[-1], 3):
-        raise error("W102", "np.cross takes vectors of 3 elements", types=[x.type, y.type],
-                    hint="of vectors in a plane: x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]")
-    x, y = (matched(z, (*z.type.shape[:-1], 3)) for z in (x, y))
+    sizes = x.type.shape[-1], y.type.shape[-1]
+    if sizes == (2, 2):  # NumPy is about to leave these out
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]
+    x, y = (_in_space(z) for z in (x, y))
     (a0, a1, a2), (b0, b1, b2) = ([z[..., at] for at in range(3)] for z in (x, y))
     return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axisc)
 
 
+def _in_space(x: Tracer) -> Any:
+    """Vectors of 3 elements; those of 2 have 0 as the third."""
+    if x.type.shape[-1] == 2:
+        return np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
+    if differ(x.type.shape[-1], 3):
+        raise error("W102", "np.cross takes vectors of 2 or 3 elements", types=[x.type],
+                    hint="index, or reshape")
+    return matched(x, (*x.type.shape[:-1], 3))
+
+
 @numpy(np.linalg.cross, samples=("x[2,3], x[3]",))
 def vector_cross(x1: Any, x2: Any, *, axis: int = -1) -> Any:
+    for x in (strong(x1), strong(x2)):
+        if x.ndim == 0 or differ(x.type.shape[axis], 3):
+            raise error("W102", "np.linalg.cross takes vectors of 3 elements", types=[x.type],
+                        hint="np.cross takes vectors of 2 elements, too")
     return cross(x1, x2, axis=axis)
 
 

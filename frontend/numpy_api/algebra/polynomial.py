@@ -9,7 +9,16 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import larger, nonnegative, smaller
 from ....ir.index import Dim
-from ...tracing.operand import array_dtype, as_int, cast, required, strong, to_tracer
+from ....ir.types import C128, I64, as_dtype
+from ...tracing.operand import (
+    array_dtype,
+    as_int,
+    broadcast,
+    cast,
+    required,
+    strong,
+    to_tracer,
+)
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
@@ -64,8 +73,29 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     high = {"full": count - 1, "same": count - count // 2 - 1, "valid": 0}[mode]
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
-    found: Any = np.matmul(sliding_window_view(x, count), y)
-    return cast(found, kind)  # of bfloat16, too
+    windows: Any = sliding_window_view(x, count)
+    number = windows.type.shape[0]
+    parts = [_part(windows, low, number - high) @ y] if nonnegative(number - low - high - 1) else []
+    if low != 0:
+        parts.insert(0, _within(_part(windows, 0, low), y, low))
+    if high != 0:
+        parts.append(_within(_part(windows, number - high, number), y, 0))
+    return cast(concatenate(parts) if len(parts) > 1 else parts[0], kind)  # of bfloat16, too
+
+
+def _part(rows: Any, start: Dim, stop: Dim) -> Any:
+    return take_spans(rows, [Span(start, 1, stop - start), Span(0, 1, rows.type.shape[1])])
+
+
+def _within(windows: Any, y: Any, beyond: Dim) -> Any:
+    """Sums over windows that begin before the first element (``beyond`` many), or end after the
+    last one: what is not there is not multiplied, as the factor may be infinite."""
+    rows, count = windows.type.shape
+    row, column = (current().emit("iota", axis=axis, dtype=I64, shape=windows.type.shape)
+                   for axis in (0, 1))
+    inside: Any = row + column >= as_number(beyond) if beyond != 0 else (
+        row + column < as_number(count) - 1)
+    return np.sum(np.where(inside, windows * y, 0), axis=1, dtype=windows.dtype)
 
 
 def _some(x: Tracer, message: str) -> Tracer:
@@ -166,18 +196,72 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     return fresh(x)
 
 
-@numpy(np.poly, samples=("x[3]", "i[2]"))
+@numpy(np.poly, samples=("x[3]", "i[2]", "x[3,3]"))
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these zeros."""
+    """The coefficients of the polynomial with these zeros, or the eigenvalues of a matrix."""
     zeros: Any = atleast(1)(seq_of_zeros)
-    if zeros.ndim != 1:
-        raise error("W113", "np.poly of a matrix needs its eigenvalues",
-                    hint="np.poly(np.linalg.eigvals(a)), made outside of the traced function")
-    kind = zeros.dtype if zeros.dtype == np.float32 else _F64
+    real = zeros.dtype.kind != "c"
+    if zeros.ndim == 2 and zeros.type.shape[0] == zeros.type.shape[1] != 0:
+        zeros = np.linalg.eigvals(zeros)
+    elif zeros.ndim != 1:
+        raise error("W102", "np.poly takes a vector of zeros or a square matrix",
+                    types=[zeros.type])
+    elif not real:
+        raise error("W113", "np.poly of complex zeros is not supported: the dtype of its result "
+                            "depends on values", types=[zeros.type],
+                    hint="multiply the factors with np.convolve")
+    narrow = (np.float32, np.complex64)
+    kind = zeros.dtype if zeros.dtype.kind == "c" or zeros.dtype in narrow else _F64
     result: Any = to_tracer(1.0, kind)[None]
     for zero in cast(zeros, kind):
         result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
-    return result
+    return np.real(result) if real and kind.kind == "c" else result
+
+
+@numpy(np.roots, samples=("x[4]", "z[3]"))
+def roots(p: Any) -> Any:
+    """Always complex; NumPy makes them real where all of them are. A step in which the first
+    coefficient is 0 fails: how many roots there are would not be known."""
+    found: Any = strong(p)
+    if found.ndim > 1 or not isinstance(found.type.size, int):
+        raise error("W102", "np.roots takes a vector of known size", types=[found.type])
+    found = _leading(found, "np.roots")
+    found = cast(found, found.dtype if found.dtype.kind in "fc" else _F64)
+    size = found.shape[0]
+    if size < 2:
+        return current().full(0.0, C128, (0,))
+    first = np.expand_dims(-found[1:] / found[0], 0)
+    below = np.eye(size - 2, size - 1, dtype=found.dtype)
+    zeros: Any = np.linalg.eigvals(concatenate([first, below]))
+    return zeros[np.argsort(np.equal(zeros, 0), stable=True)]  # those of trailing zeros are last
+
+
+@numpy(np.polydiv, samples=(
+    "x[5], np.append(1, x[2])", "x[2], x[4]", "z[4], np.append(1, x[2])", "x[4], 2.0"))
+def polydiv(u: Any, v: Any) -> Any:
+    """Quotient and remainder. A step in which the remainder is used, and has fewer coefficients
+    than a remainder may have, fails."""
+    x, y = (np.add(atleast(1)(part), 0.0) for part in (u, v))
+    kind = np.result_type(x.dtype, y.dtype)
+    rest: Any = cast(x, kind)
+    long, short = x.type.size, y.type.size
+    if x.ndim != 1 or y.ndim != 1 or not isinstance(long, int) or not isinstance(short, int):
+        raise error("W102", "np.polydiv takes vectors of known sizes", types=[x.type, y.type])
+    scale = 1.0 / y[0]
+    quotient = []
+    for at in range(long - short + 1):
+        quotient.append(cast(scale * rest[at], kind))
+        rest = current().api.update(rest, slice(at, at + short), rest[at:at + short] - quotient[
+            -1] * y, "set")
+    parts = quotient or [current().full(0.0, as_dtype(kind), ())]
+    first = min(len(quotient), long - 1)
+    tiny: Any = np.abs(rest[:first + 1]) <= 1e-8  # as np.allclose(rest[0], 0) has it
+    spare = np.all(tiny[:first]) & (~tiny[first] | (first == long - 1))
+    kept = rest[first:]
+    return np.stack(parts), current().emit(
+        "ensure", kept, broadcast(cast(spare, np.dtype(np.int64)) - 1, kept.type.shape),
+        message="the remainder of np.polydiv begins with 0: how many coefficients it has is not "
+                "known")
 
 
 @numpy(np.polyfit, samples=("x[7], x[7], 2", "x[5], x[5,2], 1", "x[6], x[6], 2, w=p[6]"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,16 +20,18 @@ from ...tracing.operand import (
     axis_of,
     broadcast,
     cast,
+    is_number,
     matched,
     required,
     reshape,
+    result_dtype,
     shape_of,
     strong,
     to_tracer,
 )
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
-from ..registry import numpy
+from ..registry import meaning, numpy
 from ..select.index import Span, as_number, getitem, order_of, take_spans
 from .shape import atleast, moveaxis, ravel
 
@@ -352,3 +356,69 @@ def _taken(x: Tracer, order: Any, axis: int) -> Tracer:
         return concatenate([getitem(x, (*before, slice(int(run[0]), int(run[-1]) + 1)))
                             for run in runs], axis)
     return getitem(x, (*before, np.ascontiguousarray(order)))
+
+
+@numpy(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    items = list(iter)
+    number = as_int(count, "count")
+    if len(items) < number:
+        raise error("W102", f"np.fromiter of {len(items)} items, fewer than count={number}",
+                    hint="leave count= out")
+    items = items[:number] if number >= 0 else items
+    return cast(stack(items), np.dtype(dtype))
+
+
+@meaning("r_.__getitem__")
+def concatenated(maker: Any, key: Any) -> Any:
+    """``np.r_[x, 1, 2:5]`` and ``np.c_[x, y]``; a text says the axis, how many dims there are at
+    least, and where new ones stand."""
+    axis, ndim, place = maker.axis, maker.ndmin, maker.trans1d
+    items = list(key) if isinstance(key, tuple) else [key]
+    if isinstance(items[0], str):
+        parts = items.pop(0).split(",")
+        if not all(part.strip().lstrip("-").isdigit() for part in parts):
+            raise error("W113", f"np.r_[{parts[0]!r}, ...] makes a matrix",
+                        hint="use np.r_[x, y] or np.r_['axis,ndim,place', x, y] with integers")
+        axis, ndim, place = (*map(int, parts), *(axis, ndim, place)[len(parts):])
+    items = [np.r_[item] if isinstance(item, slice) else item for item in items]
+    kind = result_dtype(*(item if is_number(item) or np.ndim(item) == 0 else strong(item)
+                          for item in items))
+    return concatenate([_with_dims(to_tracer(item, kind), ndim, place) for item in items], axis)
+
+
+def _with_dims(x: Any, ndim: int, place: int) -> Any:
+    """An array with as many dims at least, its own where ``place`` says; a number has all dims."""
+    more = ndim - x.ndim
+    if more <= 0 or x.ndim == 0:
+        return np.reshape(x, (1,) * max(ndim, 1)) if x.ndim == 0 else x
+    first = place if place >= 0 else place + more + 1
+    return reshape(x, (1,) * first + x.type.shape + (1,) * (more - first))
+
+
+@dataclass
+class _Places:
+    """The elements of an array one by one, with the place of the next."""
+
+    array: Any
+    at: int = 0
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        shape = self.array.type.shape
+        return tuple(map(int, np.unravel_index(self.at, shape))) if self.at < math.prod(
+            shape) else ()
+
+    def __next__(self) -> Any:
+        if not all(isinstance(dim, int) for dim in self.array.type.shape):
+            list(self.array)  # an error: how many there are is not known
+        if self.at >= self.array.type.size:
+            raise StopIteration
+        self.at += 1
+        return ravel(self.array)[self.at - 1]
+
+
+@meaning("ndenumerate.__init__")
+def enumerated(made: Any, arr: Any) -> None:
+    """``np.ndenumerate(x)``, which asks its ``iter`` for the place and the element."""
+    made.iter = _Places(strong(arr))

@@ -40,6 +40,7 @@ from ...tracing.operand import (
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
+from ..registry import MEANINGS
 from . import bits, special
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
@@ -110,8 +111,8 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
     np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
     np.float_power: lambda x, y: np.power(x, y),
-    np.fmax: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.maximum(x, y))),
-    np.fmin: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.minimum(x, y))),
+    np.fmax: lambda x, y: np.where(np.isnan(y), x, np.where(np.isnan(x), y, np.maximum(x, y))),
+    np.fmin: lambda x, y: np.where(np.isnan(y), x, np.where(np.isnan(x), y, np.minimum(x, y))),
     np.heaviside: _heaviside, np.fmod: bits.fmod, np.lcm: bits.lcm, np.ldexp: bits.ldexp,
     np.nextafter: bits.nextafter, np.spacing: bits.spacing,
     **({np.bitwise_count: bits.bitwise_count} if hasattr(np, "bitwise_count") else {}),
@@ -176,7 +177,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
     """``ufunc(*inputs)`` or one of its methods. Raises UnsupportedError (W113) for what is not
     supported, TracerError (W203) when the result should go into a plain array."""
     name = f"np.{ufunc.__name__}"
-    options = {key: value for key, value in options.items() if key not in ("subok", "order")}
+    options = {key: value for key, value in options.items() if key not in ("subok", "order") and (
+        key, value) != ("casting", "same_kind")}
     out = [array for array in options.pop("out", None) or () if array is not None]
     if out:
         return _into(name, out, lambda: call(ufunc, method, inputs, options),
@@ -193,18 +195,19 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         ones = (1,) * len(shape_of(inputs[1]))
         return apply(ufunc, (reshape(left, left.type.shape + ones), inputs[1]))
     if method == "reduce":
-        function = _REDUCTIONS.get(ufunc)
+        function = REDUCTIONS.get(ufunc)
         if function is not None:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
             if dtype is not None and ufunc in (np.add, np.multiply):
                 options["dtype"] = dtype
             return function(inputs[0], axis=axis, **options)
-        if ufunc in _PAIRWISE and options.keys() <= {"axis", "keepdims"}:
+        if ufunc in PAIRWISE and options.keys() <= {"axis", "keepdims"}:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
             return _halved(ufunc, inputs[0], axis, **options)
-    if method == "reduceat" and ufunc in _REDUCTIONS and not isinstance(inputs[1], Tracer):
+    if method == "reduceat" and (ufunc is np.add or not isinstance(inputs[1], Tracer)):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
-        return _reduced_at(ufunc, inputs[0], inputs[1], axis, dtype)
+        slices = _summed_at if isinstance(inputs[1], Tracer) else _reduced_at
+        return slices(ufunc, inputs[0], inputs[1], axis, dtype)
     if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
             inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
@@ -214,6 +217,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
                                 if np.result_type(kind_of(value)) == np.dtype(bool) else value)
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
+    if method == "at":
+        return MEANINGS["ufunc.at"](ufunc, *inputs)
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
     raise error("W113", f"{what} is not supported",
                 hint="choose with np.where, or give out=: without it, what is left out has no value"
@@ -261,13 +266,13 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
     return array.overwrite(current().api.update(array, ..., part, "set"))
 
 
-_REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any})
 
 
 # Reduced by halves: the order does not matter, or to the last bit only.
-_PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
+PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
                        np.fmin, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot))
 
 
@@ -304,9 +309,26 @@ def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) ->
         raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
                             f"axis of size {size}", types=[rows.type])
     more = {} if dtype is None else {"dtype": dtype}
-    parts = [_REDUCTIONS[ufunc](rows[start:max(stop, start + 1)], axis=0, **more)
+    parts = [ufunc.reduce(rows[start:max(stop, start + 1)], axis=0, **more)
              for start, stop in zip(starts, [*starts[1:], size], strict=True)]
     return np.moveaxis(np.stack(parts), 0, axis)
+
+
+def _summed_at(ufunc: np.ufunc, x: Any, indices: Tracer, axis: Any, dtype: Any) -> Any:
+    """The sums of slices that begin at computed places, which may not fall."""
+    rows: Any = np.moveaxis(strong(x), axis, 0)
+    starts: Any = cast(indices, _INT64.dtype)
+    rising = np.where(np.arange(starts.shape[0], like=starts) == 0, starts, starts - np.roll(
+        starts, 1))
+    starts = current().emit("ensure", starts, rising, message=(
+        "the places of np.add.reduceat must be 0 or more, and may not fall"))
+    kind = np.sum(rows[:0], axis=0, dtype=dtype).dtype
+    number: Any = np.searchsorted(starts, np.arange(rows.shape[0], like=starts), "right")
+    sums: Any = np.zeros((starts.shape[0] + 1, *rows.shape[1:]), kind, like=rows)
+    sums = current().api.update(sums, number, cast(rows, kind), "add")[1:]
+    empty = np.append(starts[1:] == starts[:-1], False)
+    empty = reshape(empty, empty.type.shape + (1,) * (rows.ndim - 1))
+    return np.moveaxis(np.where(empty, cast(rows[starts], kind), sums), 0, axis)
 
 
 def name_of(ufunc: np.ufunc) -> str:
@@ -416,6 +438,9 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
+    if dtype.kind == "c" and exponent == int(exponent.real) and 4 < abs(exponent) < 100:
+        found = _repeated(spread(x, dtype, shape), abs(int(exponent.real)))
+        return found if exponent.real > 0 else 1 / found  # type: ignore[operator]
     if number_kind(dtype) not in "fc" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)

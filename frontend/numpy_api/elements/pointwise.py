@@ -113,7 +113,7 @@ def nan_to_num(
     return np.where(np.isnan(a), other, finite)
 
 
-@numpy(np.round, np.around, method=True, samples=("z[3], 1", "x[4]", "x[4], 2"))
+@numpy(np.round, np.around, method=True, samples=("z[3], 1", "x[4]", "x[4], 2", "i[4] * 7, -1"))
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
@@ -122,9 +122,10 @@ def round_(a: Any, decimals: int = 0) -> Any:
         parts = round_(np.real(x), decimals), round_(np.imag(x), decimals)
         return current().emit("complex", *parts)
     if number_kind(x.dtype) != "f":
-        if decimals < 0:
-            raise error("W113", "rounding integers to tens is not supported", types=[x.type])
-        return fresh(x)
+        if decimals >= 0:
+            return fresh(x)
+        tens = np.rint(cast(x, np.dtype(np.float64)) / 10.0**-decimals) * 10.0**-decimals
+        return cast(strong(tens), x.dtype)
     if decimals == 0:
         return np.rint(x)
     scale = 10.0 ** abs(decimals)

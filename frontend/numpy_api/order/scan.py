@@ -18,8 +18,8 @@ from ...tracing.operand import axis_of, broadcast, cast, shape_of, strong
 from ...tracing.recorder import current
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
-from ..elements.elementwise import resolve
-from ..registry import numpy
+from ..elements.elementwise import PAIRWISE, REDUCTIONS, resolve
+from ..registry import MEANINGS, numpy
 
 _BOOL = np.dtype(bool)
 _ROWS: Mapping[np.ufunc, str] = MappingProxyType({
@@ -30,17 +30,17 @@ _LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None) -> Any:
-    """``ufunc.accumulate``. Raises UnsupportedError (W113) for ufuncs without such a row."""
+    """``ufunc.accumulate``. Raises DTypeError (W111) for ufuncs whose results are not of the dtype
+    of their operands."""
     row = _ROWS.get(ufunc)
-    if ufunc in _OVER_ROWS:
-        return _OVER_ROWS[ufunc](strong(array), axis)
-    if row is None:
-        raise error("W113", f"np.{ufunc.__name__}.accumulate is not supported",
-                    hint="write it with weft.scan")
     x = strong(array)
     if x.ndim == 0:
         raise error("W121", "a number has no axis to accumulate along", types=[x.type],
                     hint="give an array")
+    if ufunc in _OVER_ROWS:
+        return _OVER_ROWS[ufunc](x, axis)
+    if row is None:
+        return MEANINGS["ufunc.accumulate"](ufunc, x, axis_of(axis, x.ndim), dtype)
     if ufunc in _LOGICAL:
         x, dtype = cast(x, _BOOL), None
     elif dtype is None and ufunc in (np.add, np.multiply):
@@ -85,7 +85,7 @@ def reduces(ufunc: np.ufunc, array: Any, axis: Any = 0, **_: Any) -> bool:
     elements counts, or halves of them cannot be told as their number is unknown."""
     shape = shape_of(array)
     dims = shape if axis is None else shape[axis:][:1] if isinstance(axis, int) else ()
-    return ufunc is np.subtract or (ufunc in _BY_THE_END and any(
+    return not (ufunc in REDUCTIONS or ufunc in PAIRWISE) or (ufunc in _BY_THE_END and any(
         not isinstance(dim, int) for dim in dims))
 
 
@@ -94,6 +94,9 @@ def last_of(ufunc: np.ufunc, array: Any, axis: Any = 0, keepdims: bool = False) 
 
     Of no elements it is the identity; without one, a step without elements fails (W124)."""
     x: Any = strong(array)
+    if axis is None and x.ndim > 1 and ufunc not in PAIRWISE:
+        raise error("W121", f"np.{ufunc.__name__}.reduce takes one axis: the order of elements "
+                            "counts", types=[x.type], hint="give axis=0 or another one")
     x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
     x = cast(x, _BOOL) if ufunc in _LOGICAL else x
     if ufunc.identity is not None and ufunc is not np.subtract:

@@ -14,7 +14,6 @@ from ...tracing.operand import (
     is_number,
     matched,
     reshape,
-    result_dtype,
     strong,
     to_tracer,
 )
@@ -23,7 +22,7 @@ from ...tracing.tracer import Tracer
 from ..arrange.shape import flip, ravel
 from ..registry import numpy
 from ..select.index import as_number, getitem
-from .sort import searchsorted
+from .sort import searched_dtype, searchsorted
 
 _F64 = np.dtype(np.float64)
 _FEW = 16      # test elements that one compares with, rather than search
@@ -57,7 +56,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
                          "i[3,4], np.arange(1, 40, 2)", "x[4], 2.0"))
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          kind: Any = None) -> Any:
-    dtype = result_dtype(strong(element), strong(test_elements))
+    dtype = searched_dtype(strong(element), strong(test_elements))
     x, tests = (cast(strong(part), dtype) for part in (element, test_elements))
     found: Any
     if isinstance(tests.type.size, int) and (tests.type.size <= _FEW or dtype.kind == "b"):

@@ -13,7 +13,15 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.dims import smaller
 from ....ir.types import number_kind
-from ...tracing.operand import as_int, axis_of, cast, contains_tracer, required, strong
+from ...tracing.operand import (
+    as_int,
+    axis_of,
+    cast,
+    contains_tracer,
+    required,
+    result_dtype,
+    strong,
+)
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
@@ -131,6 +139,14 @@ def lexsort(keys: Any, axis: Any = -1) -> Tracer:
     return order
 
 
+def searched_dtype(*operands: Tracer) -> np.dtype[Any]:
+    """The dtype in which elements are compared: NumPy has no common one of bfloat16 and integers,
+    but compares them."""
+    if any(x.dtype.kind == "V" for x in operands) and any(x.dtype.kind in "iu" for x in operands):
+        return np.dtype(np.float64)
+    return result_dtype(*operands)
+
+
 @numpy(np.searchsorted, method=True, samples=(
     "np.arange(5.), x[7]", "np.sort(x[6]), x[2,3], 'right'", "np.arange(4), i[5]",
     "i[5], 1, sorter=np.argsort(i[5])", "np.arange(3.), 1.5"))
@@ -145,7 +161,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Trac
         raise error("W102", f"side is 'left' or 'right', not {side!r}")
     if sorter is not None:
         x = x[sorter]
-    dtype = np.promote_types(x.dtype, values.dtype)
+    dtype = searched_dtype(x, values)
     dtype = _I32 if dtype == _BOOL else dtype
     return current().emit("search", cast(x, dtype), cast(values, dtype), side=words[side])
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.dims import differ
+from ....ir.index import Dim
 from ....ir.types import number_kind
+from ... import tree
+from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axes_of, broadcast, cast, matched, to_tracer
@@ -23,7 +27,10 @@ _REDUCED = frozenset((
     np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.count_nonzero))
 # Named here, where no trace has put stand-ins in the place of NumPy's functions.
 _LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
+_COUNT = np.count_nonzero
 _EXTREMES = _LARGEST | {np.min, np.amin}
+_ORDERED = MappingProxyType({np.median: np.nanmedian, np.quantile: np.nanquantile,
+                             np.percentile: np.nanpercentile})
 
 
 def is_mask(index: Any) -> bool:
@@ -38,7 +45,14 @@ def select(x: Any, index: Any) -> Selection:
     if not 0 < rank <= array.ndim or any(map(differ, mask.type.shape, array.type.shape)):
         raise error("W122", "the mask does not have the shape of the array",
                     types=[array.type, mask.type])
-    return Selection(array, matched(mask, array.type.shape[:rank]), current().builder.locs)
+    return Selection(array, matched(mask, array.type.shape[:rank]), current().builder.locs,
+                     known_mask(index, array.type.shape))
+
+
+def known_mask(index: Any, shape: tuple[Dim, ...]) -> np.ndarray[Any, Any] | None:
+    """A mask for an array of that shape, if its truth values are known while tracing."""
+    plain = type(index) is np.ndarray or (isinstance(index, Buffer) and not index.is_traced)
+    return np.array(index) if plain and index.shape == shape[:index.ndim] else None
 
 
 def reduced(
@@ -50,24 +64,54 @@ def reduced(
         return x.size
     if function in (_SHAPE, _NDIM):
         return x.shape if function is _SHAPE else x.ndim
+    if function in _ORDERED and x.mask.ndim == x.array.ndim and x.dtype.kind not in "bc":
+        if x.known is not None:
+            return _settled(function, x, f"given to {name}", args, options)
+        return _in_order(function, x, *args[1:], **options)
     if function not in _REDUCED or row is None or row.body is None or not args:
-        raise x.refused(f"given to {name}")
+        return _settled(function, x, f"given to {name}", args, options)
     _, given = bound(name, function, row.body, args, options)
     given.pop("a", None)
     if given.get("where", True) is not True or "out" in given:
-        raise x.refused(f"given to {name} with where= or out=")
+        return _settled(function, x, f"given to {name} with where= or out=", args, options)
     axes, keepdims = axes_of(given.pop("axis", None), x.ndim), given.pop("keepdims", False)
     if 0 not in axes:
-        raise x.refused(f"reduced over another axis than its first by {name}")
+        return _settled(function, x, f"reduced over another axis than its first by {name}", args,
+                        options)
     rank = x.mask.ndim
     over = (*range(rank), *(axis + rank - 1 for axis in axes if axis))
     array: Any = x.array
     if function in _EXTREMES and "initial" not in given:
         array, given["initial"] = _not_nothing(x, function in _LARGEST, name)
-    if function is np.count_nonzero:
+    if function is _COUNT:
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
     return np.expand_dims(result, axes) if keepdims else result
+
+
+def _settled(
+    function: Callable[..., Any], x: Selection, what: str, args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Any:
+    """A function of the elements themselves, if the mask is known while tracing."""
+    x.settled(what)
+
+    def array(leaf: Any) -> Any:
+        return leaf.settled(what) if isinstance(leaf, Selection) else leaf
+
+    given, named = tree.map(array, (args, options))
+    return function(*given, **named)
+
+
+def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
+    """A median or quantile: NaNs stand for the others, and are left out."""
+    if options.get("method", "linear") != "linear" or options.get("weights") is not None:
+        raise x.refused(f"given to {full_name(function)} with a method or weights")
+    array = x.array if number_kind(x.dtype) == "f" else x.array.astype(np.float64)
+    if options.get("axis") in (0, -1):
+        options["axis"] = None
+    found: Any = _ORDERED[function](np.where(x.mask, array, np.nan), *args, **options)
+    return np.where(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
 
 
 def _not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:

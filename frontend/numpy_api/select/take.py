@@ -35,9 +35,10 @@ from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from .index import as_number, getitem, order_of
+from .masks import select
 from .update import update
 
-_I64 = np.dtype(np.int64)
+_BOOL, _I64 = np.dtype(bool), np.dtype(np.int64)
 
 
 @numpy(np.repeat, method=True, samples=("x[2,3], 2", "x[2,3], 3, 1", "x[3,2], [2, 0, 1], 0",
@@ -123,8 +124,9 @@ def compress(condition: Any, a: Any, axis: Any = None) -> Any:
 
 @numpy(np.extract, samples=("np.array([True, False, True]), x[3]",))
 def extract(condition: Any, arr: Any) -> Any:
-    return compress(condition.ravel() if isinstance(condition, np.ndarray) else condition,
-                    ravel(arr))
+    if isinstance(condition, Tracer):
+        return select(ravel(arr), cast(ravel(condition), _BOOL))
+    return compress(np.ravel(condition), ravel(arr))
 
 
 @numpy(np.take_along_axis, samples=("x[4,5], i[4,2], 1",))

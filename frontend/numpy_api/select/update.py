@@ -39,7 +39,7 @@ from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
-from .masks import assigned
+from .masks import assigned, is_mask, known_mask
 
 Shape = tuple[Dim, ...]
 
@@ -49,11 +49,16 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     x = to_tracer(x)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
+        value = value.settled() if value.known is not None else value
     if isinstance(value, Selection):
         return _masked(x, index, _fitting(x, assigned(index, value), mode), mode, each=True)
     value = _fitting(x, value, mode)
-    if isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b":
-        return _masked(x, index, value, mode)
+    if is_mask(index):
+        known = known_mask(index, x.type.shape) if shape_of(value) and index.ndim else None
+        if known is None:
+            return _masked(x, index, value, mode)
+        index = np.nonzero(known)  # a value for each
     parsed = parse(x.type.shape, index)
     x = parsed.checked(x)
     if not parsed.arrays:
@@ -78,7 +83,21 @@ def _fitting(x: Tracer, value: Any, mode: str) -> Any:
         raise error("W111", f"values of dtype {wide} do not fit into {x.dtype}", types=[x.type],
                     hint="convert them: v.astype(x.dtype)")
     fits = is_number(value) and np.can_cast(wide, x.dtype, "same_kind")
-    return value if fits else cast(to_tracer(value), x.dtype)
+    return value if fits else cast(_in_range(to_tracer(value), x.dtype), x.dtype)
+
+
+def _in_range(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A number, which a step can only set an integer with a sign to if it is one that this holds:
+    NumPy refuses NaN and what is too large, where the value is no array."""
+    if value.ndim or value.link is not None or dtype.kind != "i" or number_kind(
+            value.dtype) != "f":
+        return value
+    limits = np.iinfo(dtype)
+    inside: Any = (value > float(limits.min) - 1) if dtype.itemsize < 8 else (
+        value >= float(limits.min))
+    inside = inside & (value < float(limits.max) + (1 if dtype.itemsize < 8 else 0))
+    return current().emit("ensure", value, cast(inside, np.dtype(np.int64)) - 1, message=(
+        f"a number that is NaN or too large cannot be set in an array of {dtype}"))
 
 
 def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) -> Tracer:

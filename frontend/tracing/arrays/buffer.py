@@ -11,7 +11,8 @@ tracer; each array is a view of it (see ``views``), so writes reach all of them,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
@@ -145,6 +146,71 @@ class Buffer(np.ndarray[Any, Any]):
         """Set every element to one value."""
         self[...] = value
 
+    @property
+    def flat(self) -> Any:
+        """The elements in a row; what is written there is written to the array."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self._set("flat", value)
+
+    @property
+    def real(self) -> Any:
+        """The real parts, which can be written to."""
+        return _PARTS["real"].__get__(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._set("real", value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, which can be written to."""
+        return _PARTS["imag"].__get__(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._set("imag", value)
+
+    def _set(self, name: str, value: Any) -> None:
+        if is_traced(value):
+            setattr(self.traced(), name, value)
+        else:
+            _PARTS[name].__set__(self, value)
+
+
+_PARTS: Mapping[str, Any] = MappingProxyType({
+    name: vars(np.ndarray)[name] for name in ("flat", "real", "imag")})
+
+
+class Flat:
+    """``x.flat`` of a buffer: NumPy's own, but for traced values that are written there."""
+
+    def __init__(self, array: Buffer) -> None:
+        self._array, self._own = array, _PARTS["flat"].__get__(array)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._array.traced().flat[index] if is_traced(index) else self._own[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if is_traced((index, value)):
+            self._array.traced().flat[index] = value
+        else:
+            self._own[index] = value
+
+    def __iter__(self) -> Any:
+        return self._own
+
+    def __next__(self) -> Any:
+        return next(self._own)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
 
 class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arrays
     """A buffer whose memory is traced: all that is asked of it, its tracer answers."""
@@ -153,6 +219,12 @@ class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arra
         if name in _OWN or (name.startswith("__") and name != "__array_interface__"):
             return object.__getattribute__(self, name)
         return getattr(object.__getattribute__(self, "traced")(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.traced(), name, value)
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         return self.traced()._operate(ufunc, *(
@@ -203,7 +275,7 @@ class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arra
         raise self.traced()._no_number("a copy in a file")
 
 
-_OWN = frozenset(("traced", "memory", "is_traced", "flags", "_memory", "_operate"))
+_OWN = frozenset(("traced", "memory", "is_traced", "flags", "_memory", "_operate", "_set"))
 
 
 def own(result: Any, inputs: Any) -> Any:

@@ -2,7 +2,8 @@
 
 How many there are is not known while tracing, so it is no array. It is kept as the array and the
 mask; what is done with each element is done with all of the array's, a reduction leaves out the
-others, and ``y[mask] = x[mask]`` chooses by the mask.
+others, and ``y[mask] = x[mask]`` chooses by the mask. For all else its elements are taken by their
+places if the mask itself is no traced one.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ _DEPTH = 16  # how far down two masks are compared
 class Selection(ArrayMethods):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
-    __slots__ = ("array", "locs", "mask")
+    __slots__ = ("array", "known", "locs", "mask")
 
-    def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...]) -> None:
-        self.array, self.mask, self.locs = array, mask, locs
+    def __init__(
+        self, array: Any, mask: Any, locs: tuple[Loc, ...], known: np.ndarray[Any, Any] | None
+    ) -> None:
+        self.array, self.mask, self.locs, self.known = array, mask, locs, known
 
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
-        return Selection(array, self.mask, self.locs)
+        return Selection(array, self.mask, self.locs, self.known)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -44,8 +47,9 @@ class Selection(ArrayMethods):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The number of elements, a traced one, and the dims that the mask does not have."""
-        return (np.sum(self.mask), *self.array.shape[self.mask.ndim:])
+        """The number of elements, which may be traced, and the dims that the mask does not have."""
+        count = np.sum(self.mask) if self.known is None else int(self.known.sum())
+        return (count, *self.array.shape[self.mask.ndim:])
 
     @property
     def size(self) -> Any:
@@ -63,11 +67,22 @@ class Selection(ArrayMethods):
         return bool(self.mask.type == mask.type and _alike(
             self.mask.operand(), mask.operand(), _DEPTH))
 
-    def refused(self, what: str = "used as an array", locs: tuple[Loc, ...] = ()) -> Error:
+    def settled(
+        self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
+    ) -> Any:
+        """The elements as an array. Raises OutOfRangeError (W123) where the mask is traced."""
+        if self.known is None:
+            raise self.refused(what, locs, hint)
+        ctx = self.array.context()
+        return ctx.apply(ctx.api.getitem, (self.array, np.nonzero(self.known)))
+
+    def refused(
+        self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
+    ) -> Error:
         return error("W123", f"x[mask] is {what}: how many elements there are is not known before "
                              "the function runs", locs=locs or user_loc(), types=[self.array.type],
-                     hint="reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
-                          "np.where(mask, x, 0)")
+                     hint=hint or "reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
+                     "np.where(mask, x, 0)")
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Selection:
         """The elements converted to another dtype."""
@@ -80,7 +95,9 @@ class Selection(ArrayMethods):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or "out" in options or not all(
                 self.same(x.mask) if isinstance(x, Selection) else np.ndim(x) == 0 for x in inputs):
-            raise self.refused("combined with an array")
+            why = "combined with an array"
+            return getattr(ufunc, method)(*(x.settled(why) if isinstance(x, Selection) else x
+                                            for x in inputs), **options)
         made = ufunc(*(x.array if isinstance(x, Selection) else x for x in inputs), **options)
         if isinstance(made, tuple):
             return tuple(map(self._with, made))
@@ -97,16 +114,17 @@ class Selection(ArrayMethods):
         raise self.refused()
 
     def __getitem__(self, index: Any) -> Any:
-        raise self.refused("indexed")
+        return self.settled("indexed")[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise self.refused("written to, which changes a copy")
 
     def __len__(self) -> int:
-        raise self.refused("asked for its length")
+        return len(self.settled("asked for its length", hint="take x[mask].size, which is traced, "
+                                                             "or np.count_nonzero(mask)"))
 
     def __iter__(self) -> Any:
-        raise self.refused("looped over")
+        return iter(self.settled("looped over"))
 
     def __bool__(self) -> bool:
         raise self.refused("asked for its truth value")

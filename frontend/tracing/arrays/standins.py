@@ -36,9 +36,14 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
 # np.min([a, b, c]).
 LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "average", "var", "std",
     "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "diff",
-    "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape")
+    "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
+    "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
+    "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
+    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
+_LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
-    **dict.fromkeys((*NAMES, *LISTED), np), "fftfreq": np.fft, "rfftfreq": np.fft})
+    **dict.fromkeys((*NAMES, *LISTED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
+    **dict.fromkeys(_LINEAR, np.linalg)})
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -59,6 +64,18 @@ def recording(
             return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
         made = _DETERMINED.get(original, original)
         return own(_of_its_own(made(*args, **options), args), (args, options))
+
+    return call
+
+
+def _of_items(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``np.fromiter``, which takes one item after the other from whatever has some."""
+    @functools.wraps(original)
+    def call(iter: Any, *args: Any, **options: Any) -> Any:
+        if RECORDING.get() is None or _is_library(sys._getframe(1)):
+            return original(iter, *args, **options)
+        items = iter if isinstance(iter, np.ndarray) else list(iter)
+        return recording(original)(items, *args, **options)
 
     return call
 
@@ -91,7 +108,8 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({
-    name: _for_lists(function) if name in LISTED else recording(function, _is_library)
+    name: _of_items(function) if name == "fromiter" else
+    _for_lists(function) if name in LISTED or name in _LINEAR else recording(function, _is_library)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
 CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
