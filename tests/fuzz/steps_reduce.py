@@ -26,7 +26,7 @@ def total(w: Writer) -> Any:
     if x is None:
         return None
     name = w.one(("np.sum", "np.sum", "np.mean"))
-    if x.kind != "f" and name == "np.sum":
+    if x.kind not in "fc" and name == "np.sum":
         return w.emit("sum", f"{name}({{0}}{over(w, x)})", x)
     return w.emit("sum", f"{name}({{0}}{over(w, x)})", x,
                   close=("sum" if name == "np.sum" else "mean", 4))
@@ -92,10 +92,10 @@ def matmul(w: Writer) -> Any:
     x = w.array()
     if x is None:
         return None
-    y = w.array(lambda value: (value.kind == "f") == (x.kind == "f") and all(
+    y = w.array(lambda value: (value.kind in "fc") == (x.kind in "fc") and all(
         a[-1] == z[max(len(z) - 2, 0)] for a, z in zip(x.shapes, value.shapes, strict=True)))
-    close = ("sum", 4) if x.kind == "f" or (
-        y is not None and np.result_type(x.dtype, y.dtype).kind == "f") else None
+    close = ("sum", 4) if any(value is not None and value.kind in "fc" for value in (x, y)) else (
+        None)
     if y is not None and w.yes(0.7):
         return w.emit("matmul", w.one(("{0} @ {1}", "np.matmul({0}, {1})", "np.dot({0}, {1})")), x,
                       y, close=close)
@@ -125,4 +125,4 @@ def einsum(w: Writer) -> Any:
     alone = any(letter not in out for letter in set(left) ^ set(right))
     close = ("factored" if alone else "sum", 4)
     return w.emit("einsum", f"np.einsum('{left},{right}->{out}', {{0}}, {{1}})", x, y,
-                  close=close if x.kind == "f" else None)
+                  close=close if x.kind in "fc" else None)
