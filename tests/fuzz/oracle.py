@@ -15,7 +15,7 @@ the results spread by is the tolerance: an error bound that follows from the pro
     mean      as sum, the result always
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
-              may be taken first
+              may be taken first, and complex infinities make NaN in one order or another
     row       the operands by 2 ULP, the result by ULP of its largest number; nothing is certain
               where an operand is so large or small that what is computed of it may not be finite
     finite    as row, and nothing is certain where an operand is not finite
@@ -24,7 +24,7 @@ the results spread by is the tolerance: an error bound that follows from the pro
     complex   the operands by 2 ULP and the result by ULP of their absolute values, as NumPy's loops
               fuse multiply and add or do not by the place in the array; nothing is certain where
               an operand is so large or small that a product of it may not be finite
-    zero      the signs of zeros in the result
+    zero      the signs of zeros in the result; which of several complex NaN it is
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
 
@@ -98,6 +98,11 @@ class Jitter:
         kind, ulp = close or ("", 0)
         if kind == "cast":
             return self._cast(function, *operands)
+        if kind == "zero" and any(np.asarray(x).dtype.kind == "V" for x in operands):
+            # ml_dtypes' order of bfloat16 has no place for NaN.
+            like = np.asarray(function(*operands))
+            return np.asarray(self._computed(close, function, tuple(map(_single, operands)))).astype(
+                like.dtype)[()]
         if close is None:
             return function(*operands)
         if kind in SUMS and any(map(is_half, operands)):
@@ -108,7 +113,7 @@ class Jitter:
                 self.risks.append(_overflows(kind, function, operands, result))
             return result
         if kind == "zero":
-            return self._zeros(function(*operands))
+            return self._zeros(function(*operands), "c" in map(kind_of, operands))
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
         if kind == "full" and not all(map(np.size, operands)):
@@ -127,7 +132,7 @@ class Jitter:
         if kind != "var" and all(map(is_whole, operands)) and _sum_fits(operands, result):
             return result if kind != "mean" else self.shake(result, ulp)
         if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
-            return np.full_like(result, np.nan if self.mode else 0)
+            return _unknown(result, self.mode)
         # Sums of many: both sides may add them up in any order.
         ulp += int(_terms(operands, result) ** 0.5)
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
@@ -159,8 +164,8 @@ class Jitter:
             return _unknown(result, self.mode)
         ulp += int(_terms(operands, result) ** 0.5)
         if not all(np.all(np.isfinite(x)) for x in operands if kind_of(x) in "fc"):
-            odd = np.asarray(np.nan if self.mode else 0, result.dtype)
-            result = np.where(np.isfinite(result) & (not finite), result, odd)
+            result = np.where(np.isfinite(result) & (not finite), result,
+                              _unknown(result, self.mode))
         scale = np.max(_finite(result), initial=0)
         by = self._by(ulp, result) * eps(result)
         return (result + (by * scale).astype(result.dtype))[()]
@@ -209,10 +214,13 @@ class Jitter:
         moved = each + (parts(by) * size[..., None] * eps(x)).astype(each.dtype)
         return _joined(np.where(np.isfinite(each), moved, each))
 
-    def _zeros(self, x: Any) -> Any:
+    def _zeros(self, x: Any, pairs: bool = False) -> Any:
         x = np.asarray(x)
         if x.dtype.kind == "c":
-            return _joined(np.asarray(self._zeros(parts(x))))
+            made = _joined(np.asarray(self._zeros(parts(x))))
+            return np.where(np.isnan(x), _unknown(x, self.mode), made)[()]
+        if pairs and x.dtype.kind == "f":
+            x = np.where(np.isnan(x), _unknown(x, self.mode), x)
         if kind_of(x) != "f":
             return x[()]
         sign = {0: 1.0, 1: -1.0}.get(self.mode or 0, 1.0)
@@ -254,7 +262,8 @@ def _unknown(result: Any, mode: int | None) -> Any:
     """Of its shape, and nothing certain."""
     if kind_of(result) not in "fc":
         return result
-    return np.full_like(result, np.nan if mode else 0)[()]
+    nan = complex(np.nan, np.nan) if kind_of(result) == "c" else np.nan
+    return np.full_like(result, (0, nan, 1.25)[(mode or 0) % 3])[()]
 
 
 def _is_ordinary(x: Any) -> bool:

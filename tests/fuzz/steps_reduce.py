@@ -94,8 +94,8 @@ def matmul(w: Writer) -> Any:
         return None
     y = w.array(lambda value: (value.kind in "fc") == (x.kind in "fc") and all(
         a[-1] == z[max(len(z) - 2, 0)] for a, z in zip(x.shapes, value.shapes, strict=True)))
-    close = ("sum", 4) if any(value is not None and value.kind in "fc" for value in (x, y)) else (
-        None)
+    kinds = {value.kind for value in (x, y) if value is not None}
+    close = ("factored", 4) if "c" in kinds else ("sum", 4) if "f" in kinds else None
     if y is not None and w.yes(0.7):
         return w.emit("matmul", w.one(("{0} @ {1}", "np.matmul({0}, {1})", "np.dot({0}, {1})")), x,
                       y, close=close)
@@ -123,6 +123,6 @@ def einsum(w: Writer) -> Any:
     w.rng.shuffle(letters)
     out = "".join(letters[:4])
     alone = any(letter not in out for letter in set(left) ^ set(right))
-    close = ("factored" if alone else "sum", 4)
+    close = ("factored" if alone or x.kind == "c" else "sum", 4)
     return w.emit("einsum", f"np.einsum('{left},{right}->{out}', {{0}}, {{1}})", x, y,
                   close=close if x.kind in "fc" else None)

@@ -173,7 +173,7 @@ def cumulative_prod(
 def _instead(a: Any, number: float) -> Any:
     """The array with a number for each NaN."""
     x: Any = strong(a)
-    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) == "f" else x
+    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) in "fc" else x
 
 
 @numpy(np.nancumsum, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))
