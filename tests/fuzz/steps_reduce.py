@@ -68,8 +68,8 @@ def spread(w: Writer) -> Any:
 
 @step("softmax", 2, smooth=True)
 def softmax(w: Writer) -> Any:
-    x = w.array(lambda value: value.kind == "f")
-    if x is None:
+    x = w.array(lambda value: value.kind == "f" and value.dtype.itemsize > 2)
+    if x is None:  # each value of these texts is rounded to halves, which the oracle does not know
         return None
     axis = w.axis(x)
     if axis is None:

@@ -120,7 +120,8 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     if feature.split(" ")[1] in _JUMPS and any(x.kind in "fc" for x in used):
         close = ("row", ROUNDED)
     template = "{out} = " + body
-    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and w.yes(0.08):
+    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and (
+            "np.fft." not in body) and w.yes(0.08):  # FFTs of given sizes leave out= as it was
         comma = "" if body.endswith("()") else ", "
         template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
         options = (*options, "out")

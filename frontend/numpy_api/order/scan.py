@@ -94,7 +94,11 @@ def last_of(ufunc: np.ufunc, array: Any, axis: Any = 0, keepdims: bool = False) 
 
     Of no elements it is the identity; without one, a step without elements fails (W124)."""
     x: Any = strong(array)
-    x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+    if axis is None or x.ndim == 0:  # a number has an axis to NumPy, and no shape to keep
+        axis_of(axis or 0, 1)
+        x, axis, keepdims = ravel(x), 0, keepdims and x.ndim > 0
+    else:
+        axis = axis_of(axis, x.ndim)
     x = cast(x, _BOOL) if ufunc in _LOGICAL else x
     if ufunc.identity is not None and ufunc is not np.subtract:
         one = tuple(1 if at == axis else dim for at, dim in enumerate(x.type.shape))
