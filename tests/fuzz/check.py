@@ -173,7 +173,7 @@ def _other_error(got: Exception, base: Exception, later: Exception | None) -> st
     if isinstance(got, type(base)) or of_python(base) or isinstance(got, type(later)):
         return ""
     if isinstance(base, np.linalg.LinAlgError) and isinstance(got, ValueError):
-        return ""  # a shape is wrong, which is W102 wherever it is found; LinAlgError is a ValueError
+        return ""  # a wrong shape is W102 wherever it is found, a ValueError as LinAlgError is one
     return f"{type(got).__name__} {code(got)}, NumPy raises {type(base).__name__}: {base}"
 
 

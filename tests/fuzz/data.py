@@ -27,7 +27,7 @@ SHOWN = 64  # elements that a script writes out
 
 
 def kind_of(x: Any) -> str:
-    """``kind`` of an array's or number's dtype, or of a dtype: f of bfloat16, which has NumPy's V."""
+    """``kind`` of an array, a number or a dtype: f of bfloat16, too, which has NumPy's V."""
     dtype = x if isinstance(x, np.dtype) else np.asarray(x).dtype
     return "f" if dtype == ml_dtypes.bfloat16 else dtype.kind
 
@@ -103,7 +103,7 @@ def draw_number(rng: random.Random, kind: str) -> Any:
 
 def literal(x: Any) -> str:
     """Python text of a number or array."""
-    if isinstance(x, np.generic) and kind_of(x) == "c" or is_half(x) and not np.ndim(x):
+    if isinstance(x, np.generic) and (kind_of(x) == "c" or is_half(x)):
         return f"{literal(np.asarray(x).reshape(1))}[0]"
     if isinstance(x, np.generic):
         return f"np.{x.dtype.name}({x.item()!r})" if x.dtype.kind != "b" else f"np.bool_({bool(x)})"

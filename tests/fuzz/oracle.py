@@ -100,9 +100,8 @@ class Jitter:
             return self._cast(function, *operands)
         if kind == "zero" and any(np.asarray(x).dtype.kind == "V" for x in operands):
             # ml_dtypes' order of bfloat16 has no place for NaN.
-            like = np.asarray(function(*operands))
-            return np.asarray(self._computed(close, function, tuple(map(_single, operands)))).astype(
-                like.dtype)[()]
+            wide = self._computed(close, function, tuple(map(_single, operands)))
+            return np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()]
         if close is None:
             return function(*operands)
         if kind in SUMS and any(map(is_half, operands)):

@@ -20,6 +20,7 @@ from .writer import Value, Writer, step
 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 16, 17)
 TRIES = 5
+PLACES = ("i8", "i8", "i4", "u4", "i2", "u1")
 ROUNDED = 8  # ULP of what is computed
 # Whole numbers that come of rounded ones, and jump with them.
 _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
@@ -177,7 +178,7 @@ def _operand(w: Writer, place: Place, dims: dict[int, int | str]) -> Value | Non
         dtype = w.one(DTYPES)
         values = w.one(("normal", "normal", "whole", "odd", "odd", "special"))
     else:
-        dtype, values = {"m": ("?", "whole"), "i": (w.one(("i8", "i8", "i4", "u4", "i2", "u1")), "small"),
+        dtype, values = {"m": ("?", "whole"), "i": (w.one(PLACES), "small"),
                          "p": (w.one(("f4", "f8")), "unit")}[kind]
     return w.argument(dtype, wanted, values)
 

@@ -78,10 +78,10 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Any:
     if strong(fp).dtype.kind == "c":
-        ends: list[Any] = [None if end is None else strong(end) for end in (left, right)]
-        return current().emit("complex", *(interp(x, xp, part(fp), *(
-            None if end is None else part(end) for end in ends), period)
-            for part in (np.real, np.imag)))
+        low, high = (None if end is None else strong(end) for end in (left, right))
+        return current().emit("complex", *(
+            interp(x, xp, part(fp), None if low is None else part(low),
+                   None if high is None else part(high), period) for part in (np.real, np.imag)))
     at: Any = cast(strong(x), _F64)
     places, values = (ravel(cast(strong(row), _F64)) for row in (xp, fp))
     if len({strong(row).ndim for row in (xp, fp)} | {1}) > 1:
