@@ -424,6 +424,13 @@ def test_nothing_is_repeated_to_unknown_sizes() -> None:
     np.testing.assert_array_equal(repeated(np.ones(3), np.ones(2)), np.zeros(3))
 
 
+def test_nothing_has_no_extreme() -> None:
+    least = weft.compile(lambda x: np.fmin.reduce(x), dynamic={"x": {0: "n", 1: "m"}})
+    np.testing.assert_array_equal(least(np.ones((2, 3))), np.ones(3))
+    with pytest.raises(ValueError, match="W102"):
+        least(np.ones((0, 3)))
+
+
 def test_complex_numbers_have_no_quantiles() -> None:
     for function in (lambda z: np.quantile(z, 0.5), lambda z: np.max(z[z.real > 0])):
         with pytest.raises(weft.Error, match=r"W11[13]"):

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import nonnegative
 from ....ir.types import I64, number_kind
-from ...tracing.operand import axis_of, broadcast, cast, shape_of, strong
+from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
 from ...tracing.recorder import current
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
@@ -92,7 +93,7 @@ def reduces(ufunc: np.ufunc, array: Any, axis: Any = 0, **_: Any) -> bool:
 def last_of(ufunc: np.ufunc, array: Any, axis: Any = 0, keepdims: bool = False) -> Any:
     """``ufunc.reduce`` of one axis, or of a vector: what is accumulated at its end.
 
-    Of no elements it is the identity; without one, a step without elements fails (W124)."""
+    Of no elements it is the identity; without one, a step without elements fails (W102)."""
     x: Any = strong(array)
     if axis is None or x.ndim == 0:  # a number has an axis to NumPy, and no shape to keep
         axis_of(axis or 0, 1)
@@ -103,6 +104,10 @@ def last_of(ufunc: np.ufunc, array: Any, axis: Any = 0, keepdims: bool = False) 
     if ufunc.identity is not None and ufunc is not np.subtract:
         one = tuple(1 if at == axis else dim for at, dim in enumerate(x.type.shape))
         x = concatenate([broadcast(cast(strong(ufunc.identity), x.dtype), one), x], axis)
+    size = x.type.shape[axis]
+    if not nonnegative(size - 1):
+        x = required(x, x.type.shape, least=(size - 1,), code="W102",
+                     message=f"np.{ufunc.__name__}.reduce of no elements has no value")
     found: Any = accumulate(ufunc, x, axis)
     last = found[(slice(None),) * axis + (-1,)]
     return np.expand_dims(last, axis) if keepdims else last
