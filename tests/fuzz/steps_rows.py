@@ -107,7 +107,7 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     while isinstance(first, (tuple, list)) and first:  # np.histogramdd has a list among its results
         body += f"[{w.rng.randrange(len(first))}]"
         first = _value(w, body, used)
-    if first is None or (w.smooth and kind_of(first) != "f"):
+    if first is None or isinstance(first, (tuple, list)) or (w.smooth and kind_of(first) != "f"):
         return None
     if any(x.tag == "close" for x in used) and not _continuous(w, body, used):
         return None
