@@ -299,6 +299,7 @@ def check_orders(kernel: Kernel) -> Problems:
 def check_stores(kernel: Kernel) -> Problems:
     """No element is stored to twice: a store's indices hold the axes its value depends on.
 
+    Where only the guard depends on an axis within a task, it is the same value each time.
     An accumulating store may meet an element again, but only within one task: it must hold every
     par axis as it stands, not through a computed index.
     """
@@ -315,8 +316,8 @@ def check_stores(kernel: Kernel) -> Problems:
             missing = (par & wide) - names
         else:
             held = names.union(*(axes.get(name, frozenset()) for name in names))
-            sources = (stmt.value, stmt.guard) if stmt.guard else (stmt.value,)
-            missing = (frozenset[str]().union(*(axes[name] for name in sources)) & wide) - held
+            guarded = axes[stmt.guard] & par if stmt.guard else frozenset[str]()
+            missing = ((axes[stmt.value] | guarded) & wide) - held
         if missing:
             yield stmt, f"blocks of axis '{min(missing)}' store to one element"
 

@@ -172,6 +172,8 @@ def _other_error(got: Exception, base: Exception, later: Exception | None) -> st
     """Why an error is another kind of error than NumPy's, or than the next one it would raise."""
     if isinstance(got, type(base)) or of_python(base) or isinstance(got, type(later)):
         return ""
+    if isinstance(base, np.linalg.LinAlgError) and isinstance(got, ValueError):
+        return ""  # a wrong shape is W102 wherever it is found, a ValueError as LinAlgError is one
     return f"{type(got).__name__} {code(got)}, NumPy raises {type(base).__name__}: {base}"
 
 

@@ -120,7 +120,7 @@ def _leaves(rng: random.Random, smooth: bool, large: bool, symbolic: bool) -> li
         dtype = "f8" if smooth else rng.choice(DTYPES)
         values = "unit" if smooth else rng.choice(("normal", "normal", "whole", "whole", "special"))
         if at and not smooth and rng.random() < 0.25:
-            dtype, kind = rng.choice(("i4", "i8", "i8")), "array"
+            dtype, kind = rng.choice(("i4", "i8", "i8", "i8", "i4", "i2", "u1")), "array"
             values = rng.choice(("index", "index", "count"))
             shape = shape[:2]
         elif at and smooth and rng.random() < 0.2:

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from .data import kind_of
 from .program import Program
 
 _MEET = ("at", "in place", "matmul", "row np.array_equal", "row np.array_equiv")
@@ -84,7 +85,7 @@ def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
     def plain(x: Any, number: int = 0) -> Any:
         if isinstance(x, int) and not isinstance(x, bool):
             return number
-        return np.full_like(x, number) if np.asarray(x).dtype.kind in "iu" else x
+        return np.full_like(x, number) if kind_of(x) in "iu" else x
 
     first, *rest = operands
     shape, dtype = np.shape(first), np.asarray(first).dtype
@@ -118,9 +119,9 @@ def substitute(function: Any, operands: tuple[Any, ...], fill: int) -> Any:
 
 def _filled(like: Any, fill: int) -> Any:
     """Values that nobody would take for others: the largest, the least, random ones."""
-    kind, dtype = like.dtype.kind, like.dtype
+    kind, dtype = kind_of(like), like.dtype
     if fill < 2:
-        most: Any = (False, True) if kind == "b" else (np.nan, 1e4) if kind == "f" else (
+        most: Any = (False, True) if kind == "b" else (np.nan, 1e4) if kind in "fc" else (
             np.iinfo(dtype).min, np.iinfo(dtype).max)
         return np.full(like.shape, most[fill], dtype)[()]
     values = np.random.default_rng(fill).normal(size=like.shape) * 50

@@ -15,13 +15,24 @@ the results spread by is the tolerance: an error bound that follows from the pro
     mean      as sum, the result always
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
-              may be taken first
+              may be taken first, and complex infinities make NaN in one order or another
     row       the operands by 2 ULP, the result by ULP of its largest number; nothing is certain
               where an operand is so large or small that what is computed of it may not be finite
     finite    as row, and nothing is certain where an operand is not finite
-    zero      the signs of zeros in the result
+    full      as row, and nothing is certain where an operand has no elements: NumPy's FFTs of a
+              given length leave what memory held
+    complex   the operands by 2 ULP and the result by ULP of their absolute values, as NumPy's loops
+              fuse multiply and add or do not by the place in the array; nothing is certain where
+              an operand is so large or small that a product of it may not be finite
+    zero      the signs of zeros in the result; which of several complex NaN it is
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
+
+Halves: Weft's sums, means and what else is computed across elements is float32 until it is done,
+as NumPy's float16 mostly is and ml_dtypes' bfloat16, which rounds each partial sum, is not. So of
+halves the steps ``sum``, ``mean``, ``var`` and ``factored`` are what NumPy makes of float32, shaken
+there, and rounded once; of ``row`` and ``finite`` that is one of the shaken runs, and what NumPy
+makes of halves is the answer. All other steps are float32 inside of both: 2 ULP are enough.
 """
 
 from __future__ import annotations
@@ -30,15 +41,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from . import prelude
+from .data import is_half, kind_of, parts
 from .excused import substitute
 from .program import Close, Program, flat
 
 Array = np.ndarray[Any, Any]
 # Past this, sums of whole numbers are rounded.
-WHOLE = {"f2": 2.0**10, "f4": 2.0**22, "f8": 2.0**50}
+WHOLE = {"bfloat16": 2.0**7, "float16": 2.0**10, "float32": 2.0**22, "float64": 2.0**50,
+         "complex64": 2.0**21, "complex128": 2.0**49}
+HALF_ULP = 2  # of a function of halves, computed in float32
 SUMS = frozenset(("sum", "mean", "factored", "var"))
 RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 
@@ -73,8 +88,8 @@ class Jitter:
             result = float("nan")
         self.beyond |= type(result) is int and not -2**63 <= result < 2**63
         self.shapes += [*map(np.shape, operands), np.shape(result)]
-        if np.asarray(result).dtype.kind == "f":
-            sizes = np.abs(np.nan_to_num(result, nan=np.inf))
+        if kind_of(result) == "f":
+            sizes = np.abs(np.nan_to_num(np.asarray(result, float), nan=np.inf))
             self.largest = max(self.largest, float(np.max(sizes, initial=0.0)))
         return result
 
@@ -83,21 +98,31 @@ class Jitter:
         kind, ulp = close or ("", 0)
         if kind == "cast":
             return self._cast(function, *operands)
+        if kind == "zero" and any(np.asarray(x).dtype.kind == "V" for x in operands):
+            # ml_dtypes' order of bfloat16 has no place for NaN.
+            wide = self._computed(close, function, tuple(map(_single, operands)))
+            return np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()]
         if close is None:
             return function(*operands)
+        if kind in SUMS and any(map(is_half, operands)):
+            return self._wide(close, function, operands)
         if self.mode is None:
             result = function(*operands)
             if kind in SUMS:
                 self.risks.append(_overflows(kind, function, operands, result))
             return result
         if kind == "zero":
-            return self._zeros(function(*operands))
+            return self._zeros(function(*operands), "c" in map(kind_of, operands))
         if kind == "ulp":
             return self.shake(function(*operands), ulp)
-        if kind in ("row", "finite"):
+        if kind == "full" and not all(map(np.size, operands)):
+            return _unknown(np.asarray(function(*operands)), self.mode)
+        if kind in ("row", "finite", "full"):
             return self._row(function, operands, ulp, kind == "finite")
+        if kind == "complex" and not all(map(_is_ordinary, operands)):
+            return _unknown(function(*operands), self.mode)
         result = function(*operands)
-        if kind == "mix":
+        if kind in ("mix", "complex"):
             return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
         self.sums += 1
         # Shaken operands may be infinite, which is certain; so what was a risk before stays one.
@@ -106,33 +131,55 @@ class Jitter:
         if kind != "var" and all(map(is_whole, operands)) and _sum_fits(operands, result):
             return result if kind != "mean" else self.shake(result, ulp)
         if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
-            return np.full_like(result, np.nan if self.mode else 0)
+            return _unknown(result, self.mode)
         # Sums of many: both sides may add them up in any order.
         ulp += int(_terms(operands, result) ** 0.5)
         shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
         odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
+    def _wide(self, close: Close, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+        """What comes of float32 in the place of halves, in the dtype that comes of halves."""
+        like = np.asarray(function(*operands))
+        result = np.asarray(self._computed(close, function, tuple(map(_single, operands))))
+        if kind_of(like) not in "fc":
+            return like[()]
+        return result.astype(like.dtype)[()]
+
     def _row(self, function: Callable[..., Any], operands: tuple[Any, ...], ulp: int,
              finite: bool) -> Any:
+        half = any(map(is_half, operands))
         result = np.asarray(function(*map(self._near, operands)))
-        if result.dtype.kind != "f":
+        if half and kind_of(result) in "fc":
+            ulp = min(ulp, HALF_ULP) if is_half(result) else ulp
+            if self.mode == 0:
+                result = np.asarray(function(*map(_single, operands))).astype(result.dtype)
+        if kind_of(result) not in "fc":
             return result[()]
         if not all(map(_is_ordinary, operands)):
-            return np.full_like(result, np.nan if self.mode else 0)[()]
+            return _unknown(result, self.mode)
         ulp += int(_terms(operands, result) ** 0.5)
-        if not all(np.all(np.isfinite(x)) for x in operands if np.asarray(x).dtype.kind == "f"):
-            odd = np.asarray(np.nan if self.mode else 0, result.dtype)
-            result = np.where(np.isfinite(result) & (not finite), result, odd)
-        scale = np.max(np.abs(np.nan_to_num(result, posinf=0, neginf=0)), initial=0)
-        by = self.rng.uniform(-ulp, ulp, result.shape) * np.finfo(result.dtype).eps
+        if not all(np.all(np.isfinite(x)) for x in operands if kind_of(x) in "fc"):
+            result = np.where(np.isfinite(result) & (not finite), result,
+                              _unknown(result, self.mode))
+        scale = np.max(_finite(result), initial=0)
+        by = self._by(ulp, result) * eps(result)
         return (result + (by * scale).astype(result.dtype))[()]
+
+    def _by(self, ulp: float, like: Any) -> Any:
+        """Random numbers up to that for each element, of both parts of complex ones."""
+        if kind_of(like) == "c":
+            real, imag = (self.rng.uniform(-ulp, ulp, np.shape(like)) for _ in range(2))
+            return real + 1j * imag
+        return self.rng.uniform(-ulp, ulp, np.shape(like))
 
     def _near(self, x: Any) -> Any:
         """x times 1 and a little; what is 0 or infinite stays so, and numbers are Python's."""
-        if np.asarray(x).dtype.kind != "f":
+        if kind_of(x) not in "fc" or is_half(x):
             return x
-        by = self.rng.uniform(-2, 2, np.shape(x)) * np.finfo(np.asarray(x).dtype).eps
+        by = self.rng.uniform(-2, 2, np.shape(x)) * eps(x)
+        if kind_of(x) == "c":  # infinities times a number: as parts, which stay what they are
+            return _joined(parts(x) * (1 + by[..., None]).astype(np.asarray(x).real.dtype))
         moved = x * (1 + by).astype(np.asarray(x).dtype)
         return float(moved) if type(x) is float else moved
 
@@ -144,16 +191,33 @@ class Jitter:
         if type(x) is float:
             return float(self.shake(np.asarray(x), ulp))
         x = np.asarray(x)
-        if x.dtype.kind != "f":
+        if x.dtype.kind == "c":
+            return self._shake_complex(x, ulp)
+        if kind_of(x) != "f":
             return x[()]
+        ulp = min(ulp, HALF_ULP) if is_half(x) else ulp
         by: Any = {0: ulp, 1: -ulp}.get(self.mode or 0) if self.mode in (0, 1) else (
             self.rng.integers(-ulp, ulp + 1, x.shape))
         moved = x + np.asarray(by).astype(x.dtype) * np.spacing(np.abs(x))
         return np.where(np.isfinite(x), moved, x)[()]
 
-    def _zeros(self, x: Any) -> Any:
+    def _shake_complex(self, x: Array, ulp: int) -> Any:
+        """Each part by ULP of the absolute value; parts that are not finite stay so."""
+        size = np.abs(np.where(np.isfinite(x), x, 0))
+        each, by = parts(x), np.asarray(self._by(ulp, x))
+        if self.mode in (0, 1):
+            by = np.asarray((ulp if self.mode == 0 else -ulp) * np.full(x.shape, 1 + 1j))
+        moved = each + (parts(by) * size[..., None] * eps(x)).astype(each.dtype)
+        return _joined(np.where(np.isfinite(each), moved, each))
+
+    def _zeros(self, x: Any, pairs: bool = False) -> Any:
         x = np.asarray(x)
-        if x.dtype.kind != "f":
+        if x.dtype.kind == "c":
+            made = _joined(np.asarray(self._zeros(parts(x))))
+            return np.where(np.isnan(x), _unknown(x, self.mode), made)[()]
+        if pairs and x.dtype.kind == "f":
+            x = np.where(np.isnan(x), _unknown(x, self.mode), x)
+        if kind_of(x) != "f":
             return x[()]
         sign = {0: 1.0, 1: -1.0}.get(self.mode or 0, 1.0)
         return np.where(x == 0, x.dtype.type(0) * x.dtype.type(sign), x)[()]
@@ -161,18 +225,49 @@ class Jitter:
     def _cast(self, function: Callable[[Any], Any], x: Any) -> Any:
         result, x = np.array(function(x)), np.asarray(x)
         limits = np.iinfo(result.dtype)
+        x = x.real
         outside = ~((x > float(limits.min)) & (x < float(limits.max)))
         for at in np.argwhere(outside):
             result[tuple(at)] = function(np.array(x[tuple(at)]))
         return result[()]
 
 
+def eps(x: Any) -> float:
+    """The distance from 1 to the next number of a dtype."""
+    return float(ml_dtypes.finfo(np.asarray(x).dtype).eps)
+
+
+def _joined(each: Array) -> Any:
+    """Complex numbers of their parts."""
+    return np.ascontiguousarray(each).view(f"c{2 * each.itemsize}")[..., 0][()]
+
+
+def _single(x: Any) -> Any:
+    """float32 in the place of halves."""
+    return np.asarray(x, np.float32)[()] if is_half(x) else x
+
+
+def _finite(x: Any) -> Array:
+    """Absolute values as they are summed up: what is not finite is 0."""
+    x = np.asarray(x)
+    wide = np.abs(x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble))
+    return np.asarray(np.nan_to_num(wide, posinf=0, neginf=0))
+
+
+def _unknown(result: Any, mode: int | None) -> Any:
+    """Of its shape, and nothing certain."""
+    if kind_of(result) not in "fc":
+        return result
+    nan = complex(np.nan, np.nan) if kind_of(result) == "c" else np.nan
+    return np.full_like(result, (0, nan, 1.25)[(mode or 0) % 3])[()]
+
+
 def _is_ordinary(x: Any) -> bool:
     """Whether products and quotients of a few such numbers are numbers of the dtype."""
-    x = np.abs(np.asarray(x))
-    if x.dtype.kind != "f":
+    if kind_of(x) not in "fc":
         return True
-    limit = float(np.finfo(x.dtype).max) ** 0.2
+    x = np.abs(parts(x))
+    limit = float(ml_dtypes.finfo(x.dtype).max) ** 0.2
     return bool(np.all((x == 0) | ~np.isfinite(x) | ((x < limit) & (x > 1 / limit))))
 
 
@@ -185,8 +280,8 @@ def _floating(x: Any) -> Any:
 
 
 def is_whole(x: Any) -> bool:
-    x = np.asarray(x)
-    return x.dtype.kind != "f" or bool(np.all(np.isfinite(x)) and np.all(x == np.rint(x)))
+    x = parts(x)
+    return kind_of(x) != "f" or bool(np.all(np.isfinite(x)) and np.all(x == np.rint(x)))
 
 
 def _terms(operands: Sequence[Any], result: Any) -> float:
@@ -198,27 +293,28 @@ def _overflows(kind: str, function: Callable[..., Any], operands: Sequence[Any],
                result: Any) -> Any:
     """Where a sum or a term of it may be infinite on the way, in one order or another: what it is
     then depends on the order, as inf - inf is NaN."""
-    dtype = np.asarray(result).dtype
-    if dtype.kind != "f":
+    if kind_of(result) not in "fc":
         return np.zeros((), bool)
+    dtype = np.asarray(result).real.dtype
     wide: Any = np.float64 if dtype.itemsize < 8 else np.longdouble
-    parts = [np.abs(np.nan_to_num(np.asarray(x, wide), posinf=0, neginf=0)) for x in operands]
+    each = [_finite(x).astype(wide) for x in operands]
     terms = max(_terms(operands, result), 1) if kind == "mean" else 1
-    most = np.longdouble(max(map(np.size, parts), default=0)) * terms
-    for part in parts:
+    most = np.longdouble(max(map(np.size, each), default=0)) * terms
+    for part in each:
         most *= np.max(part, initial=0)
-    if most < np.finfo(dtype).max:
+    limit = float(ml_dtypes.finfo(dtype).max)
+    if most < limit:
         return np.zeros((), bool)
     total = np.sum if kind == "var" else function
-    return total(*parts) * np.longdouble(terms) > np.finfo(dtype).max
+    return total(*each) * np.longdouble(terms) > limit
 
 
 def _sum_fits(operands: Sequence[Any], result: Any) -> bool:
     dtype = np.asarray(result).dtype
     bound = float(max(np.size(x) for x in operands))
     for x in operands:
-        bound *= float(np.max(np.abs(np.asarray(x, np.float64)), initial=0))
-    return bound < WHOLE.get(dtype.str[1:], 0.0)
+        bound *= float(np.max(_finite(x), initial=0))
+    return bound < WHOLE.get(dtype.name, 0.0)
 
 
 @dataclass
@@ -343,8 +439,10 @@ def differs(got: Any, want: Any, shaken: Sequence[Any], loose: bool) -> str:
 
 def equal(a: Array, z: Array, loose: bool = False) -> Array:
     """Equal, NaN to NaN, and zeros by sign as well unless ``loose``."""
+    if a.dtype.kind == "c":
+        return np.asarray(np.all(equal(parts(a), parts(z), loose), axis=-1))
     same = a == z
-    if a.dtype.kind == "f":
+    if kind_of(a) == "f":
         same = same | (np.isnan(a) & np.isnan(z))
         if not loose:
             same = same & ((np.signbit(a) == np.signbit(z)) | np.isnan(a))
@@ -353,7 +451,11 @@ def equal(a: Array, z: Array, loose: bool = False) -> Array:
 
 def _within(a: Array, z: Array, others: Sequence[Array]) -> Array:
     """Elements that are uncertain anyway, or as near to NumPy's as the shaken runs are."""
-    if z.dtype.kind != "f":
+    if z.dtype.kind == "c":
+        each = [parts(x) for x in others]
+        return np.asarray(np.all(_within(parts(a), parts(z), each)
+                                 | equal(parts(a), parts(z)), axis=-1))
+    if kind_of(z) != "f":
         return np.any([x != z for x in others], axis=0)
     unsure = np.any([(np.isfinite(x) != np.isfinite(z)) | (np.isnan(x) != np.isnan(z))
                      | ((x != z) & ~np.isfinite(z) & ~np.isnan(z)) for x in others], axis=0)

@@ -6,13 +6,21 @@ from weft.ir.graph import Graph
 from weft.ir.space import is_transparent
 from weft.passes.fusion.fuse import LIMIT, grow, joined
 from weft.passes.fusion.partition import Partition
+from weft.passes.fusion.segments import fuse_around
 
 
-def check_partition(graph: Graph) -> None:
-    """Check the regions of a placed graph, for the usual limit and for a tight one."""
+def check_partition(graph: Graph) -> Graph:
+    """Check the regions of a placed graph, for the usual limit and for a tight one; between what
+    the host does and what holds bodies, as the pass does."""
+    fuse_around(graph, check_partition, _check_segment, rounds=False)
+    return graph
+
+
+def _check_segment(graph: Graph) -> Graph:
     for limit in (LIMIT, 3):
         _check(joined(graph, limit), graph, ancestors=True)
         _check(grow(graph, limit), graph)
+    return graph
 
 
 def _check(partition: Partition, graph: Graph, *, ancestors: bool = False) -> None:

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from .data import DTYPES
+from .data import COMPUTED, DTYPES
 from .steps_views import subscript
 from .writer import Value, Writer, step
 
 LINES = (3, 9)
+FLOATS = ("f2", "bfloat16", "c8", "c16")
 
 
 class Page:
@@ -46,8 +47,7 @@ class Page:
                 return False
             made = space.get(name, 0)
             if name and (not isinstance(made, np.ndarray) or made.size > self.w.limit
-                         or made.ndim > 4 or made.dtype.kind not in "biuf"
-                         or made.dtype == np.float16):
+                         or made.ndim > 4 or made.dtype not in COMPUTED):
                 return False
         self.lines.append(line)
         if name:
@@ -111,10 +111,11 @@ def _array(page: Page) -> None:
     w, name = page.w, f"b{len(page.arrays)}"
     n = w.rng.randint(1, 4)
     # Floats beyond an integer dtype: what they are then is C's affair.
-    floats = [f"_{at}" for at, value in enumerate(page.operands) if value.kind == "f"]
+    floats = [f"_{at}" for at, value in enumerate(page.operands) if value.kind in "fc"]
     x = w.one(floats) if floats else f"_{w.rng.randrange(len(page.operands))}"
     if floats:
-        dtype = w.one(("", "", ", 'f8'")) if w.smooth else w.one(("", "", ", 'f4'", ", 'f8'"))
+        dtype = w.one(("", "", ", 'f8'")) if w.smooth else w.one(
+            ("", "", ", 'f4'", ", 'f8'", f", {w.one(FLOATS)!r}"))
     else:
         dtype = w.one(("", "", f", {w.one(DTYPES)!r}", f", dtype={x}.dtype"))
     shape = w.one((f"{x}.shape", f"{x}.shape", f"({n}, *{x}.shape)", f"(*{x}.shape, {n})",
@@ -189,7 +190,7 @@ def _ufunc(page: Page) -> None:
         f"np.{name}({left}, {right}, out={to})", f"np.{name}({to}, {right}, out={to})",
         f"np.{name}({to}, {right}, out={to}, where={to} > 0)", f"np.square({to}, out={to})",
         f"np.{w.one(('add', 'add', 'subtract'))}.at({to}, {_index(page, to)}, {right})",
-        f"np.cumsum({to}, axis=0, out={to})" if page.value(to).kind != "f" else
+        f"np.cumsum({to}, axis=0, out={to})" if page.value(to).kind not in "fc" else
         f"np.copysign({to}, 2, out={to})", f"np.clip({to}, -1, 2, out={to})")))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .data import kind_of
 from .prelude import Held
 from .writer import Writer, step
 
@@ -47,7 +48,7 @@ def variable(w: Writer) -> Any:
     """Reads and assignments, by called functions, too; a read after an assignment sees it."""
     if w.variables and w.yes(0.6):
         return access(w, w.one(list(w.variables)))
-    x = w.array(lambda value: value.static and value.kind != "b" and value.dtype.itemsize >= 4)
+    x = w.array(lambda value: value.static and value.kind != "b")
     if x is None or w.depth or len(w.variables) >= 2:
         return None
     name = f"w{len(w.variables)}"
@@ -62,7 +63,7 @@ def access(w: Writer, name: str) -> Any:
     """A read of a variable; or an assignment to it, most often of something whole."""
     held = w.variables[name]
     if w.yes(0.4):
-        return w.emit("variable", f"{name}[...]", tag="close" if held.value.dtype.kind == "f"
+        return w.emit("variable", f"{name}[...]", tag="close" if kind_of(held.value) in "fc"
                       else "exact")
     x = w.pick(lambda value: all(shape == held.value.shape for shape in value.shapes) and (
         value.dtype == held.value.dtype))

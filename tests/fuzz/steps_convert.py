@@ -6,7 +6,8 @@ from typing import Any
 
 from .writer import Writer, step
 
-DTYPES = ("f4", "f8", "i4", "i8", "u4", "u8", "?", "f4", "f8", "i4", "i8", "i1", "u1", "i2", "u2")
+DTYPES = ("f4", "f8", "i4", "i8", "u4", "u8", "?", "f4", "f8", "i4", "i8", "i1", "u1", "i2", "u2",
+          "f2", "bfloat16", "c8", "c16")
 
 
 @step("cast", 4)
@@ -18,7 +19,7 @@ def cast(w: Writer) -> Any:
     to = w.one(DTYPES)
     if not hasattr(x.samples[0], "astype"):
         return None
-    close = ("cast", 0) if x.kind == "f" and to[0] in "iu" else None
+    close = ("cast", 0) if x.kind in "fc" and to[0] in "iu" else None
     return w.emit("cast", f"{{0}}.astype({to!r})", x, close=close)
 
 

@@ -26,6 +26,10 @@ def is_float(value: Value) -> bool:
     return value.kind == "f"
 
 
+def is_inexact(value: Value) -> bool:
+    return value.kind in "fc"
+
+
 def is_int(value: Value) -> bool:
     return value.kind in "iu"
 
@@ -62,14 +66,17 @@ def unary(w: Writer) -> Any:
     x = w.pick()
     return x and w.emit("unary", w.one((
         "-{0}", "abs({0})", "np.abs({0})", "np.square({0})", "+{0}", "np.positive({0})",
-        "np.isnan({0})", "np.isinf({0})", "np.isfinite({0})", "np.fabs({0})")), x)
+        "np.isnan({0})", "np.isinf({0})", "np.isfinite({0})", "np.fabs({0})",
+        *(("{0}.real", "{0}.imag", "np.conj({0})", "np.real({0})", "{0}.conj()") * (
+            x.kind == "c")))), x)
 
 
 @step("sqrt", 2)
 def root(w: Writer) -> Any:
-    x = w.pick(is_float)
+    x = w.pick(is_inexact)
     return x and w.emit("sqrt", w.one(("np.sqrt({0})", "np.sqrt(np.abs({0}))", "1 / {0}",
-                                       "np.reciprocal({0})")), x)
+                                       "np.reciprocal({0})")), x,
+                        close=("complex", 8) if x.kind == "c" else None)
 
 
 @step("rounding", 3)
@@ -88,12 +95,13 @@ def rounding(w: Writer) -> Any:
 
 @step("transcendental", 5)
 def transcendental(w: Writer) -> Any:
-    x = w.pick(lambda value: value.kind == "f" or (value.kind == "i" and w.yes(0.1)))
+    x = w.pick(lambda value: value.kind in "fc" or (value.kind == "i" and w.yes(0.1)))
     if x is None:
         return None
     name = w.one(tuple(FUNCTIONS))
     inside = w.one(("{0}", "{0}", "{0} * 0.25", "{0} * 0.5", "np.abs({0})", "np.abs({0}) + 1"))
-    return w.emit("transcendental", f"{name}({inside})", x, close=("mix", FUNCTIONS[name]))
+    return w.emit("transcendental", f"{name}({inside})", x,
+                  close=("complex" if x.kind == "c" else "mix", FUNCTIONS[name]))
 
 
 @step("smooth function", 5, smooth=True)
@@ -123,7 +131,7 @@ def power(w: Writer) -> Any:
     if x.kind in "iu":
         return w.emit("power", f"{{0}} ** {w.one((0, 1, 2, 3, 5))}", x)
     return w.emit("power", f"{{0}} ** {w.one((0, 1, 2, 3, 4, -1, -2, 0.5, 1.5, -0.5))}", x,
-                  close=("mix", 8))
+                  close=("complex" if x.kind == "c" else "mix", 8))
 
 
 @step("extremes", 4)

@@ -15,8 +15,7 @@ def index_of(w: Writer, axis_size: str) -> tuple[str, Value] | None:
     plain = w.pick(lambda value: value.source in ("index", "far") and value.rank < 3)
     if plain is not None and w.yes(0.7):
         return "{1}", plain
-    made = w.certain(lambda value: value.kind in "iu" and value.rank < 3 and value.dtype.itemsize
-                     in (4, 8) and value.tag == "exact")
+    made = w.certain(lambda value: value.kind in "iu" and value.rank < 3 and value.tag == "exact")
     if made is None:
         return None
     return w.one((f"{{1}} % {axis_size}", "{1} % 2", f"({{1}} % {axis_size}) - {axis_size}")), made

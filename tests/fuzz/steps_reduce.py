@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .writer import Value, Writer, step
 
 
@@ -26,7 +24,7 @@ def total(w: Writer) -> Any:
     if x is None:
         return None
     name = w.one(("np.sum", "np.sum", "np.mean"))
-    if x.kind != "f" and name == "np.sum":
+    if x.kind not in "fc" and name == "np.sum":
         return w.emit("sum", f"{name}({{0}}{over(w, x)})", x)
     return w.emit("sum", f"{name}({{0}}{over(w, x)})", x,
                   close=("sum" if name == "np.sum" else "mean", 4))
@@ -68,8 +66,8 @@ def spread(w: Writer) -> Any:
 
 @step("softmax", 2, smooth=True)
 def softmax(w: Writer) -> Any:
-    x = w.array(lambda value: value.kind == "f")
-    if x is None:
+    x = w.array(lambda value: value.kind == "f" and value.dtype.itemsize > 2)
+    if x is None:  # each value of these texts is rounded to halves, which the oracle does not know
         return None
     axis = w.axis(x)
     if axis is None:
@@ -92,10 +90,10 @@ def matmul(w: Writer) -> Any:
     x = w.array()
     if x is None:
         return None
-    y = w.array(lambda value: (value.kind == "f") == (x.kind == "f") and all(
+    y = w.array(lambda value: (value.kind in "fc") == (x.kind in "fc") and all(
         a[-1] == z[max(len(z) - 2, 0)] for a, z in zip(x.shapes, value.shapes, strict=True)))
-    close = ("sum", 4) if x.kind == "f" or (
-        y is not None and np.result_type(x.dtype, y.dtype).kind == "f") else None
+    kinds = {value.kind for value in (x, y) if value is not None}
+    close = ("factored", 4) if "c" in kinds else ("sum", 4) if "f" in kinds else None
     if y is not None and w.yes(0.7):
         return w.emit("matmul", w.one(("{0} @ {1}", "np.matmul({0}, {1})", "np.dot({0}, {1})")), x,
                       y, close=close)
@@ -123,6 +121,6 @@ def einsum(w: Writer) -> Any:
     w.rng.shuffle(letters)
     out = "".join(letters[:4])
     alone = any(letter not in out for letter in set(left) ^ set(right))
-    close = ("factored" if alone else "sum", 4)
+    close = ("factored" if alone or x.kind == "c" else "sum", 4)
     return w.emit("einsum", f"np.einsum('{left},{right}->{out}', {{0}}, {{1}})", x, y,
-                  close=close if x.kind == "f" else None)
+                  close=close if x.kind in "fc" else None)

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .data import DTYPES
+from .data import DTYPES, kind_of
 from .program import Close, Step
 from .rows import VALUES, Place, calls, drawn, is_exact, ufunc_names
 from .writer import Value, Writer, step
 
 SIZES = (0, 1, 2, 3, 5, 7, 8, 16, 17)
 TRIES = 5
+PLACES = ("i8", "i8", "i4", "u4", "i2", "u1")
 ROUNDED = 8  # ULP of what is computed
 # Whole numbers that come of rounded ones, and jump with them.
 _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
@@ -106,19 +107,22 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     while isinstance(first, (tuple, list)) and first:  # np.histogramdd has a list among its results
         body += f"[{w.rng.randrange(len(first))}]"
         first = _value(w, body, used)
-    if first is None or (w.smooth and np.asarray(first).dtype.kind != "f"):
+    if first is None or isinstance(first, (tuple, list)) or (w.smooth and kind_of(first) != "f"):
         return None
     if any(x.tag == "close" for x in used) and not _continuous(w, body, used):
         return None
-    if not known and np.asarray(first).dtype.kind == "f" and (
+    if not known and kind_of(first) in "fc" and (
             feature.split(" ")[1] in _MEANS or not _moved(w, body, used)):
         close = ("row", ROUNDED)
     if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
         close = ("finite", ROUNDED)
-    if feature.split(" ")[1] in _JUMPS and any(x.kind == "f" for x in used):
+    if "np.fft." in feature and close is not None:
+        close = ("full", ROUNDED)
+    if feature.split(" ")[1] in _JUMPS and any(x.kind in "fc" for x in used):
         close = ("row", ROUNDED)
     template = "{out} = " + body
-    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and w.yes(0.08):
+    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and (
+            "np.fft." not in body) and w.yes(0.08):  # FFTs of given sizes leave out= as it was
         comma = "" if body.endswith("()") else ", "
         template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
         options = (*options, "out")
@@ -132,15 +136,18 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
     the dtype of integers if there are none. And differences cannot tell of rounding to float32.
     """
-    floats = any(x.kind == "f" for x in used)
+    floats = any(x.kind in "fc" for x in used)
     if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
         return True
-    if "dtype" in options and (w.smooth or (floats and "dtype=np.float" not in text)):
+    if "dtype" in options and (w.smooth or (
+            floats and not re.search("dtype=np.(float|complex)", text))):
         return True
     if w.symbols and ("np.nanq" in feature or "np.nanp" in feature):  # of none: not built yet
         return True
     if feature == "row np.argsort" and "stable" not in text:  # in any order where there are ties
         return True
+    if feature == "row np.piecewise" and len({x.shapes for x in used if x.rank}) > 1:
+        return True  # a mask without elements may have any shape
     return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
 
 
@@ -168,10 +175,10 @@ def _operand(w: Writer, place: Place, dims: dict[int, int | str]) -> Value | Non
     if w.smooth:
         dtype, values = {"m": ("?", "whole"), "i": ("i8", "small")}.get(kind, ("f8", "unit"))
     elif kind == "x":
-        dtype = w.one(("f4", "f8", "f8", "f4", "i4", "i8", "u4", "u8", "?"))
+        dtype = w.one(DTYPES)
         values = w.one(("normal", "normal", "whole", "odd", "odd", "special"))
     else:
-        dtype, values = {"m": ("?", "whole"), "i": (w.one(("i8", "i8", "i4", "u4")), "small"),
+        dtype, values = {"m": ("?", "whole"), "i": (w.one(PLACES), "small"),
                          "p": (w.one(("f4", "f8")), "unit")}[kind]
     return w.argument(dtype, wanted, values)
 
@@ -191,7 +198,8 @@ def _value(w: Writer, body: str, used: Sequence[Value], space: dict[str, Any] | 
 def _moved(w: Writer, body: str, used: Sequence[Value]) -> bool:
     """Whether all elements of the result are the operands', or what they are for any operands."""
     found = []
-    for seed in (1, 2):
+    # Of a few whole numbers the same may come by chance.
+    for seed in range(1, 3 if any(x.kind in "fc" for x in used) else 9):
         rng = np.random.default_rng(seed)
         operands = [_other(x.samples[0], rng) for x in used]
         space = {**w.spaces[0], **{x.name: y for x, y in zip(used, operands, strict=True)}}
@@ -199,18 +207,20 @@ def _moved(w: Writer, body: str, used: Sequence[Value]) -> bool:
         if result is None:
             return False
         elements = np.concatenate([np.zeros(0), *(
-            np.ravel(y).astype(float) for y in operands)])
-        flat = np.ravel(result).astype(float)
+            np.ravel(y).astype(complex) for y in operands)])
+        flat = np.ravel(result).astype(complex)
         found.append((flat, np.isin(flat, elements)))
-    (one, here), (other, there) = found
-    same = len(one) == len(other) and np.all(
-        (here & there) | (one == other) | (np.isnan(one) & np.isnan(other)))
-    return bool(same)
+    one, here = found[0]
+    return all(len(one) == len(other) and bool(np.all(
+        (here & there) | (one == other) | (np.isnan(one) & np.isnan(other))))
+        for other, there in found[1:])
 
 
 def _other(x: Any, rng: np.random.Generator) -> Any:
     """Another operand like x; whole numbers, which may be indices, are as near as can be."""
-    if np.asarray(x).dtype.kind == "f":
+    if kind_of(x) == "c":
+        return (rng.normal(size=np.shape(x)) + 1j * rng.normal(size=np.shape(x))).astype(x.dtype)
+    if kind_of(x) == "f":
         return rng.normal(size=np.shape(x)).astype(np.asarray(x).dtype)
     if np.asarray(x).dtype.kind == "b":
         return rng.random(np.shape(x)) < 0.5
@@ -224,11 +234,11 @@ def _continuous(w: Writer, body: str, used: Sequence[Value]) -> bool:
     rng = np.random.default_rng(0)
     space = dict(w.spaces[0])
     for x in used:
-        if x.kind == "f":
+        if x.kind in "fc":
             y = x.samples[0]
             space[x.name] = (y * (1 + 1e-4 * rng.normal(size=np.shape(y)))).astype(x.dtype)
     moved = _value(w, body, used, space)
-    if moved is None or np.asarray(result).dtype.kind != "f" or np.shape(moved) != np.shape(result):
+    if moved is None or kind_of(result) not in "fc" or np.shape(moved) != np.shape(result):
         return False
     scale = np.max(np.abs(np.nan_to_num(result, posinf=0, neginf=0)), initial=0)
     return bool(np.all(np.isfinite(result)) and np.all(np.abs(moved - result) <= 0.02 * scale))

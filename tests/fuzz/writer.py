@@ -11,6 +11,7 @@ rounding, so nothing that jumps (comparison, rounding, index) is applied.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,10 +19,13 @@ from typing import Any
 import numpy as np
 
 from . import prelude
+from .data import COMPUTED, kind_of
 from .program import Close, Inner, Step
 
 TAGS = ("exact", "loose", "close")
 StepMaker = Callable[["Writer"], Any]
+_PRODUCTS = re.compile(r"\*[ =*]|/|square|abs\(|absolute|reciprocal|multiply|divide|power|sign\(|"
+                       r"prod|sqrt|matmul|matvec|vecmat|dot|angle|vecdot|hypot|nested")
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Value:
 
     @property
     def kind(self) -> str:
-        return self.dtype.kind
+        return kind_of(self.dtype)
 
     @property
     def rank(self) -> int:
@@ -90,6 +94,11 @@ def broadcastable(shapes: Sequence[tuple[int, ...]]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _multiplies(made: Step, values: Sequence[Value]) -> bool:
+    """Whether complex numbers are multiplied, or what is made of products: absolute values."""
+    return any(value.kind == "c" for value in values) and bool(_PRODUCTS.search(made.template))
 
 
 class Writer:
@@ -148,7 +157,9 @@ class Writer:
             return str(self.one(("0.5", "1.5", "2", "0.25")))
         if x.kind == "b":
             return str(self.one(("True", "False", "np.bool_(True)", "1", "2.5")))
-        if x.kind == "f":
+        if x.kind == "c" and self.yes():
+            return str(self.one(("1j", "(0.5-2j)", "np.complex64(1+1j)", "np.complex128(2j)")))
+        if x.kind in "fc":
             return str(self.one(("2", "0.5", "3", "-1", "1.5", "np.float32(0.75)", "0",
                                  "np.float64(1.25)", "True", "-0.0", "np.inf", "np.nan", "1e-3")))
         names = ("np.int32(3)", "np.int64(2)", "np.uint32(7)", "np.float32(1.5)", "2.5", "True")
@@ -193,6 +204,9 @@ class Writer:
         samples = self._run(made)
         if samples is None:
             return None
+        if close is None and _multiplies(made, [*used, Value("", samples)]):
+            made = replace(made, close=("complex", 8))
+            close = made.close
         self.steps.append(made)
         worst = max((TAGS.index(value.tag) for value in used), default=0)
         kind = close[0] if close else ""
@@ -218,8 +232,7 @@ class Writer:
                 return None
             if np.size(result) > self.limit or np.ndim(result) > 4:
                 return None
-            dtype = np.asarray(result).dtype
-            if dtype.kind not in "biuf" or dtype == np.float16:
+            if np.asarray(result).dtype not in COMPUTED:
                 return None
             samples.append(result)
         # np.squeeze of a size that is 1 in one sample only: no program has such a value.

@@ -29,8 +29,8 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
     kind = result_dtype(start, stop, 1.0)
     way: Any = np.subtract(cast(last, kind), cast(first, kind))
     parts = count - 1 if endpoint else count
-    numbers: Any = np.arange(count, dtype=kind, like=way)
-    numbers = reshape(numbers, (count,) + (1,) * way.ndim)
+    numbers: Any = np.arange(count, like=way)
+    numbers = reshape(cast(numbers, kind), (count,) + (1,) * way.ndim)
     step: Any = np.nan
     if parts > 0:
         step = way / parts

@@ -300,7 +300,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     if any(isinstance(dim, int) and dim < 0 for dim in wanted):
         raise error("W103", "all dims of np.resize must be at least 0")
     if size == 0 or count == 0:
-        return np.zeros(wanted, x.dtype, like=x)
+        return current().full(0, x.type.dtype, wanted)
     places = np.arange(as_number(count), like=x)
     if isinstance(size, int) and isinstance(count, int):
         return reshape(take_spans(tile(x, -(-count // size)), [Span(0, 1, count)]), wanted)

@@ -213,8 +213,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         array, index, value = inputs
         array = array.traced() if isinstance(array, Buffer) else array
         if ufunc is np.subtract:
-            value = np.negative(spread(value, array.dtype, shape_of(value))
-                                if np.result_type(kind_of(value)) == np.dtype(bool) else value)
+            # Negated in the dtype in which NumPy subtracts: less than an unsigned 1 is -1 in it.
+            value = np.negative(spread(value, result_dtype(array, value), shape_of(value)))
         array.overwrite(current().api.update(array, index, value, "add"))
         return None
     if method == "at":

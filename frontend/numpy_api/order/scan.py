@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.dims import nonnegative
 from ....ir.types import I64, number_kind
-from ...tracing.operand import axis_of, broadcast, cast, shape_of, strong
+from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
 from ...tracing.recorder import current
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
@@ -92,16 +93,24 @@ def reduces(ufunc: np.ufunc, array: Any, axis: Any = 0, **_: Any) -> bool:
 def last_of(ufunc: np.ufunc, array: Any, axis: Any = 0, keepdims: bool = False) -> Any:
     """``ufunc.reduce`` of one axis, or of a vector: what is accumulated at its end.
 
-    Of no elements it is the identity; without one, a step without elements fails (W124)."""
+    Of no elements it is the identity; without one, a step without elements fails (W102)."""
     x: Any = strong(array)
     if axis is None and x.ndim > 1 and ufunc not in PAIRWISE:
         raise error("W121", f"np.{ufunc.__name__}.reduce takes one axis: the order of elements "
                             "counts", types=[x.type], hint="give axis=0 or another one")
-    x, axis = (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+    if axis is None or x.ndim == 0:  # a number has an axis to NumPy, and no shape to keep
+        axis_of(axis or 0, 1)
+        x, axis, keepdims = ravel(x), 0, keepdims and x.ndim > 0
+    else:
+        axis = axis_of(axis, x.ndim)
     x = cast(x, _BOOL) if ufunc in _LOGICAL else x
     if ufunc.identity is not None and ufunc is not np.subtract:
         one = tuple(1 if at == axis else dim for at, dim in enumerate(x.type.shape))
         x = concatenate([broadcast(cast(strong(ufunc.identity), x.dtype), one), x], axis)
+    size = x.type.shape[axis]
+    if not nonnegative(size - 1):
+        x = required(x, x.type.shape, least=(size - 1,), code="W102",
+                     message=f"np.{ufunc.__name__}.reduce of no elements has no value")
     found: Any = accumulate(ufunc, x, axis)
     last = found[(slice(None),) * axis + (-1,)]
     return np.expand_dims(last, axis) if keepdims else last
@@ -176,7 +185,7 @@ def cumulative_prod(
 def _instead(a: Any, number: float) -> Any:
     """The array with a number for each NaN."""
     x: Any = strong(a)
-    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) == "f" else x
+    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) in "fc" else x
 
 
 @numpy(np.nancumsum, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))

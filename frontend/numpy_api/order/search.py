@@ -59,7 +59,8 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     dtype = searched_dtype(strong(element), strong(test_elements))
     x, tests = (cast(strong(part), dtype) for part in (element, test_elements))
     found: Any
-    if isinstance(tests.type.size, int) and (tests.type.size <= _FEW or dtype.kind == "b"):
+    few = isinstance(tests.type.size, int) and (tests.type.size <= _FEW or dtype.kind == "b")
+    if few or dtype.kind == "c":
         found = np.any(reshape(x, (*x.type.shape, 1)) == ravel(tests), -1)
     else:
         ordered: Any = np.sort(ravel(tests))
@@ -75,6 +76,11 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     "x[4], np.arange(5) * p[()], x[5]", "x[4], [1.0], x[1]", "x[5], [0, 2, 1.0], x[3], period=3"))
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Any:
+    if strong(fp).dtype.kind == "c":
+        low, high = (None if end is None else strong(end) for end in (left, right))
+        return current().emit("complex", *(
+            interp(x, xp, part(fp), None if low is None else part(low),
+                   None if high is None else part(high), period) for part in (np.real, np.imag)))
     at: Any = cast(strong(x), _F64)
     places, values = (ravel(cast(strong(row), _F64)) for row in (xp, fp))
     if len({strong(row).ndim for row in (xp, fp)} | {1}) > 1:

@@ -87,7 +87,11 @@ def sort_complex(a: Any) -> Tracer:
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
             stable: Any = None) -> Tracer:
     _unordered("a sort", order)
-    return _ordered("argsort", *_rows(a, axis))
+    x = strong(a)
+    if x.ndim == 0 and axis is not None:  # NumPy's argsort, and no other, takes it for a vector
+        axis_of(axis, 1)
+        axis = None
+    return _ordered("argsort", *_rows(x, axis))
 
 
 def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:

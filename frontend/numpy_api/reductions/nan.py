@@ -11,13 +11,13 @@ from ....ir.types import number_kind
 from ...tracing.operand import cast, reshape, strong, to_tracer
 from ...tracing.recorder import current
 from ..registry import numpy
-from .reduce import argmax, argmin, max_, mean_, min_, prod, root, sum_, var
+from .reduce import argmax, argmin, max_, mean_, min_, prod, root, square_of_size, sum_, var
 
 
 def _filled(a: Any, other: float) -> tuple[Any, Any]:
     """The array with another number for NaN, and where those are; None if there can be none."""
     x: Any = strong(a)
-    if number_kind(x.dtype) != "f":
+    if number_kind(x.dtype) not in "fc":
         return x, None
     nan: Any = np.isnan(x)
     return np.where(nan, x.dtype.type(other), x), nan
@@ -88,8 +88,8 @@ def _parts(total: Any, count: Any) -> Any:
 
 
 def _inexact(a: Any, dtype: Any) -> None:
-    if dtype is not None and number_kind(np.dtype(dtype)) != "f" and (
-            number_kind(strong(a).dtype) == "f"):
+    if dtype is not None and number_kind(np.dtype(dtype)) not in "fc" and (
+            number_kind(strong(a).dtype) in "fc"):
         raise error("W111", f"an average of floats in {np.dtype(dtype)}")
 
 
@@ -121,7 +121,7 @@ def nanvar(
     if centre is None:
         centre = _parts(sum_(x, axis, dtype, True, where=where), count)
     apart: Any = np.where(there, cast(to_tracer(x - centre), x.dtype), 0)
-    squares = sum_(apart * apart, axis, dtype, keepdims, where=where)
+    squares = sum_(square_of_size(apart), axis, dtype, keepdims, where=where)
     free: Any = reshape(count, squares.type.shape)
     free = free - (ddof if correction is None else correction)
     return np.where(free <= 0, squares.dtype.type(np.nan), _parts(squares, free))

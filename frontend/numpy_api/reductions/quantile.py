@@ -111,7 +111,7 @@ class _Rows:
 
     def result(self, found: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
         """What was found for each row, NaN where a row has one (it is the last)."""
-        if number_kind(self.ordered.dtype) == "f" and not self.each:
+        if number_kind(self.ordered.dtype) in "fc" and not self.each:
             last: Any = self.ordered[..., -1]
             found = np.where(np.isnan(last), cast(strong(last), found.dtype), found)
         return reshape(strong(found), (*heads, *self.kept)) if keepdims else found
@@ -126,7 +126,7 @@ def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     x = strong(a)
     rows, kept = _behind(x, axes_of(axis, x.ndim))
     ordered: Any = sort(rows)
-    each = each and number_kind(x.dtype) == "f"
+    each = each and number_kind(x.dtype) in "fc"
     if not each:
         return _Rows(ordered, as_number(rows.type.shape[-1]), each, kept)
     return _Rows(_one_more(ordered), np.sum(~np.isnan(ordered), axis=-1), each, kept)
@@ -156,7 +156,7 @@ def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> A
         return None
     rest = tuple(1 if at in axes else dim for at, dim in enumerate(shape)
                  if keepdims or at not in axes)
-    return constant(np.nan, x.dtype if number_kind(x.dtype) == "f" else _F64, (*heads, *rest))
+    return constant(np.nan, x.dtype if number_kind(x.dtype) in "fc" else _F64, (*heads, *rest))
 
 
 # -- medians
@@ -180,7 +180,7 @@ def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: 
 
 def _middle(rows: _Rows, keepdims: Any) -> Any:
     """The element in the middle, or the mean of two."""
-    floats = rows.ordered if number_kind(rows.ordered.dtype) == "f" else cast(rows.ordered, _F64)
+    floats = rows.ordered if number_kind(rows.ordered.dtype) in "fc" else cast(rows.ordered, _F64)
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
         parts = [floats[..., at] for at in dict.fromkeys((low, high))]
@@ -258,6 +258,7 @@ def _nan_quantile(a: Any, q: Any, axis: Any, whole: int, method: Any, keepdims: 
 
 def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> Any:
     """``q`` in parts of ``whole``; a Python number does not widen the result."""
+    _real(rows.ordered)
     chosen = _METHODS.get(method)
     if chosen is None:
         raise error("W102", f"{method!r} is no method of quantiles",
@@ -273,6 +274,12 @@ def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> An
         q = q[(..., *[None] * (rows.ordered.ndim - 1))]
         count = count.astype(q.dtype) if number_kind(q.dtype) == "f" else count
     return rows.result(_found(rows, chosen, chosen.place(count, q), weak), keepdims, heads)
+
+
+def _real(x: Any) -> None:
+    if number_kind(x.dtype) == "c":
+        raise error("W111", "quantiles are those of real numbers", types=[x.type],
+                    hint="take them of z.real, z.imag or np.abs(z)")
 
 
 def _parts(q: Any, whole: int) -> Any:
@@ -291,6 +298,7 @@ def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: An
         raise error("W102", f"the method {method!r} takes no weights",
                     hint="give method='inverted_cdf'")
     x, w, q = strong(a), strong(weights), _parts(q, 1)
+    _real(x)
     axes = axes_of(axis, x.ndim)
     if w.ndim != x.ndim:  # of the axes that are reduced, in the order in which they are named
         ranked = sorted(range(len(axes)), key=lambda at: axes[at])
@@ -300,7 +308,7 @@ def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: An
     values: Any
     shares: Any
     (values, kept), (shares, _) = _behind(x, axes), _behind(w, axes)
-    if each and number_kind(x.dtype) == "f":
+    if each and number_kind(x.dtype) in "fc":
         shares = np.where(np.isnan(values), 0, shares)
     places = argsort(values)
     values, shares = (take_along_axis(part, places, -1) for part in (values, shares))

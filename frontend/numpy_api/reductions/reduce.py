@@ -233,7 +233,7 @@ def _extreme_of_complex(op: str, x: Any, axis: Any, keepdims: Any, initial: Any,
     if initial is not None or where is not True:
         raise error("W113", f"{op} of complex numbers with initial= or where= is not supported",
                     types=[x.type], hint="choose with np.where first")
-    axes = axes_of(axis, x.ndim)
+    axes = _axes(axis, x.ndim)
     shape = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
     rows: Any = np.moveaxis(x, axes, tuple(range(-len(axes), 0)))
     rows = reshape(rows, (*shape, product(x.type.shape[at] for at in axes)))

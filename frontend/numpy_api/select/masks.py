@@ -116,6 +116,9 @@ def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
 
 def _not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
     """The array, once there are elements, and what no element is beyond."""
+    if x.dtype.kind == "c":
+        raise error("W113", f"{name} of x[mask] of complex numbers is not supported",
+                    types=[x.array.type], hint=f"{name} of np.where(mask, x, what none is beyond)")
     some: Any = np.any(x.mask)
     spare = broadcast(cast(some, np.dtype(np.int64)) - 1, x.array.type.shape)
     array = current().emit("ensure", x.array, spare, message=(
