@@ -31,6 +31,9 @@ from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .graph import Element, Graph
 
+# Steps that a session remembers; who makes new traced values all the time begins anew.
+_MOST_STEPS = 1024
+
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
@@ -39,6 +42,46 @@ class Compiled:
     stages: Stages
     program: Program
     feeds: tuple[Value, ...]
+
+
+class Step:
+    """Fetches and feeds with all that is known of them before values are fed.
+
+    ``asked`` keeps the objects alive by whose identities a session finds the step again.
+    """
+
+    def __init__(self, made: Compiled, elements: Sequence[Element], structure: tree.TreeDef,
+                 feeds: Sequence[Value], asked: Any) -> None:
+        self.made = made
+        self._program = made.program
+        self._launches = made.program.plan.launches
+        self._feeds = feeds
+        self._asked = asked
+        self._structure = structure
+        self._operations = [isinstance(element, tuple) for element in elements]
+        places = {value: at for at, value in enumerate(feeds)}
+        order = [places[value] for value in made.feeds]
+        self._order = None if order == list(range(len(order))) else order
+        ranks = [slot.type.rank for slot in made.program.plan.results]
+        plain = structure.kind is None and not any(self._operations) and ranks[0] > 0
+        # The program's one array is the result: native code itself is called, if it has no state.
+        self._direct = made.program.direct if plain and made.program.stateless else None
+
+    def __call__(self, *arrays: Any) -> Any:
+        given = arrays if self._order is None else [arrays[at] for at in self._order]
+        if self._direct is not None:
+            result = self._direct(*given)
+            if result is not NotImplemented:
+                self._program.launches += self._launches
+                return result[0]
+        raw = self._program.attempt(*given)
+        if raw is NotImplemented:
+            raw = self._program.run([_convert(value, array) for value, array in zip(
+                self.made.feeds, given, strict=True)])
+        results = iter(raw)
+        leaves = [None if operation else next(results)[()] for operation in self._operations]
+        return leaves[0] if self._structure.kind is None else tree.unflatten(self._structure,
+                                                                             leaves)
 
 
 class Session:
@@ -57,6 +100,7 @@ class Session:
         self.graph = found
         self._options = Options(opt, target, threads)
         self._compiled: dict[Any, Compiled] = {}
+        self._steps: dict[Any, Step] = {}
         self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
 
     def __enter__(self) -> Session:
@@ -68,6 +112,7 @@ class Session:
     def close(self) -> None:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
         self._compiled = {}
+        self._steps = {}
 
     @property
     def launches(self) -> int:
@@ -91,22 +136,38 @@ class Session:
         >>> weft.Session(g).run("y:0", {x: [1, 2]})
         array([3., 5.], dtype=float32)
         """
-        feeds = dict(feed_dict or {})
-        values = [self._fed(key) for key in feeds]
-        return self._run(fetches, values, list(feeds.values()))
+        feeds = feed_dict or {}
+        key = _key(fetches), tuple(map(_name, feeds))
+        step = self._steps.get(key)
+        if step is None:
+            if len(self._steps) >= _MOST_STEPS:
+                self._steps = {}
+            step = self._steps[key] = self._step(fetches, list(feeds))
+        return step(*feeds.values())
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
-        """``run`` for one set of fetches and feeds, as a function of the fed values in order."""
-        values = [self._fed(key) for key in feeds]
-        names = [value.name for value in values]
+        """``run`` for one set of fetches and feeds, compiled now: a function of the fed values in
+        order, which costs what a compiled function costs. Raises W302 for another number of them.
+
+        >>> import weft
+        >>> g = weft.Graph()
+        >>> with g.as_default():
+        ...     x = weft.placeholder("f32", (2,), name="x")
+        ...     y = x * 2 + 1
+        >>> double = weft.Session(g).make_callable(y, [x])
+        >>> double([1, 2])
+        array([3., 5.], dtype=float32)
+        """
+        step = self._step(fetches, feeds)
+        names = [self._fed(key).name for key in feeds]
 
         @boundary
         def call(*arrays: Any) -> Any:
-            if len(arrays) != len(values):
-                raise error("W302", f"{len(values)} values are fed ({', '.join(names)}), got "
+            if len(arrays) != len(names):
+                raise error("W302", f"{len(names)} values are fed ({', '.join(names)}), got "
                                     f"{len(arrays)}", locs=user_loc())
-            return self._run(fetches, values, list(arrays))
+            return step(*arrays)
 
         return call
 
@@ -116,14 +177,11 @@ class Session:
         elements, _ = self._fetched(fetches)
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
 
-    def _run(self, fetches: Any, feeds: list[Value], arrays: list[Any]) -> Any:
+    def _step(self, fetches: Any, feeds: Sequence[Any]) -> Step:
         elements, structure = self._fetched(fetches)
-        made = self._compile(elements, feeds)
-        given = {value: _convert(value, array) for value, array in zip(feeds, arrays, strict=True)}
-        results = iter(made.program.run([given[value] for value in made.feeds]))
-        leaves = [None if isinstance(element, tuple) else next(results) for element in elements]
-        return tree.unflatten(structure, [leaf[()] if leaf is not None and leaf.ndim == 0 else leaf
-                                          for leaf in leaves])
+        values = [self._fed(key) for key in feeds]
+        made = self._compile(elements, values)
+        return Step(made, elements, structure, values, (tree.leaves(fetches), list(feeds)))
 
     def _fed(self, key: Any) -> Value:
         element = self.graph.element(key)
@@ -196,6 +254,18 @@ class Session:
             elif isinstance(element, Value):
                 results.append(next(others))
         graph.results = results
+
+
+def _key(fetches: Any) -> Any:
+    """What tells nests of fetches apart: their structure, names, and identities of all else."""
+    if isinstance(fetches, str | Tracer):
+        return _name(fetches)
+    leaves, structure = tree.flatten(fetches)
+    return structure, tuple(map(_name, leaves))
+
+
+def _name(asked: Any) -> Any:
+    return asked if isinstance(asked, str) else id(asked)
 
 
 def _identity(element: Element) -> Any:

@@ -15,6 +15,7 @@ from running import in_threads
 
 import weft
 from weft import Session, Variable
+from weft.ir.diagnose import Error
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(3)
@@ -443,3 +444,28 @@ def test_a_part_that_is_fed_must_fit_the_whole() -> None:
                           (np.sum(first), {first: np.ones(4)})):
         with pytest.raises(weft.Error, match="W105"):
             s.run(result, feeds)
+
+
+def test_steps_are_found_again_by_what_is_asked_now() -> None:
+    """Not by nests that have changed since, nor by objects that stood where others stand now."""
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f32", (3,), name="x")
+        values = [x * k for k in range(40)]
+    session, fed = weft.Session(graph), np.ones(3, np.float32)
+    nest = {"a": [values[1]], "b": "x:0"}
+    assert session.run(nest, {x: fed})["a"][0][0] == 1
+    nest["a"] = [values[2], values[3]]  # type: ignore[assignment]
+    assert [part[0] for part in session.run(nest, {x: fed})["a"]] == [2, 3]
+    names = [value.name for value in values]
+    for _ in range(3):
+        for at, name in enumerate(names):
+            assert session.run([name], {"x": fed})[0][0] == at
+    step = session.make_callable([values[5], {"y": values[4]}], [x])
+    five, four = step(fed)
+    assert five[0] == 5 and four["y"][0] == 4
+    with pytest.raises(Error, match="W302: 1 values are fed"):
+        step()
+    with pytest.raises(Error, match="W303"):
+        step(np.ones(4, np.float32))
+    assert step([1, 2, 3])[0].tolist() == [5, 10, 15]
