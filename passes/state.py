@@ -12,7 +12,7 @@ one reads it in the end but the first result, which so depends on all of them:
 
     assert_true %c {message = "..."}  ==>    %a = asserted (cast %c) {message = "..."}
                                              %held = and_ 1, %a
-                                             return after(..., %held)
+                                             return awaiting(..., %held)
 
 What bodies of control flow read becomes an operand of their node; what they assign becomes a result
 of it, and of a loop something that it carries.
@@ -85,7 +85,7 @@ def _depend(b: Builder, graph: Graph, held: Value) -> None:
     result = graph.results[at]
     if result.shape:
         held = b.broadcast(held, shape=result.shape, axes=())
-    graph.results[at] = b.after(result, held)
+    graph.results[at] = b.awaiting(result, held)
 
 
 @dataclass
