@@ -16,12 +16,12 @@ from running import python
 import weft
 from weft.ir.diagnose import CODES
 
-from . import control, programs
+from . import control, drawing, programs
 from .programs import PROGRAMS
 
 ROOT = Path(weft.__file__).parent
 HERE = Path(programs.__file__)
-FILES = (programs.__file__, control.__file__)
+FILES = (programs.__file__, control.__file__, drawing.__file__)
 MOST_LINES = 15
 
 
