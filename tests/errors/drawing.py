@@ -26,7 +26,7 @@ def numpy_permutes_a_traced_array() -> None:
     def batch(x: Any) -> Any:
         return np.random.permutation(x)[:2]  # here
 
-    batch(X)
+    batch(X[0])
 
 
 @wrong("W201", TypeError)
