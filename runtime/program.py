@@ -199,6 +199,7 @@ def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
 _HINTS = MappingProxyType({
     "W124": "indices run from -n to n - 1 in an axis of n elements",
     "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+    "W132": "bring it into its range, as np.clip, np.abs and np.exp do",
     "W105": "only a dim that is always 1, or 1 of x[:1], is repeated; all others must be equal",
     "W102": "call it with larger arrays",
 })
