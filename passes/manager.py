@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
+from .choose import choose
 from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
 from .inline import inline_regions
@@ -78,6 +79,16 @@ class SplitComplex(Pass):
 
 
 @dataclass(frozen=True)
+class Choose(Pass):
+    """Short branches become selects between both ways."""
+
+    name: ClassVar[str] = "choose"
+
+    def run(self, graph: Graph) -> Graph:
+        return choose(graph)
+
+
+@dataclass(frozen=True)
 class Roll(Pass):
     """Straight lines of equal segments become loops."""
 
@@ -121,13 +132,13 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Roll, Simplify, Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Choose, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,roll,simplify{rounds=1},place,fuse",
-    2: "inline,state,complex,roll,simplify,place,fuse",
+    1: "inline,state,complex,choose,roll,simplify{rounds=1},place,fuse",
+    2: "inline,state,complex,choose,roll,simplify,place,fuse",
 })
 
 

@@ -12,7 +12,7 @@ one reads it in the end but the first result, which so depends on all of them:
 
     assert_true %c {message = "..."}  ==>    %a = asserted (cast %c) {message = "..."}
                                              %held = and_ 1, %a
-                                             return ensure(..., %held - 1)
+                                             return awaiting(..., %held)
 
 What bodies of control flow read becomes an operand of their node; what they assign becomes a result
 of it, and of a loop something that it carries.
@@ -83,9 +83,9 @@ def _depend(b: Builder, graph: Graph, held: Value) -> None:
     at = min((at for at, value in enumerate(graph.results) if value.type.size),
              key=lambda at: (not graph.results[at].type.rank == 0, at))
     result = graph.results[at]
-    spare = b.broadcast(b.sub(held, 1), shape=result.shape, axes=()) if result.shape else (
-        b.sub(held, 1))
-    graph.results[at] = b.ensure(result, spare, message="an assertion does not hold")
+    if result.shape:
+        held = b.broadcast(held, shape=result.shape, axes=())
+    graph.results[at] = b.awaiting(result, held)
 
 
 @dataclass

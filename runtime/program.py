@@ -198,18 +198,21 @@ def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
 
 _HINTS = MappingProxyType({
     "W124": "indices run from -n to n - 1 in an axis of n elements",
-    "W125": "pass what it holds for, or take the assert out",
     "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+    "W132": "bring it into its range, as np.clip, np.abs and np.exp do",
     "W105": "only a dim that is always 1, or 1 of x[:1], is repeated; all others must be equal",
     "W102": "call it with larger arrays",
 })
 
 
+_HOLDS = "pass arguments for which this holds"
+
+
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
-    counts = site.code != "W124" or "out of range" in site.message
-    return error(site.code, site.message + values, locs=site.locs,
-                 hint=_HINTS.get(site.code, "") if counts else "")
+    of_index = site.code != "W124" or "out of range" in site.message
+    hint = _HINTS.get(site.code, _HOLDS) if of_index else _HOLDS
+    return error(site.code, site.message + values, locs=site.locs, hint=hint)
 
 
 def fit_all(

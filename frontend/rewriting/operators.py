@@ -59,8 +59,8 @@ def raised(problem: Any) -> Any:
     if current().parent is not None:
         raise error("W201", "whether this exception is raised is not known before the function "
                             "runs", locs=user_loc(),
-                    hint="check it outside of the traced function, or mark the result: "
-                         "np.where(bad, np.nan, y)") from None
+                    hint="write the condition as an assert, which is checked when the function "
+                         "runs, or mark the result: np.where(bad, np.nan, y)") from None
     return problem
 
 

@@ -21,6 +21,7 @@ from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import is_number as is_python
 from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 
@@ -201,8 +202,12 @@ def truth(x: Any) -> Any:
         x = x[...]
     if x.ndim:
         if x.size != 1:
+            locs = user_loc()
+            choice = rewrite_of(locs)
             raise error("W102", f"the truth of {x.name} is ambiguous: it has more than one element",
-                        locs=user_loc(), types=[x.type], hint="reduce it with np.any or np.all")
+                        locs=locs, types=[x.type], hint="reduce it with np.any or np.all" + (
+                            f"; for each element by itself: {choice.partition(', or weft')[0]}"
+                            if "np.where" in choice else ""))
         x = x.reshape(())
     return x if x.type.dtype == BOOL else x != 0
 

@@ -26,6 +26,7 @@ from .arrays import views
 from .arrays.array import TracedArray
 from .drawn import refused_draw
 from .methods import ArrayMethods
+from .rewrites import rewritten
 from .scope import Recording
 from .source import assigns_item, user_loc
 
@@ -352,8 +353,6 @@ _PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
 
 # What to write instead of asking for the truth of a traced value, by how the line asks.
 _QUESTIONS: tuple[tuple[str, str], ...] = (
-    (r"\s*while\b", "take a fixed number of steps with for, each x = np.where(c, new, x), or put "
-                    "the loop outside of the traced function"),
     (r"\s*assert\b", "check it outside of the traced function"),
     (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
     (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
@@ -362,6 +361,9 @@ _QUESTIONS: tuple[tuple[str, str], ...] = (
 
 def _truth_hint() -> str:
     line = next((loc.source for loc in user_loc()), "")
+    choice = rewritten(line)
+    if choice:
+        return f"write {choice}"
     found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
     return next(found, "choose with np.where(c, a, b)")
 

@@ -24,6 +24,7 @@ from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.rewrites import converted
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import SymbolicDim, Tracer
@@ -211,7 +212,9 @@ def _agreed(regions: Sequence[Region], names: bool) -> list[bool]:
                        f"{f' at {path}' if path else ''}, the other {b.type}")
             raise error("W102" if a.shape != b.shape else "W111", message,
                         locs=_made(b) or user_loc(), types=[a.type, b.type],
-                        hint="return the same shape and dtype from both: x.astype(y.dtype)")
+                        hint="return the same shape and dtype from both: " + (
+                            a.shape == b.shape and converted(_made(b), a.type.dtype)
+                            or "x.astype(y.dtype)"))
         weak.append(all(kinds))
     return weak
 

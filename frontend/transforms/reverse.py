@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import UnsupportedError, error
 from ...ir.graph import Value
 from ...ir.ops.op import Effect
 from ...passes.transform import reverse
@@ -28,6 +28,7 @@ from ..tracing.arrays.variable import Variable
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import as_int, cast, is_weak, to_tracer
 from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 
@@ -214,7 +215,8 @@ def _differentiate(
     with tracking(ctx, leaves) as (arguments, tracked):
         out = call(arguments)
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
-        raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())
+        raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc(),
+                    hint="return a pair, of which the first one is differentiated")
     value, aux = out if has_aux else (out, None)
 
     def run() -> list[Any]:
@@ -261,7 +263,13 @@ def _pull_back(
             values.append(ctx.value_of(output))
             seeds.append(ctx.value_of(seed))
     leaves = [ctx.value_of(x) for x in inputs]
-    found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
+    try:
+        found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
+    except UnsupportedError as problem:
+        choice = rewrite_of(problem.locs)  # of a loop of Python's own
+        raise error(problem.code, problem.message, locs=problem.locs, types=problem.types,
+                    hint=f"write {choice}, with as many rounds as it may take" if choice
+                    else problem.hint) from None
     made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):

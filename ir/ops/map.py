@@ -363,6 +363,9 @@ ROWS: tuple[OpDef, ...] = (
            check=RunCheck(_ensure_holds, "W124", _ensure_message),
            samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)
                          for shape in _SHAPES)),
+    map_op("awaiting", "xn -> x", lambda s, x, other: x, lambda x, other: np.asarray(x), moves=True,
+           doc="the first operand, once the second is computed, whose checks may fail",
+           grad=lambda b, g, x, other, out: (g, None)),
     map_op("asserted", "i -> i", lambda s, x, *, message: x, _asserted_ref,
            doc="the operand; a step in which an element of it is 0 fails (W125) with a message",
            attrs={"message": str}, moves=True, dtypes=(I64,),

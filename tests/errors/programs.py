@@ -386,16 +386,6 @@ def an_exception_on_one_way() -> None:
     root(X)
 
 
-@wrong("W201", TypeError)
-def an_assertion_of_a_tracer() -> None:
-    @weft.compile
-    def root(x: Any) -> Any:
-        assert x.sum() > 0  # here
-        return np.sqrt(x)
-
-    root(X)
-
-
 @wrong("W102", ValueError)
 def the_truth_of_many_elements() -> None:
     @weft.compile

@@ -16,12 +16,13 @@ from running import python
 import weft
 from weft.ir.diagnose import CODES
 
-from . import control, programs, transforms
+from . import control, drawing, flow, programs, transforms
 from .programs import PROGRAMS
 
 ROOT = Path(weft.__file__).parent
 HERE = Path(programs.__file__)
-FILES = (programs.__file__, control.__file__, transforms.__file__)
+FILES = (programs.__file__, control.__file__, drawing.__file__, flow.__file__,
+         transforms.__file__)
 MOST_LINES = 15
 
 
@@ -57,7 +58,7 @@ def test_error(name: str, golden: Callable[[str, str], None]) -> None:
 
 
 def test_the_corpus_is_large_and_has_every_kind() -> None:
-    assert len(PROGRAMS) >= 50
+    assert len(PROGRAMS) >= 100
     covered = {program.code for program in PROGRAMS.values()}
     # W404 needs a machine without a linker, W601 a defect of Weft.
     assert set(CODES) - covered == {"W404", "W601"}

@@ -494,7 +494,8 @@ def newton(a: Any) -> Any:
 
 def clipped(xs: Any, most: Any) -> Any:
     def step(total: Any, x: Any) -> Any:
-        total = weft.cond(np.sum(total) > most, lambda t, x: t * 0.5, lambda t, x: t + x, total, x)
+        total = weft.cond(np.sum(total) > most, lambda t, x: t / t.sum(), lambda t, x: t + x,
+                          total, x)
         return total, np.max(total)
 
     return weft.scan(step, xs[0] * 0, xs)

@@ -15,6 +15,7 @@ from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 
 Generator = Any  # which calls these functions
+_PROBABILITIES = "they are at least 0 and sum to 1: p / np.sum(p)"
 _I64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
 
 
@@ -27,7 +28,12 @@ def _is_known(*values: Any) -> bool:
     return all(value is None or isinstance(value, (int, np.integer)) for value in values)
 
 
-def _refused(message: str, hint: str = "") -> Exception:
+def _is_plain(x: Any) -> bool:
+    """True for numbers that can be looked at now."""
+    return type(x) is np.ndarray
+
+
+def _refused(message: str, hint: str) -> Exception:
     return error("W132", message, locs=user_loc(), hint=hint)
 
 
@@ -41,17 +47,20 @@ def integers(rng: Generator, low: Any, high: Any, size: Any, dtype: np.dtype[Any
     if _is_known(first, last):
         least, count = int(first), int(last) - int(first) + endpoint
         if count <= 0:
-            raise _refused(f"rng.integers: low={first} is not below high={last}")
+            raise _refused(f"rng.integers: low={first} is not below high={last}",
+                           "high is not among the numbers, unless endpoint=True")
         limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         if least < limits[0] or least + count - 1 > limits[1]:
-            raise _refused(f"rng.integers: {first} to {last} is not within {dtype}")
+            raise _refused(f"rng.integers: {first} to {last} is not within {dtype}",
+                           "give a wider dtype")
         name = "integers" if count <= 1 << 32 else "wide_integers"
         params = np.uint64(count % (1 << 64)), np.uint64(least % (1 << 64))
     else:
         start, stop = (_array(x) for x in (first, last))
         span = stop.astype(_I64) - start.astype(_I64) + int(endpoint)
         if active() is None and np.any(span <= 0):
-            raise _refused("rng.integers: low is not below high")
+            raise _refused("rng.integers: low is not below high",
+                           "high is not among the numbers, unless endpoint=True")
         name, params = "wide_integers", (_above_zero(span).astype(_U64), start.astype(_U64))
     return rng._draw(name, params, size).astype(dtype)
 
@@ -75,11 +84,9 @@ def categorical(rng: Generator, logits: Any, size: Any, axis: int) -> Any:
 def multinomial(rng: Generator, n: Any, pvals: Any, size: Any) -> Any:
     """One binomial number after the other, of the trials that are left."""
     table = _array(pvals)
-    if not isinstance(table, Tracer):
-        sums = np.sum(np.asarray(table)[..., :-1], axis=-1)
-        if np.any(np.asarray(table) < 0) or np.any(sums > 1 + 1e-12):
-            raise _refused("rng.multinomial: pvals are no probabilities",
-                           "they are at least 0 and sum to 1")
+    if _is_plain(table) and (np.any(table < 0) or np.any(
+            np.sum(table[..., :-1], axis=-1) > 1 + 1e-12)):
+        raise _refused("rng.multinomial: pvals are no probabilities", _PROBABILITIES)
     # What is left for an outcome and those after it; the last one takes all that remains.
     rest = 1 - (np.cumsum(table, axis=-1) - table)
     left = _array(n)
@@ -121,7 +128,7 @@ def multivariate_normal(
     else:
         raise error("W113", f"multivariate_normal with method={method!r}", locs=user_loc(),
                     hint='use "svd", "eigh" or "cholesky"')
-    if check_valid != "ignore" and isinstance(matrix, np.ndarray) and active() is None and not (
+    if check_valid != "ignore" and _is_plain(matrix) and _is_plain(factor) and not (
             np.allclose(factor @ factor.T, matrix, rtol=tol, atol=tol)):
         raise _refused("rng.multivariate_normal: cov is no covariance",
                        "it is symmetric, and has no negative eigenvalue")
@@ -133,7 +140,8 @@ def choice(rng: Generator, a: Any, size: Any, replace: bool, p: Any, axis: int) 
     pool = a if is_count else _array(a)
     count = a if is_count else pool.shape[axis]
     if isinstance(count, int) and count <= 0:
-        raise _refused(f"rng.choice: there is nothing to choose from, {count} entries")
+        raise _refused(f"rng.choice: there is nothing to choose from, {count} entries",
+                       "give an array with entries")
     if replace and p is None:
         places = rng.integers(0, count, size)
     elif replace:
@@ -147,10 +155,10 @@ def choice(rng: Generator, a: Any, size: Any, replace: bool, p: Any, axis: int) 
 def _probabilities(p: Any, count: Any) -> Any:
     table = _array(p)
     if table.ndim != 1 or (isinstance(count, int) and table.shape != (count,)):
-        raise error("W102", f"rng.choice: {count} entries and p of {table.shape}", locs=user_loc())
-    if isinstance(table, np.ndarray) and active() is None and not (
-            np.all(table >= 0) and abs(np.sum(table) - 1) < 1e-8):
-        raise _refused("rng.choice: p are no probabilities", "they are at least 0 and sum to 1")
+        raise error("W102", f"rng.choice: {count} entries and p of {table.shape}", locs=user_loc(),
+                    hint="give one probability for each entry")
+    if _is_plain(table) and not (np.all(table >= 0) and abs(np.sum(table) - 1) < 1e-8):
+        raise _refused("rng.choice: p are no probabilities", _PROBABILITIES)
     return table
 
 
@@ -161,16 +169,18 @@ def _different(rng: Generator, count: Any, size: Any, p: Any) -> Any:
     number = int(np.prod(wanted)) if all(isinstance(dim, int) for dim in wanted) else None
     if number is None:
         raise error("W201", "rng.choice without replacement needs a size that is known while "
-                            "tracing", locs=user_loc())
+                            "tracing", locs=user_loc(), hint="give integers, or np.argsort of "
+                    "rng.random(n) cut to the size")
     if isinstance(count, int) and number > count:
-        raise _refused(f"rng.choice: {number} different ones of {count} entries")
+        raise _refused(f"rng.choice: {number} different ones of {count} entries",
+                       "draw fewer, or with replacement")
     if p is None:
         keys = rng._draw("words", (), count)
     else:
         table = _probabilities(p, count)
-        if isinstance(table, np.ndarray) and active() is None and (
-                np.count_nonzero(table) < number):
-            raise _refused(f"rng.choice: {number} different ones, fewer have a probability above 0")
+        if _is_plain(table) and np.count_nonzero(table) < number:
+            raise _refused(f"rng.choice: {number} different ones, fewer have a probability above 0",
+                           "draw fewer, or with replacement")
         keys = np.where(table > 0, rng.standard_exponential(count) / np.where(
             table > 0, table, 1), np.inf)
     return np.argsort(keys, kind="stable")[:number].reshape(wanted)

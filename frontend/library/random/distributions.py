@@ -35,6 +35,7 @@ _ASKED: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "from 0 to 1": lambda x: (x >= 0) & (x <= 1), "above 0, up to 1": lambda x: (x > 0) & (x <= 1),
     "from 0 to 9e18": lambda x: (x >= 0) & (x <= 9e18), "any number": lambda x: x == x,
 })
+_HINT = "bring it into its range, as np.clip, np.abs and np.exp do"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Distribution:
         message = f"rng.{self.name}: {name} is not {asked}"
         if is_number(value):
             if not _ASKED[asked](value):
-                raise error("W132", f"{message}: {value}", locs=user_loc())
+                raise error("W132", f"{message}: {value}", locs=user_loc(), hint=_HINT)
             return value
         x: Any = strong(value)
         return current().emit("checked", x, _ASKED[asked](x), message=message)
@@ -334,7 +335,8 @@ def sample_now(
         flat = [x if x.ndim == 0 else np.broadcast_to(x, found).ravel() for x in given]
     except ValueError:
         raise error("W101", f"parameters of shapes {', '.join(str(x.shape) for x in given)} do not "
-                            f"broadcast to size={found}", locs=user_loc()) from None
+                            f"broadcast to size={found}", locs=user_loc(),
+                    hint="give a size that ends with their common shape, or none") from None
     room = np.empty(int(np.prod(found, dtype=np.int64)), bool)
     program = _program(row.name, kind, tuple(x.ndim for x in flat))
     made = program(stream.key, stream.reserved(room.size * row.words), room, *flat)
@@ -346,7 +348,7 @@ def _check_now(row: Distribution, at: int, param: Any) -> None:
     if asked and not np.all(_ASKED[asked](param)):
         value = "" if param.ndim else f": {param}"
         raise error("W132", f"rng.{row.name}: {name} is not {asked}{value}", locs=user_loc(),
-                    types=[type_of(param)] * min(param.ndim, 1))
+                    types=[type_of(param)] * min(param.ndim, 1), hint=_HINT)
 
 
 @functools.cache

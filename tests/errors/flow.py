@@ -1,0 +1,163 @@
+"""Wrong programs with Python's own control flow, with loops and gradients; see ``programs``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from .programs import X, wrong
+
+
+@wrong("W125", AssertionError)
+def an_assertion_that_fails() -> None:
+    @weft.compile
+    def root(x: Any) -> Any:
+        assert x >= 0, "there is no real root"  # here
+        return np.sqrt(x)
+
+    root(4.0)
+    root(-4.0)
+
+
+@wrong("W125", AssertionError)
+def an_assertion_that_fails_in_a_round() -> None:
+    @weft.compile
+    def product(xs: Any) -> Any:
+        def step(total: Any, x: Any) -> Any:
+            assert np.all(x > 0)  # here
+            return total * x, None
+
+        return weft.scan(step, xs[0], xs)[0]
+
+    product(X)
+    product(-X)
+
+
+@wrong("W125", AssertionError)
+def a_step_of_zero() -> None:
+    @weft.compile
+    def count(n: Any, step: Any) -> Any:
+        total = 0
+        for i in range(0, n, step):  # here
+            total += i
+        return total
+
+    count(10, 3)
+    count(10, 0)
+
+
+@wrong("W113", TypeError)
+def an_assertion_and_nothing_else() -> None:
+    @weft.compile
+    def check(x: Any) -> None:
+        assert x.sum() > 0  # here
+
+    check(X)
+
+
+@wrong("W111", TypeError)
+def other_dtypes_on_two_ways() -> None:
+    @weft.compile
+    def half(x: Any) -> Any:
+        if x.sum() > 0:
+            y = x
+        else:
+            y = x.astype(np.float64)  # here
+        return y
+
+    half(X)
+
+
+@wrong("W102", ValueError)
+def the_truth_of_many_elements_in_a_ternary() -> None:
+    @weft.compile
+    def absolute(x: Any) -> Any:
+        return x if x > 0 else -x  # here
+
+    absolute(X)
+
+
+@wrong("W201", TypeError)
+def a_condition_in_a_generator() -> None:
+    def pieces(x: Any) -> Iterator[Any]:
+        if x > 0:  # here
+            yield x
+        yield -x
+
+    weft.compile(lambda x: sum(pieces(x)))(np.float64(2))
+
+
+@wrong("W201", TypeError)
+def a_loop_in_a_generator() -> None:
+    def halves(x: Any) -> Iterator[Any]:
+        while x > 1:  # here
+            x = x / 2
+            yield x
+
+    weft.compile(lambda x: sum(halves(x)))(np.float64(9))
+
+
+@wrong("W201", TypeError)
+def a_ternary_in_a_generator() -> None:
+    def signs(xs: Any) -> Iterator[Any]:
+        for x in xs:
+            sign = 1 if x > 0 else -1  # here
+            yield sign
+
+    weft.compile(lambda xs: sum(signs(xs)))(np.ones(3))
+
+
+@wrong("W112", TypeError)
+def a_bound_of_rounds_below_zero() -> None:
+    weft.while_loop(lambda x: x < 9, lambda x: x * 2, 1.0, max_iterations=-1)  # here
+
+
+@wrong("W112", TypeError)
+def a_bound_that_is_a_float() -> None:
+    @weft.compile
+    def power(x: Any, n: Any) -> Any:
+        return weft.fori_loop(0, n, lambda i, s: s * x, x)  # here
+
+    power(2.0, 3.0)
+
+
+@wrong("W102", ValueError)
+def a_round_that_gives_no_pair() -> None:
+    def step(total: Any, x: Any) -> Any:  # here
+        return total + x
+
+    weft.scan(step, X[0], X)
+
+
+@wrong("W102", ValueError)
+def rounds_without_number() -> None:
+    weft.scan(lambda total, _: (total * 2, total), 1.0)  # here
+
+
+@wrong("W102", ValueError)
+def rows_of_a_number() -> None:
+    weft.scan(lambda total, x: (total * x, total), 1.0, 2.0)  # here
+
+
+@wrong("W102", ValueError)
+def branches_of_different_nests() -> None:
+    weft.cond(X.sum() > 0, lambda x: (x, x), lambda x: x, X)  # here
+
+
+@wrong("W111", TypeError)
+def gradient_of_integers() -> None:
+    weft.grad(lambda n: np.sum(n * n))(np.arange(3))  # here
+
+
+@wrong("W114", TypeError)
+def gradient_of_an_argument_that_is_not_there() -> None:
+    weft.grad(lambda x: np.sum(x * x), argnums=1)(X)  # here
+
+
+@wrong("W114", TypeError)
+def gradient_with_nothing_beside_it() -> None:
+    weft.grad(lambda x: np.sum(x * x), has_aux=True)(X)  # here
