@@ -14,7 +14,7 @@ import weft
 from weft import nn, optim
 
 SIZES = {"small": (60, 20), "normal": (1797, 400)}  # images, steps
-RANK, DECAY = 14, 0.02
+RANK, DECAY = 20, 0.15
 
 
 def data(size):

@@ -13,7 +13,7 @@ import weft
 from weft import nn, optim
 
 # width, context, blocks, heads, steps
-SIZES = {"small": (16, 8, 1, 2, 20), "normal": (96, 64, 3, 4, 1200)}
+SIZES = {"small": (16, 8, 1, 2, 20), "normal": (64, 48, 2, 4, 800)}
 BATCH = 24
 
 

@@ -88,7 +88,7 @@ def factorisation(p: Any, x: Any, seen: Any) -> Any:
         guess = p["images"][i] @ p["pixels"][j] + p["image"][i, 0] + p["pixel"][j]
         total += (guess - x[i, j]) ** 2
     lengths = np.mean(p["images"] ** 2) + np.mean(p["pixels"] ** 2)
-    return total / seen.sum() + 0.02 * lengths
+    return total / seen.sum() + 0.15 * lengths
 
 
 def gaussian_process(p: Any, x: Any, y: Any) -> Any:
