@@ -36,7 +36,7 @@ from ...passes.manager import PassManager, parse_passes
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
 from ..tracing.source import is_internal
-from . import demo
+from . import demo, models
 from .text import show_run
 
 
@@ -208,7 +208,13 @@ def write(options: argparse.Namespace) -> None:
 
 
 def show(options: argparse.Namespace) -> None:
-    """Train the digit classifier."""
+    """Train a model of the examples, or the digit classifier."""
+    if options.name is not None:
+        try:
+            models.load(options.name).main(options.size)
+        except LookupError as problem:
+            raise UsageError(problem.args[0]) from None
+        return
     demo.run(Path(options.output), epochs=options.epochs, seed=options.seed)
 
 
@@ -245,7 +251,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--target", metavar="CPU")
     command.set_defaults(action=write)
 
-    command = commands.add_parser("demo", help="train a digit classifier on real images")
+    command = commands.add_parser("demo", help="train a digit classifier on real images, or a "
+                                               "model of examples/models by its name")
+    command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.names()) or None)
+    command.add_argument("--size", choices=("small", "normal"), default="normal")
     command.add_argument("-o", "--output", default="weft-demo", metavar="FOLDER")
     command.add_argument("--epochs", type=int, default=200)
     command.add_argument("--seed", type=int, default=0)

@@ -643,3 +643,40 @@ def text_that_is_no_type() -> None:
     from weft.ir.text.parser import parse
 
     parse("graph @f(%x: f32[3) -> () {}")
+
+
+@wrong("W102", ValueError)
+def images_with_channels_last() -> None:
+    weft.compile(lambda x, w: weft.nn.conv2d(x, w, padding="SAME"))(  # here
+        np.zeros((8, 32, 32, 3), "f4"), np.zeros((16, 3, 3, 3), "f4"))
+
+
+@wrong("W113", TypeError)
+def padding_by_another_name() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return weft.nn.conv2d(x, w, padding="half")  # here
+
+    weft.compile(layer)(np.zeros((1, 3, 8, 8)), np.zeros((4, 3, 3, 3)))
+
+
+@wrong("W102", ValueError)
+def a_window_larger_than_the_image() -> None:
+    weft.compile(lambda x: weft.nn.max_pool2d(x, 3))(np.zeros((1, 3, 2, 8)))  # here
+
+
+@wrong("W102", ValueError)
+def heads_that_do_not_divide_the_width() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return weft.nn.multi_head_attention(x, x, x, w, w, w, w, num_heads=3)  # here
+
+    weft.compile(layer)(np.zeros((2, 5, 8)), np.zeros((8, 8)))
+
+
+@wrong("W102", ValueError)
+def labels_as_a_column() -> None:
+    weft.compile(weft.nn.cross_entropy)(np.zeros((4, 3)), np.zeros((4, 1), int))  # here
+
+
+@wrong("W102", ValueError)
+def gradients_of_other_parameters() -> None:
+    weft.optim.SGD(0.1).update({"w": X}, {}, {"w": X, "b": X})  # here

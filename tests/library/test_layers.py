@@ -159,6 +159,15 @@ def test_loops_over_time_are_cells_one_after_the_other() -> None:
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
 
 
+def test_loops_over_time_have_gradients() -> None:
+    xs, h = RNG.normal(size=(4, 2, 3)), RNG.normal(size=(2, 4))
+    w_x, w_h, b = RNG.normal(size=(3, 16)), RNG.normal(size=(4, 16)), RNG.normal(size=16)
+    for loop in (lambda x, h, w, u, b: nn.lstm(x, (h, h), w, u, b)[0],
+                 lambda x, h, w, u, b: nn.gru(x, h, w[:, :12], u[:, :12], b[:12], b[4:])[1],
+                 lambda x, h, w, u, b: nn.rnn(x, h, w[:, :4], u[:, :4], b[:4], reverse=True)[0]):
+        check(loop, (xs, h, w_x, w_h, b), loop(xs, h, w_x, w_h, b))
+
+
 def test_cells_have_gradients() -> None:
     x, h, c = (RNG.normal(size=(2, 4)) for _ in range(3))
     w_x, w_h, b = RNG.normal(size=(4, 16)), RNG.normal(size=(4, 16)), RNG.normal(size=16)

@@ -1,0 +1,29 @@
+"""``weft demo NAME``: the models of the folder ``examples/models`` of a checkout."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+FOLDER = Path(__file__).parents[2] / "examples" / "models"
+
+
+def names() -> list[str]:
+    """The models there are; none where Weft is installed without its examples."""
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def load(name: str) -> ModuleType:
+    """The module of a model, whose ``main(size)`` trains it. Raises LookupError."""
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), 1)
+        raise LookupError(f"no model {name!r} in {FOLDER}" + (
+            f": did you mean {near[0]}?" if near else f": there are {', '.join(names())}"
+            if names() else ": run it in a checkout of Weft"))
+    spec = importlib.util.spec_from_file_location(f"weft_example_{name}", FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

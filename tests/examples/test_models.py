@@ -1,0 +1,108 @@
+"""The models of examples/models: each first step is that of plain float64 loops; each runs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from support import models
+
+import weft
+from weft.frontend.cli.main import main
+
+pytest.importorskip("sklearn", reason="the examples extra is not installed")
+
+FOLDER = Path(__file__).parents[2] / "examples" / "models"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+    """First parameters, the arguments of the loss, and what its reference takes of them."""
+    rng = np.random.default_rng(3)
+    if name == "convnet":
+        x, y, *_ = model.data("small")
+        return model.init(rng), (x[:6], y[:6], model.statistics()), (x[:6], y[:6])
+    if name == "gpt":
+        train, _, characters = model.data()
+        ids = train[np.arange(0, 100, 50)[:, None] + np.arange(9)]
+        return model.init(rng, len(characters), "small"), (ids, 2), (ids, 2)
+    if name == "lstm":
+        train, _, characters = model.data()
+        ids = train[np.arange(0, 150, 50) + np.arange(6)[:, None]]
+        state = rng.normal(size=(2, 3, 8)).astype("f4")
+        return model.init(rng, len(characters), 8), (ids, (*state,)), (ids, state)
+    if name == "vae":
+        x = model.data("small")[0][:5]
+        noise = rng.normal(size=(5, model.LATENT)).astype("f4")
+        return model.init(rng), (x, noise), (x, noise)
+    if name == "factorisation":
+        x, seen = model.data("small")
+        return model.init(rng, 9, 64), (x[:9], seen[:9]), (x[:9], seen[:9])
+    x, y, *_ = model.data("small")
+    return model.init(), (x, y), (x, y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_step(name: str) -> None:
+    """The loss, and of each parameter the gradient at places of its own and along itself."""
+    model = load(name)
+    params, args, given = batch(name, model)
+
+    def value(params: Any) -> Any:
+        found = model.loss(params, *args)
+        return found[0] if isinstance(found, tuple) else found
+
+    loss, grads = weft.compile(weft.value_and_grad(value))(params)
+    leaves, structure = weft.tree.flatten(weft.tree.map(lambda p: np.asarray(p, float), params))
+    given = weft.tree.map(lambda x: x.astype(float) if np.result_type(x) == np.float32 else x,
+                          given)
+
+    def reference(changed: list[Any]) -> float:
+        return float(getattr(models, name)(weft.tree.unflatten(structure, changed), *given))
+
+    np.testing.assert_allclose(loss, reference(leaves), rtol=1e-5)
+    rng = np.random.default_rng(5)
+    for at, grad in enumerate(weft.tree.leaves(grads)):
+        grad = np.asarray(grad, float)
+        ways = [grad / max(np.linalg.norm(grad), 1e-30)]
+        for place in rng.choice(grad.size, min(3, grad.size), replace=False):
+            ways.append(np.eye(1, grad.size, place).reshape(grad.shape))
+        for way in ways:
+            def moved(by: float, at: int = at, way: Any = way) -> float:
+                return reference([*leaves[:at], leaves[at] + by * way, *leaves[at + 1:]])
+
+            slope = (moved(1e-6) - moved(-1e-6)) / 2e-6  # small, for the sake of relu's kink
+            assert abs(np.sum(grad * way) - slope) <= 1e-5 * np.linalg.norm(grad) + 1e-8, (name, at)
+
+
+@pytest.mark.filterwarnings("ignore")  # of scikit-learn's fits, to so few rows
+@pytest.mark.parametrize("name", NAMES)
+def test_each_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Small, as a command."""
+    assert main(["demo", name, "--size", "small"]) == 0
+    assert "with compiling" in capsys.readouterr().out
+
+
+def test_examples_are_short_and_say_what_they_are() -> None:
+    for name in NAMES:
+        text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        assert ast.get_docstring(ast.parse(text)) and len(text.splitlines()) <= 100, name
+        assert hasattr(models, name), f"{name} has no reference"
+
+
+def test_a_demo_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "gtp"]) == 2
+    assert "gpt" in capsys.readouterr().err
