@@ -28,6 +28,7 @@ from .compare import Bench, Workload, contest
 from .matmul import attention, dense
 from .norms import softmax
 from .peers import Framework, Function
+from .programs.growing import chain, contractions, gathers, ladder, simulation, wide
 from .report import Must, Table, number
 from .training import workload as training_step
 
@@ -112,73 +113,6 @@ def _first_call(framework: Framework, work: Workload) -> float:
     start = time.perf_counter()
     contest(framework, once)
     return time.perf_counter() - start
-
-
-def chain(count: int) -> Function:
-    def run(x: Any, y: Any) -> Any:
-        for at in range(count // 2):
-            x = np.tanh(x * y if at % 2 else -x)
-        return x
-
-    return run
-
-
-def ladder(count: int) -> Function:
-    def run(x: Any, y: Any) -> Any:
-        for _ in range(count // 2):
-            x, y = x + y, x * y
-        return x
-
-    return run
-
-
-def wide(count: int) -> Function:
-    def run(x: Any, y: Any) -> Any:
-        parts = [np.tanh(x + at) if at % 2 else x * y - at for at in range(count // 3)]
-        while len(parts) > 1:
-            rest = parts[-1:] if len(parts) % 2 else []
-            parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=False)] + rest
-        return parts[0]
-
-    return run
-
-
-def contractions(count: int) -> Function:
-    def run(x: Any, y: Any) -> Any:
-        h, w = x.reshape(8, 8), y.reshape(8, 8)
-        for _ in range(count // 2):
-            h = np.tanh(h @ w)
-        return h
-
-    return run
-
-
-def gathers(count: int) -> Function:
-    def run(x: Any, y: Any) -> Any:
-        at = y.astype(np.int64)
-        for _ in range(count // 2):
-            x = x[at] * 1.5
-        return x
-
-    return run
-
-
-def simulation(count: int) -> Function:
-    """Runge and Kutta's method on the equations of Lorenz, all steps written out."""
-    def slope(s: Any) -> Any:
-        return np.stack([10 * (s[1] - s[0]), s[0] * (28 - s[2]) - s[1], s[0] * s[1] - s[2] * 2.6])
-
-    def run(x: Any, y: Any) -> Any:
-        s = x[:3]
-        for _ in range(count // 100):
-            a = slope(s)
-            b = slope(s + 0.005 * a)
-            c = slope(s + 0.005 * b)
-            d = slope(s + 0.01 * c)
-            s = s + 0.01 / 6 * (a + 2 * b + 2 * c + d)
-        return s
-
-    return run
 
 
 # Programs, and how many times the operations of the others they have: 100 steps of a simulation.

@@ -29,7 +29,7 @@ from ..runtime.tree import (
     level,
     unflatten,
 )
-from .compile.exact import UnhashableError, exact
+from .exact import UnhashableError, exact
 from .tracing.source import user_loc
 
 __all__ = ["LEAF", "Static", "TreeDef", "flatten", "flatten_again", "is_nest", "labels", "leaves",

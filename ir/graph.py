@@ -315,6 +315,13 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
             pending += [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
 
 
+def can_fail(node: Node) -> bool:
+    """True if computing a node may fail the step, by itself or in its bodies."""
+    return node.op.can_fail or any(
+        inner.op.can_fail for attr in node.attrs.values() if isinstance(attr, Graph)
+        for inner in all_nodes(attr))
+
+
 def effects_of(node: Node) -> Iterator[Node]:
     """The EFFECT nodes of a node: itself, or those in its bodies."""
     pending = [node]

@@ -17,9 +17,9 @@ from ...ir.types import TensorType
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
 from .. import tree
+from ..exact import immutable
 from ..tracing.signature import is_default
 from ..tracing.trace import Traced
-from .exact import immutable
 from .pipeline import Options, Stages
 from .ways import avoiding, while_bound, without
 

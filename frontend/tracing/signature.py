@@ -17,7 +17,7 @@ from ...ir.diagnose import error
 from ...ir.index import Dim
 from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
 from .. import tree
-from ..compile.exact import UnhashableError, exact
+from ..exact import UnhashableError, exact
 from .arrays.variable import Variable
 from .operand import fits_int64
 from .source import user_loc

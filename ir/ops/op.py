@@ -131,6 +131,11 @@ class OpDef:
     samples: tuple[Sample, ...] = ()
 
     @cached_property
+    def can_fail(self) -> bool:
+        """True if it may fail the step: by an index out of range, a check, in NumPy."""
+        return self.check is not None or self.kind in (Kind.GATHER, Kind.SCATTER, Kind.HOST)
+
+    @cached_property
     def cost(self) -> int:
         """The primitives of one element of a MAP, in additions, at the operands of its samples.
 

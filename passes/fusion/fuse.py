@@ -34,7 +34,7 @@ from ...ir.space import (
 from .again import with_copies
 from .long import with_long_sums_split
 from .partition import NO_STACKS, Partition, Stacks
-from .reads import Use, operand_uses, pieces, sources
+from .reads import Use, operand_uses, pieces, reads_whole, sources
 from .region import Region, axes_of, rename
 from .rules import admits, goes_one_by_one, is_wide, room
 from .segments import fuse_around
@@ -130,14 +130,15 @@ def _absorb_prologues(partition: Partition, roots: set[int]) -> None:
                     if producer != at:
                         readers[producer].add(at)
                         reads[at].add(producer)
-    copies = _Copies(partition)
+    copies, parts = _Copies(partition), _Parts(partition)
     for region in sorted(partition.regions.values(), key=lambda r: -r.id):
         if len(readers[region.id]) != 1 or not region.plain:
             continue
         target = partition.regions[min(readers[region.id])]
         times = copies.of(region, target)
         if not _absorbable(partition, region, target, times, roots) or (
-                copies.weight(target) + times * copies.weight(region) > partition.limit):
+                copies.weight(target) + times * copies.weight(region) > partition.limit
+                or not parts.take(region, target)):
             continue
         copies.take(region, times)
         for producer in reads.pop(region.id):
@@ -174,6 +175,37 @@ class _Copies:
         """Note that all of ``region`` will be computed ``times`` times as often."""
         for origin in {self.origin[id(node)] for node in region.nodes}:
             self.times[origin] *= times
+
+
+class _Parts:
+    """Nodes of which their region computes not every element that they have: it reads a slice of
+    them. What can fail is none of these, or it would be checked less than without fusion."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.checked = any(node.op.can_fail for node in partition.graph.nodes)
+        self.nodes: set[int] = set()
+
+    def take(self, region: Region, target: Region) -> bool:
+        """Note what will be computed of ``region`` in ``target``; False if it may not be that."""
+        if not self.checked or self._is_read_whole(region, target):
+            return True
+        if any(node.op.can_fail for node in region.nodes):
+            return False
+        self.nodes.update(map(id, region.nodes))
+        return True
+
+    def _is_read_whole(self, region: Region, target: Region) -> bool:
+        if product(target.extents) == 0:
+            return product(region.extents) == 0
+        for node in target.nodes:
+            dims = own_dims(node)
+            extents = {str(at): dim for at, dim in zip(natural(dims), dims, strict=True)}
+            for use in self.partition.uses[id(node)]:
+                if self.partition.home.get(id(use.value.node)) is region and (
+                        id(node) in self.nodes or not reads_whole(use, extents)):
+                    return False
+        return True
 
 
 def _absorbable(

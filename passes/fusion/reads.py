@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
+from ...ir.affine import coefficient
 from ...ir.graph import Graph, Node, Value
-from ...ir.index import symbol
+from ...ir.index import Dim, bounds, product, row_major, symbol, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.space import (
     Index,
@@ -20,6 +22,7 @@ from ...ir.space import (
 
 SEARCHED = "@search"  # the axis along which a gather looks for its element
 DEPTH = 128  # views that a reader repeats
+MOST_DIMS = 4   # whose orders are tried
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,51 @@ def operand_uses(node: Node, opaque: set[int]) -> list[Use]:
             rest = uses[len(list(sources(x, natural(x.shape), opaque))):]
             return [*sources(x, place, opaque), *rest]
     return uses
+
+
+def reads_whole(use: Use, extents: Mapping[str, Dim]) -> bool:
+    """True if a use surely reads every element of its value, where its symbols run over
+    ``extents``: each dim from end to end along an axis of its own, or all as a reshape does.
+
+    Where something may fail, to read less than was computed would be to check less.
+    """
+    shape, names = use.value.shape, set[str]()
+    for dim, size in zip(use.index, shape, strict=True):
+        found = symbols_of(dim)
+        if len(found) > 1 or not names.isdisjoint(found) or not _is_range(dim, size, extents):
+            break
+        names |= found
+    else:
+        return True
+    return len(shape) <= MOST_DIMS and any(
+        _is_walk(row_major((use.index[at] for at in order), (shape[at] for at in order)),
+                 product(shape), extents) for order in permutations(range(len(shape))))
+
+
+def _is_range(dim: Dim, size: Dim, extents: Mapping[str, Dim]) -> bool:
+    """True if an index of one symbol takes all values below ``size``, with a slope of 1 or -1."""
+    if dim == 0:
+        return size == 1
+    if extents.get(str(dim)) == size:
+        return True
+    slope = coefficient(dim, min(symbols_of(dim), default=""))
+    low, high = bounds(dim)
+    return (slope is not None and slope[0] in (1, -1) and isinstance(size, int)
+            and low is not None and low <= 0 and high is not None and high >= size - 1)
+
+
+def _is_walk(offset: Dim, size: Dim, extents: Mapping[str, Dim]) -> bool:
+    """True if an offset runs over ``size`` elements in the order of its axes."""
+    slopes = {name: coefficient(offset, name) for name in symbols_of(offset)}
+    step: Dim = 1
+    while slopes:
+        name = next((name for name, slope in slopes.items()
+                     if slope is not None and slope[0] == step), None)
+        if name is None or name not in extents:
+            return False
+        del slopes[name]
+        step = step * extents[name]
+    return step == size
 
 
 def opaque_values(graph: Graph) -> set[int]:

@@ -12,6 +12,11 @@ replacement may also be a function of the rewriter and the match; ``when`` is a 
 The walk rebuilds the graph: operands are in their final form when a node is reached, and what a
 rule builds goes through the rules again, so one walk reaches the fixpoint of rules that look at
 operands only.
+
+What can fail is not dropped (``rewrite``): ``x[i] ^ x[i]`` is 0, but an index out of range is an
+error at every level. So a rule applies only where its replacement still depends on the checks that
+its operands depend on; as it costs to know that, and next to no program has such a place, it is
+asked only in a second walk, and only of checks that were lost in the first one.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from functools import cache
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, constant_of, writes
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, writes
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.types import DType, TensorType
@@ -205,21 +210,25 @@ class Rewriter:
     """Rebuilds one graph by rules; every op is a method, as of a Builder: ``r.transpose(x, ...)``.
 
     ``fired`` counts the applications of each rule, ``uses`` the reads of each new value by nodes
-    and results of the old graph.
+    and results of the old graph. ``kept`` are nodes that no rule may drop.
     """
 
-    def __init__(self, graph: Graph, rules: Table) -> None:
+    def __init__(self, graph: Graph, rules: Table, kept: frozenset[Node] = frozenset()) -> None:
         self._clone = Clone(graph)
         self.builder = Builder(self._clone.graph, OPS, share=True, fold=True)
         self.fired: Counter[str] = Counter()
         self.uses: Counter[Value] = Counter()
         self._rules = rules
         self._depth = 0
+        self._kept = {node: 1 << at for at, node in enumerate(kept)}
+        self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
+        self._failing: list[Node] = []
 
     def run(self) -> Graph:
         """The rewritten graph, without dead nodes."""
         old, clone = self._clone.old, self._clone
         live = live_nodes(old)
+        self._failing = [node for node in live if can_fail(node)]
         reads = Counter(value for node in live for value in node.inputs)
         reads.update(old.results)
         for value in old.params:
@@ -232,6 +241,14 @@ class Rewriter:
         graph.nodes = live_nodes(graph)
         return graph
 
+    def lost(self, graph: Graph) -> frozenset[Node]:
+        """The nodes that could fail, and have no part in the graph that was made."""
+        if not self._failing:
+            return frozenset()
+        live, nodes = set(graph.nodes), self._clone.nodes
+        return frozenset(node for node in self._failing if node in nodes
+                         and nodes[node] not in live and can_fail(nodes[node]))
+
     def _node(self, node: Node) -> None:
         nodes, builder = self._clone.nodes, self.builder
         inputs = [self._clone.values[value] for value in node.inputs]
@@ -243,6 +260,15 @@ class Rewriter:
         made = results[0].node if results else self._clone.graph.nodes[-1]
         if made is not None:
             nodes[node] = made
+        if node in self._kept:
+            for value in results:
+                self._behind[value] = self._checks(results) | self._kept[node]
+
+    def _checks(self, values: Iterable[Value]) -> int:
+        bits = 0
+        for value in values:
+            bits |= self._behind.get(value, 0)
+        return bits
 
     def make(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None = None
@@ -258,7 +284,11 @@ class Rewriter:
             self._depth -= 1
             if found is not None:
                 return (found,)
-        return self.builder.emit(op, inputs, attrs, name=name).results
+        results = self.builder.emit(op, inputs, attrs, name=name).results
+        if self._kept:
+            bits = self._checks(inputs)
+            self._behind.update((value, bits | self._behind.get(value, 0)) for value in results)
+        return results
 
     def _rewritten(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
@@ -276,7 +306,8 @@ class Rewriter:
                     parse_pattern(rule.replacement), match, match.type, name)
             else:
                 result = rule.replacement(self, match)
-            if result is not None:
+            if result is not None and not (
+                    self._kept and self._checks(inputs) & ~self._checks([result])):
                 if result.type != match.type:
                     raise error("W601", f"rule {rule.name} makes {result.type} of {match.type}",
                                 locs=self.builder.locs)
@@ -307,6 +338,20 @@ class Rewriter:
             return self.make(op, self.builder.lift(operands), attrs)[0]
 
         return call
+
+
+def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tuple[Graph, bool]:
+    """The graph after one walk, without the loss of a check, and whether a rule applied."""
+    kept: frozenset[Node] = frozenset()
+    while True:
+        rewriter = Rewriter(graph, rules, kept)
+        made = rewriter.run()
+        lost = rewriter.lost(made) - kept
+        if not lost:
+            if fired is not None:
+                fired.update(rewriter.fired)
+            return made, bool(rewriter.fired)
+        kept |= lost
 
 
 def live_nodes(graph: Graph) -> list[Node]:

@@ -13,7 +13,7 @@ from ...ir.graph import Graph
 from ..bodies import tidy_regions
 from .algebra import ALGEBRA
 from .reshapes import RESHAPES
-from .rewrite import Rewriter, Rule, Table, by_op
+from .rewrite import Rule, Table, by_op, rewrite
 from .updates import UPDATES, join_updates
 from .views import VIEWS
 
@@ -35,10 +35,7 @@ def simplify(
     """
     graph = tidy_regions(graph, lambda body: simplify(body, rounds, fired=fired))
     for _ in range(rounds):
-        rewriter = Rewriter(graph, _rules())
-        graph = rewriter.run()
-        if fired is not None:
-            fired.update(rewriter.fired)
-        if not rewriter.fired:
+        graph, applied = rewrite(graph, _rules(), fired)
+        if not applied:
             break
     return join_updates(graph)

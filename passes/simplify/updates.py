@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.graph import Builder, Graph, Node, Value, constant_of
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of
 from ...ir.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
@@ -264,7 +264,9 @@ def join_updates(graph: Graph) -> Graph:
             clone.node(node)
     joined = clone.finish()
     joined.nodes = live_nodes(joined)
-    return joined
+    live = set(joined.nodes)
+    lost = any(can_fail(node) and clone.nodes[node] not in live for node in nodes)
+    return graph if lost else joined  # a base that could fail, all of which is written over
 
 
 def _joined(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt, identity
+from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt
 from ....ir.schedule import IN_TURN, UNROLLED, Way
 from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
@@ -98,18 +98,11 @@ class ColumnLoops:
             return self._in_trees(scope, loop, stop, carry, way.count)
         if not way.few:
             return self._many(scope, loop, stop, carry)
-        start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-        either = [*start, *carry]
-
-        def refs(found: tuple[Values, Values]) -> list[str]:
-            return [value.ref for values in found for value in values]
-
         before = self.f(f"sub i64 {stop}, 1")  # no row at all is not few
-        found = renamed(either, self.f.either(
-            self.f(f"icmp ult i64 {before}, {order.lanes}"), [value.type for value in either],
-            lambda: refs(self._in_trees(scope, loop, stop, carry, way.few)),
-            lambda: refs(self._many(scope, loop, stop, carry))))
-        return found[:len(ordered)], found[len(ordered):]
+        few = self.f(f"icmp ult i64 {before}, {order.lanes}")
+        start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
+        return self._either(few, lambda: self._in_trees(scope, loop, stop, carry, way.few),
+                            (start, carry), lambda: self._many(scope, loop, stop, carry))
 
     def _many(
         self, scope: Scope, loop: Loop, stop: str, carry: Values
@@ -278,7 +271,7 @@ class ColumnLoops:
 
             0 + 16 | 8 + 24,  4 + 20 | 12 + 28,  2 + 18 | 10 + 26,  6 + 22 | 14 + 30,  1 + 17 ...
         """
-        ordered, free = by_order(loop)
+        ordered, _ = by_order(loop)
         lanes = ordered[0].order.lanes if ordered[0].order else 1
         known = some.bit_length() - 1
         used, bits = self._lanes_used(stop, lanes, some)
@@ -288,53 +281,74 @@ class ColumnLoops:
                     for stmt in ordered]
         pairs = [(held.type, held.ref) for held in carry]
         with self.f.carried_loop("0", used, some, pairs) as turn:
-            held = dict(zip((stmt.name for stmt in free), renamed(carry, turn.values), strict=True))
             start = self._mirrored(turn.index, bits)
 
-            def meet(at: int, count: int) -> Values:
-                """The sums of so many lanes, which are neighbours in the tree."""
-                if count > 1:
-                    half = count // 2
-                    return [self.stmts.combine(stmt, *pair) for stmt, *pair in zip(
-                        ordered, meet(at, half), meet(at + half, half), strict=True)]
+            def row(at: int) -> str:
                 place = int(f"{at:0{known}b}"[::-1], 2)
-                row = self.f(f"add i64 {start}, {self.f(f'mul i64 {apart}, {place}')}")
-                return self._row_if_there(scope, loop, (row, last), held, first=at == 0)
+                return self.f(f"add i64 {start}, {self.f(f'mul i64 {apart}, {place}')}")
 
-            for counter, value in zip(counters, meet(0, some), strict=True):
+            def meet(at: int, count: int, held: Values) -> tuple[Values, Values]:
+                """The sums of so many lanes, which are neighbours in the tree, and ``held`` after
+                them. The first one has a row; where the first of a later half has none, none of
+                that half has."""
+                if count == 1:
+                    return self._row(scope, loop, row(at), held, first=at == 0)
+                half = count // 2
+                sums, before = meet(at, half, held)
+
+                def both() -> tuple[Values, Values]:
+                    others, after = meet(at + half, half, before)
+                    return [self.stmts.combine(stmt, *pair) for stmt, *pair in zip(
+                        ordered, sums, others, strict=True)], after
+
+                if not last:
+                    return both()
+                there = self.f(f"icmp sle i64 {row(at + half)}, {last}")
+                return self._either(there, both, (sums, before))
+
+            sums, held = meet(0, some, renamed(carry, turn.values))
+            for counter, value in zip(counters, sums, strict=True):
                 counter.push(self.f(f"lshr i64 {turn.index}, {known}"), value)
-            turn.next = [held[stmt.name].ref for stmt in free]
+            turn.next = [value.ref for value in held]
         level = self.f(f"sub i64 {bits}, {known}")
         return [each.slots.load(level) for each in counters], renamed(carry, turn.results)
 
-    def _row_if_there(
-        self, scope: Scope, loop: Loop, place: tuple[str, str], held: dict[str, LlvmValue],
-        *, first: bool,
-    ) -> Values:
-        """The terms of a row; ``held`` takes those that have no order.
-
-        After the last row it is that one again, of which nothing is taken. 0.0 is added to the
-        first term only: then no sum of it and others is -0.0.
-        """
-        (row, last), (ordered, _) = place, by_order(loop)
+    def _row(
+        self, scope: Scope, loop: Loop, row: str, carry: Values, *, first: bool
+    ) -> tuple[Values, Values]:
+        """The terms of a row, and the accumulators without an order after it. 0.0 is added to the
+        first term only: then no sum of it and others is -0.0."""
+        ordered, free = by_order(loop)
         sums = {stmt.name: self.stmts.initial(stmt, self._width_of(scope, stmt))
                 for stmt in ordered} if first else {}
-        there = self.f(f"icmp sle i64 {row}, {last}") if last else ""
+        held = {stmt.name: value for stmt, value in zip(free, carry, strict=True)}
 
         def take(inner: Scope, stmt: Ends) -> None:
             assert isinstance(stmt, Reduce)
             into, term = sums if stmt in ordered else held, inner.values[stmt.value]
-            if there:
-                neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
-                on = self.stmts.s.splat(LlvmValue(there, "bool"), term.width)
-                term = self.stmts.s.select(on, term, neutral)
             into[stmt.name] = self.stmts.combine(stmt, into[stmt.name], term) \
                 if stmt.name in into else term
 
         inner = scope.child()
-        inner.axes[loop.axis] = self.stmts.least(row, last) if last else row
+        inner.axes[loop.axis] = row
         self.run(inner, loop.body, take)
-        return [sums[stmt.name] for stmt in ordered]
+        return [sums[stmt.name] for stmt in ordered], [held[stmt.name] for stmt in free]
+
+    def _either(
+        self, condition: str, then: Callable[[], tuple[Values, Values]],
+        known: tuple[Values, Values], other: Callable[[], tuple[Values, Values]] | None = None,
+    ) -> tuple[Values, Values]:
+        """What is summed and held after ``then``, if the condition holds, or after ``other``: by
+        default ``known``, which has values of these types."""
+        values = [*known[0], *known[1]]
+
+        def refs(found: tuple[Values, Values]) -> list[str]:
+            return [value.ref for part in found for value in part]
+
+        found = renamed(values, self.f.either(
+            condition, [value.type for value in values], lambda: refs(then()),
+            lambda: refs(other() if other else known)))
+        return found[:len(known[0])], found[len(known[0]):]
 
     def _in_strips(self, scope: Scope, loop: Loop, stop: str) -> Chunk:
         """Some rows of each lane, which is in memory: rows that lie near each other.

@@ -1,0 +1,1 @@
+"""Programs that the benchmarks have in common with the tests."""
