@@ -16,14 +16,20 @@ from .index import Dim, maximum, product, symbol
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """An element type: its short name (``f32``), kind, width in bits and NumPy twin."""
+    """An element type: its short name (``f32``), kind, width in bits and NumPy twin.
+
+    There is one object of each, in ``DTYPES``, so that comparing them costs nothing.
+    """
 
     name: str
     kind: DTypeKind
     bits: int
-    numpy: np.dtype[Any] = field(compare=False, repr=False)
+    numpy: np.dtype[Any] = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
 
     @property
     def itemsize(self) -> int:

@@ -71,6 +71,48 @@ def measures(function: Callable[..., Any], *args: Any) -> dict[str, int]:
     return found
 
 
+def warped(count: int) -> Callable[..., Any]:
+    """A table filled element by element, each from the least of its neighbours."""
+    n = count // 20
+
+    def function(x: Any, y: Any) -> Any:
+        table = np.full((n + 1, 21), np.inf)
+        table[0, 0] = 0
+        for i in range(1, n + 1):
+            for j in range(1, 21):
+                table[i, j] = np.abs(x[i] - y[j]) + np.min(
+                    [table[i - 1, j], table[i, j - 1], table[i - 1, j - 1]])
+        return table
+
+    return function
+
+
+def boundaries(count: int) -> Callable[..., Any]:
+    """States in a table, written in parts, with a force of each time."""
+    def function(x: Any, y: Any) -> Any:
+        table = np.zeros((count // 10, 64))
+        table[0] = x
+        for t in range(count // 10 - 1):
+            table[t + 1, 1:-1] = table[t, 1:-1] + 0.1 * (
+                table[t, 2:] - table[t, :-2]) + np.sin(t * 0.01)
+            table[t + 1, 0] = table[t + 1, 1]
+            table[t + 1, -1] = t * 0.01
+        return table
+
+    return function
+
+
+@pytest.mark.parametrize("program", [warped, boundaries], ids=lambda program: program.__name__)
+def test_tables_are_loops_of_rows(program: Callable[[int], Any]) -> None:
+    """Twice the rows are twice the tracing, and no more code but constants."""
+    work(lambda: measures(program(400)))
+    small, large = (measures(program(size)) for size in (600, 1200))
+    assert large["trace"] <= RATIO * small["trace"]
+    assert large["kernels"] <= small["kernels"] + 1
+    assert large["fused"] <= RATIO * small["fused"]
+    assert large["llvm"] <= 1.2 * small["llvm"] + 4000
+
+
 PROGRAMS = (chain, ladder, wide, layers, steps, contractions, gathers, simulation)
 
 

@@ -170,7 +170,7 @@ class OpDef:
         return self.ref(*(x.astype(np.float32) if as_dtype(x.dtype).is_half else x
                           for x in map(np.asarray, operands)), **attrs)
 
-    @property
+    @cached_property
     def wider(self) -> Mapping[str, str]:
         """Dtypes by name, and those in which the whole op is computed instead."""
         if self.expand is not None or self.kind is Kind.SCATTER:

@@ -10,6 +10,7 @@ from ...ir.affine import coefficient
 from ...ir.graph import Graph, Node, Value
 from ...ir.index import Dim, bounds, product, row_major, symbol, symbols_of
 from ...ir.ops.op import Kind
+from ...ir.ops.reduce import is_matrix_product
 from ...ir.space import (
     Index,
     is_transparent,
@@ -23,6 +24,7 @@ from ...ir.space import (
 SEARCHED = "@search"  # the axis along which a gather looks for its element
 DEPTH = 128  # views that a reader repeats
 MOST_DIMS = 4   # whose orders are tried
+EDGED = 1024  # elements from which on what has edges is stored for windows
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,11 @@ def _is_walk(offset: Dim, size: Dim, extents: Mapping[str, Dim]) -> bool:
 
 
 def opaque_values(graph: Graph) -> set[int]:
-    """Views that must be memory: the bases that scatters add to, and views of so many pieces and
-    so deep that to repeat them in every reader would be more work than to store them once."""
+    """Views that must be memory: the bases that scatters add to, and views that to repeat in every
+    reader would be more work than to store them once: of so many pieces and so deep, or with edges
+    of which windows read each element many times."""
     opaque = {id(node.inputs[0]) for node in graph.nodes if node.op.kind is Kind.SCATTER}
+    opaque |= _below_windows(graph)
     depth: dict[int, int] = {}
     for node in graph.nodes:
         if node.op.kind is Kind.VIEW:
@@ -138,3 +142,37 @@ def opaque_values(graph: Graph) -> set[int]:
                 opaque.add(id(value))
                 depth[id(value)] = 0
     return opaque
+
+
+def _below_windows(graph: Graph) -> set[int]:
+    """What has edges (a pad, a concatenation) and is read by windows; but by products of matrices,
+    which pack what they read."""
+    windows = {id(node) for node in graph.nodes if node.op.alias == "repeated" and any(
+        len(symbols_of(index)) > 1 for use in _natural_uses(node) for index in use.index)}
+    if not windows:
+        return set()
+    edged: dict[int, int] = {}   # the last view with edges, below each view
+    within: dict[int, int] = {}  # that below each view of windows
+    found: set[int] = set()
+    for node in graph.nodes:
+        if node.op.kind is not Kind.VIEW:
+            if node.op.kind is not Kind.CONTRACT or not is_matrix_product(
+                    node.attrs["dims"], *(value.shape for value in node.inputs)):
+                found.update(within[id(value)] for value in node.inputs if id(value) in within)
+        elif node.op.view is not None:
+            value, uses = node.results[0], _natural_uses(node)
+            if any(not use.exact for use in uses):
+                if not isinstance(value.type.size, int) or value.type.size >= EDGED:
+                    edged[id(value)] = id(value)
+            elif len(uses) == 1:
+                below = id(uses[0].value)
+                if below in within or (id(node) in windows and below in edged):
+                    within[id(value)] = within[below] if below in within else edged[below]
+                elif below in edged:
+                    edged[id(value)] = edged[below]
+    return found
+
+
+def _natural_uses(view: Node) -> list[Use]:
+    value = view.results[0]
+    return pieces(view, Use(value, natural(value.shape), True))

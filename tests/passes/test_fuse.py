@@ -120,3 +120,34 @@ def test_sums_after_short_ones_are_nested(function: Any, shape: Any) -> None:
     verify_kernel(call.kernel)
     got: Any = weft.compile(function)(x)
     np.testing.assert_allclose(got, function(x), rtol=1e-12)
+
+
+def mirrored(x: Any) -> Any:
+    ends = x[0] - x[1:6][::-1], x[-1] + x[-6:-1][::-1]
+    return np.convolve(np.concatenate((ends[0], x, ends[1])), np.ones(11), "valid")
+
+
+def smoothed(x: Any) -> Any:
+    return np.convolve(x, np.ones(5), "same")
+
+
+def box(x: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, mode="edge"), (3, 3))
+    return windows.sum(axis=(2, 3))
+
+
+@pytest.mark.parametrize(("function", "shape"), [
+    (mirrored, (3000,)), (smoothed, (3000,)), (box, (50, 60))])
+def test_windows_read_edges_that_are_stored(function: Callable[..., Any], shape: Any) -> None:
+    """Each element would be chosen among the edges as often as a window reads it."""
+    text = lowered(function, f"f64{list(shape)}").as_text("kernel")
+    sums = [kernel for kernel in text.split("\nkernel ") if " reduce " in kernel]
+    assert len(sums) == 1 and " if %" not in sums[0] and " select " not in sums[0]
+    x = np.random.default_rng(0).normal(size=shape)
+    found = weft.compile(function)(x)
+    np.testing.assert_allclose(found, function(x), rtol=1e-12, atol=1e-12)
+    assert found.tobytes() == weft.compile(function, opt=0)(x).tobytes()
+
+
+def test_windows_of_few_elements_are_one_kernel() -> None:
+    assert lowered(smoothed, "f64[100]").as_text("kernel").count("kernel @") == 1
