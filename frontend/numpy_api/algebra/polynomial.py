@@ -90,7 +90,7 @@ def _part(rows: Any, start: Dim, stop: Dim) -> Any:
 def _within(windows: Any, y: Any, beyond: Dim) -> Any:
     """Sums over windows that begin before the first element (``beyond`` many), or end after the
     last one: what is not there is not multiplied, as the factor may be infinite."""
-    rows, count = windows.type.shape
+    count = windows.type.shape[1]
     row, column = (current().emit("iota", axis=axis, dtype=I64, shape=windows.type.shape)
                    for axis in (0, 1))
     inside: Any = row + column >= as_number(beyond) if beyond != 0 else (
