@@ -224,7 +224,8 @@ def roots(p: Any) -> Any:
     coefficient is 0 fails: how many roots there are would not be known."""
     found: Any = strong(p)
     if found.ndim > 1 or not isinstance(found.type.size, int):
-        raise error("W102", "np.roots takes a vector of known size", types=[found.type])
+        raise error("W102", "np.roots takes a vector of known size", types=[found.type],
+                    hint="give the dim no symbol")
     found = _leading(found, "np.roots")
     found = cast(found, found.dtype if found.dtype.kind in "fc" else _F64)
     size = found.shape[0]
@@ -246,7 +247,8 @@ def polydiv(u: Any, v: Any) -> Any:
     rest: Any = cast(x, kind)
     long, short = x.type.size, y.type.size
     if x.ndim != 1 or y.ndim != 1 or not isinstance(long, int) or not isinstance(short, int):
-        raise error("W102", "np.polydiv takes vectors of known sizes", types=[x.type, y.type])
+        raise error("W102", "np.polydiv takes vectors of known sizes", types=[x.type, y.type],
+                    hint="give the dims no symbols")
     scale = 1.0 / y[0]
     quotient = []
     for at in range(long - short + 1):
