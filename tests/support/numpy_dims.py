@@ -42,7 +42,7 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType({
     "np.linalg.tensorsolve": ("W103", "the sizes are those of a constant"),
     "np.poly": ("W201", _COUNT),
     "np.polydiv": ("W102", _COUNT),
-    "np.roots": ("W102", _COUNT),
+    "np.roots": ("W201", _COUNT),
     "np.reshape": ("W103", "a shape without symbols leaves the size one value"),
     "np.unstack": ("W201", _COUNT),
 })
