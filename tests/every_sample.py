@@ -2,6 +2,7 @@
 
     python -m every_sample values                  first and last dims unknown, at many sizes
     python -m every_sample gradients               gradients of these
+    python -m every_sample export --some --dims known      as artifacts, loaded again
     TRITON_INTERPRET=1 python -m every_sample triton --dims known     in Triton's interpreter
     TRITON_INTERPRET=1 python -m every_sample triton                  with unknown dims
 
@@ -18,9 +19,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-from numpy_dims import SIZES, every_sized, gradient_problems, in_triton, known, problems, some
+from numpy_dims import (
+    SIZES,
+    every_sized,
+    export_problems,
+    gradient_problems,
+    in_triton,
+    known,
+    problems,
+    some,
+)
 
-WAYS = {"values": problems, "gradients": gradient_problems,
+WAYS = {"values": problems, "gradients": gradient_problems, "export": export_problems,
         "triton": partial(problems, compile_=in_triton)}
 
 

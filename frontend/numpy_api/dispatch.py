@@ -27,7 +27,7 @@ from .binding import bound, parameters
 from .elements import apply, bits, packed, pointwise, special  # noqa: F401
 from .elements import elementwise as ufuncs
 from .host import Warned, on_host
-from .order import scan, search, sort  # noqa: F401
+from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
@@ -73,7 +73,8 @@ class NumpyApi:
 
     def method(self, x: Any, name: str, problem: Error) -> Any:
         """A method of NumPy's arrays that traced ones do not have."""
-        function, row = getattr(np.ndarray, name), ROWS.get(getattr(np, name, None))
+        function: Any = getattr(np.ndarray, name)
+        row = ROWS.get(getattr(np, name, function))
         if row is not None and row.instead and not problem.hint.startswith(row.instead):
             problem = error(problem.code, problem.message, locs=problem.locs, types=problem.types,
                             hint=f"use {row.instead}")

@@ -48,7 +48,7 @@ class Tracer(ArrayMethods, TracedArray):
 
     # -- what it is -----------------------------------------------------------------------------
 
-    @property
+    @property  # type: ignore[misc]  # it is not for setting
     def __class__(self) -> type:
         """For ``isinstance(x, np.ndarray)``, which NumPy programs ask: an array is one."""
         return np.ndarray if self.ndim else type(self)
@@ -422,7 +422,7 @@ class SymbolicDim(Tracer):
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.int64)
 
-    @property
+    @property  # type: ignore[misc]  # it is not for setting
     def shape(self) -> tuple[Any, ...]:
         return ()
 

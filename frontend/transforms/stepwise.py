@@ -20,7 +20,8 @@ from ..numpy_api.arrange.shape import moveaxis, ravel
 from ..numpy_api.elements.elementwise import apply, name_of, resolve, writable
 from ..numpy_api.registry import meaning
 from ..numpy_api.select.index import getitem
-from ..numpy_api.select.masks import is_mask, select as selected
+from ..numpy_api.select.masks import is_mask
+from ..numpy_api.select.masks import select as selected
 from ..numpy_api.select.update import update
 from ..tracing.operand import broadcast, cast, common_shape, reshape, strong, to_tracer
 from ..tracing.recorder import current
@@ -91,7 +92,7 @@ def vectorized(made: np.vectorize, *args: Any, **options: Any) -> Any:
     if made.signature is not None:
         raise error("W113", "np.vectorize with signature= is not supported",
                     hint="use np.apply_along_axis, or loop over the rows")
-    given = {**dict(enumerate(args)), **options}
+    given: dict[Any, Any] = {**dict(enumerate(args)), **options}
     arrays = {key: strong(value) for key, value in given.items() if key not in made.excluded}
     shape = common_shape(arrays.values())
     rows = [ravel(broadcast(x, shape)) for x in arrays.values()]

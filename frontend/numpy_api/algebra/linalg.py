@@ -98,7 +98,8 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @numpy(np.cross, samples=("x[3], x[3]", "x[4,3], x[3]", "x[3,2], x[2,3], 0, 1, 0",
-                          "x[3,2], x[3,2], axis=0", "i[2,3], x[1,3]", "x[3,2], x[2]", "x[4,3], x[2]"))
+                          "x[3,2], x[3,2], axis=0", "i[2,3], x[1,3]", "x[3,2], x[2]",
+                          "x[4,3], x[2]"))
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: Any = None) -> Any:
     if axis is not None:

@@ -74,27 +74,30 @@ def _windows(x: Tracer, y: Tracer, mode: Any, name: str) -> Any:
     x = current().emit("pad", x, low=(low,), high=(high,), interior=(0,),
                        value=kind.type(0).item())
     windows: Any = sliding_window_view(x, count)
-    number = windows.type.shape[0]
-    parts = [_part(windows, low, number - high) @ y] if nonnegative(number - low - high - 1) else []
-    if low != 0:
-        parts.insert(0, _within(_part(windows, 0, low), y, low))
+    number, size = windows.type.shape[0], x.type.size - low - high
+    if (low, high) == (0, 0):
+        return cast(windows @ y, kind)  # of bfloat16, too
+    if not nonnegative(size - count):
+        return cast(_within(windows, y, low, size), kind)
+    parts = [_within(_part(windows, 0, low), y, low, size)] if low != 0 else []
+    parts.append(_part(windows, low, number - high) @ y)
     if high != 0:
-        parts.append(_within(_part(windows, number - high, number), y, 0))
-    return cast(concatenate(parts) if len(parts) > 1 else parts[0], kind)  # of bfloat16, too
+        last = _part(windows, number - high, number)
+        parts.append(_within(last, y, low - number + high, size))
+    return cast(concatenate(parts), kind)
 
 
 def _part(rows: Any, start: Dim, stop: Dim) -> Any:
     return take_spans(rows, [Span(start, 1, stop - start), Span(0, 1, rows.type.shape[1])])
 
 
-def _within(windows: Any, y: Any, beyond: Dim) -> Any:
-    """Sums over windows that begin before the first element (``beyond`` many), or end after the
-    last one: what is not there is not multiplied, as the factor may be infinite."""
-    rows, count = windows.type.shape
+def _within(windows: Any, y: Any, first: Dim, size: Dim) -> Any:
+    """Sums over windows, of which the element ``first`` of the first one is the first of ``size``:
+    what is not there is not multiplied, as the factor may be infinite."""
     row, column = (current().emit("iota", axis=axis, dtype=I64, shape=windows.type.shape)
                    for axis in (0, 1))
-    inside: Any = row + column >= as_number(beyond) if beyond != 0 else (
-        row + column < as_number(count) - 1)
+    place: Any = row + column
+    inside = (place >= as_number(first)) & (place < as_number(first + size))
     return np.sum(np.where(inside, windows * y, 0), axis=1, dtype=windows.dtype)
 
 
@@ -223,8 +226,8 @@ def roots(p: Any) -> Any:
     """Always complex; NumPy makes them real where all of them are. A step in which the first
     coefficient is 0 fails: how many roots there are would not be known."""
     found: Any = strong(p)
-    if found.ndim > 1 or not isinstance(found.type.size, int):
-        raise error("W102", "np.roots takes a vector of known size", types=[found.type])
+    if found.ndim > 1:
+        raise error("W102", "np.roots takes a vector", types=[found.type])
     found = _leading(found, "np.roots")
     found = cast(found, found.dtype if found.dtype.kind in "fc" else _F64)
     size = found.shape[0]
@@ -246,7 +249,8 @@ def polydiv(u: Any, v: Any) -> Any:
     rest: Any = cast(x, kind)
     long, short = x.type.size, y.type.size
     if x.ndim != 1 or y.ndim != 1 or not isinstance(long, int) or not isinstance(short, int):
-        raise error("W102", "np.polydiv takes vectors of known sizes", types=[x.type, y.type])
+        raise error("W102", "np.polydiv takes vectors of known sizes", types=[x.type, y.type],
+                    hint="give the dims no symbols")
     scale = 1.0 / y[0]
     quotient = []
     for at in range(long - short + 1):

@@ -380,7 +380,8 @@ def concatenated(maker: Any, key: Any) -> Any:
         if not all(part.strip().lstrip("-").isdigit() for part in parts):
             raise error("W113", f"np.r_[{parts[0]!r}, ...] makes a matrix",
                         hint="use np.r_[x, y] or np.r_['axis,ndim,place', x, y] with integers")
-        axis, ndim, place = (*map(int, parts), *(axis, ndim, place)[len(parts):])
+        axis, ndim, place = (int(parts[at]) if at < len(parts) else default
+                             for at, default in enumerate((axis, ndim, place)))
     items = [np.r_[item] if isinstance(item, slice) else item for item in items]
     kind = result_dtype(*(item if is_number(item) or np.ndim(item) == 0 else strong(item)
                           for item in items))

@@ -206,8 +206,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             return _halved(ufunc, inputs[0], axis, **options)
     if method == "reduceat" and (ufunc is np.add or not isinstance(inputs[1], Tracer)):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
-        slices = _summed_at if isinstance(inputs[1], Tracer) else _reduced_at
-        return slices(ufunc, inputs[0], inputs[1], axis, dtype)
+        return MEANINGS["ufunc.reduceat"](ufunc, inputs[0], inputs[1], axis, dtype)
     if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
             inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
@@ -296,39 +295,6 @@ def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
         rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
         size = rows.type.shape[0]
     return cast(rows[0] if not keepdims else np.moveaxis(rows, 0, axis), result)
-
-
-def _reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
-    """The reductions of slices that begin at known places; of one element where the next begins
-    before."""
-    rows: Any = strong(x)
-    rows = np.moveaxis(rows, axis, 0)
-    starts = [int(start) for start in np.asarray(indices)]
-    size = rows.type.shape[0]
-    if not isinstance(size, int) or not all(0 <= start < size for start in starts):
-        raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
-                            f"axis of size {size}", types=[rows.type])
-    more = {} if dtype is None else {"dtype": dtype}
-    parts = [ufunc.reduce(rows[start:max(stop, start + 1)], axis=0, **more)
-             for start, stop in zip(starts, [*starts[1:], size], strict=True)]
-    return np.moveaxis(np.stack(parts), 0, axis)
-
-
-def _summed_at(ufunc: np.ufunc, x: Any, indices: Tracer, axis: Any, dtype: Any) -> Any:
-    """The sums of slices that begin at computed places, which may not fall."""
-    rows: Any = np.moveaxis(strong(x), axis, 0)
-    starts: Any = cast(indices, _INT64.dtype)
-    rising = np.where(np.arange(starts.shape[0], like=starts) == 0, starts, starts - np.roll(
-        starts, 1))
-    starts = current().emit("ensure", starts, rising, message=(
-        "the places of np.add.reduceat must be 0 or more, and may not fall"))
-    kind = np.sum(rows[:0], axis=0, dtype=dtype).dtype
-    number: Any = np.searchsorted(starts, np.arange(rows.shape[0], like=starts), "right")
-    sums: Any = np.zeros((starts.shape[0] + 1, *rows.shape[1:]), kind, like=rows)
-    sums = current().api.update(sums, number, cast(rows, kind), "add")[1:]
-    empty = np.append(starts[1:] == starts[:-1], False)
-    empty = reshape(empty, empty.type.shape + (1,) * (rows.ndim - 1))
-    return np.moveaxis(np.where(empty, cast(rows[starts], kind), sums), 0, axis)
 
 
 def name_of(ufunc: np.ufunc) -> str:
@@ -439,8 +405,8 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
     if dtype.kind == "c" and exponent == int(exponent.real) and 4 < abs(exponent) < 100:
-        found = _repeated(spread(x, dtype, shape), abs(int(exponent.real)))
-        return found if exponent.real > 0 else 1 / found  # type: ignore[operator]
+        found: Any = _repeated(spread(x, dtype, shape), abs(int(exponent.real)))
+        return found if exponent.real > 0 else fresh(1 / found)
     if number_kind(dtype) not in "fc" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)

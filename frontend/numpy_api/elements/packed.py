@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import larger
+from ....ir.dims import larger, nonnegative
+from ....ir.index import Dim
 from ...tracing.operand import as_int, axis_of, cast, reshape, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
@@ -72,7 +73,7 @@ def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big
     shifts = np.array(_weights(bitorder, "np.unpackbits"), _BYTE)
     bits = reshape((rows[..., None] >> shifts) & 1, (*rest, 8 * size))
     if count is not None:
-        wanted = as_int(count, "count")
-        wanted = wanted if wanted >= 0 else larger(8 * size + wanted, 0)
+        wanted: Dim = as_int(count, "count")
+        wanted = wanted if nonnegative(wanted) else larger(8 * size + wanted, 0)
         bits = _longer(bits, larger(wanted - 8 * size, 0))[..., :as_number(wanted)]
     return moveaxis(bits, -1, at)

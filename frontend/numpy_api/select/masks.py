@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -29,8 +29,8 @@ _REDUCED = frozenset((
 _LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
 _COUNT = np.count_nonzero
 _EXTREMES = _LARGEST | {np.min, np.amin}
-_ORDERED = MappingProxyType({np.median: np.nanmedian, np.quantile: np.nanquantile,
-                             np.percentile: np.nanpercentile})
+_ORDERED: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.median: np.nanmedian, np.quantile: np.nanquantile, np.percentile: np.nanpercentile})
 
 
 def is_mask(index: Any) -> bool:

@@ -20,7 +20,6 @@ from ....ir.dims import differ
 from ....ir.index import Dim, positive
 from ....ir.types import BOOL, TensorType, number_kind
 from ...tracing.arrays.selection import Selection
-from ...tracing.arrays.variable import Variable
 from ...tracing.operand import (
     broadcast,
     cast,

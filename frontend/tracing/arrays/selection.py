@@ -81,8 +81,8 @@ class Selection(ArrayMethods):
     ) -> Error:
         return error("W123", f"x[mask] is {what}: how many elements there are is not known before "
                              "the function runs", locs=locs or user_loc(), types=[self.array.type],
-                     hint=hint or "reduce it at once (x[mask].mean()), set elements (x[mask] = v), or use "
-                     "np.where(mask, x, 0)")
+                     hint=hint or "reduce it at once (x[mask].mean()), set elements (x[mask] = v), "
+                                  "or use np.where(mask, x, 0)")
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Selection:
         """The elements converted to another dtype."""

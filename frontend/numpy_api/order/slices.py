@@ -1,0 +1,54 @@
+"""``ufunc.reduceat``: the reductions of slices of an axis, each from its place to the next.
+
+    x      1 2 3 4 5        places 0 3        1 + 2 + 3, 4 + 5
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.operand import cast, reshape, strong
+from ...tracing.recorder import current
+from ...tracing.tracer import Tracer
+from ..arrange.shape import moveaxis
+from ..registry import meaning
+
+_INT64 = np.dtype(np.int64)
+
+
+@meaning("ufunc.reduceat")
+def reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> Any:
+    """The reductions of slices that begin at known places; of one element where the next begins
+    before."""
+    if isinstance(indices, Tracer):
+        return _summed_at(x, indices, axis, dtype)
+    rows: Any = moveaxis(strong(x), axis, 0)
+    starts = [int(start) for start in np.asarray(indices)]
+    size = rows.type.shape[0]
+    if not isinstance(size, int) or not all(0 <= start < size for start in starts):
+        raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
+                            f"axis of size {size}", types=[rows.type])
+    more = {} if dtype is None else {"dtype": dtype}
+    parts = [ufunc.reduce(rows[start:max(stop, start + 1)], axis=0, **more)
+             for start, stop in zip(starts, [*starts[1:], size], strict=True)]
+    return np.moveaxis(np.stack(parts), 0, axis)
+
+
+def _summed_at(x: Any, indices: Tracer, axis: Any, dtype: Any) -> Any:
+    """The sums of slices that begin at computed places, which may not fall."""
+    rows: Any = moveaxis(strong(x), axis, 0)
+    starts: Any = cast(indices, _INT64)
+    rising = np.where(np.arange(starts.shape[0], like=starts) == 0, starts, starts - np.roll(
+        starts, 1))
+    starts = current().emit("ensure", starts, rising, message=(
+        "the places of np.add.reduceat must be 0 or more, and may not fall"))
+    kind = np.sum(rows[:0], axis=0, dtype=dtype).dtype
+    number: Any = np.searchsorted(starts, np.arange(rows.shape[0], like=starts), "right")
+    sums: Any = np.zeros((starts.shape[0] + 1, *rows.shape[1:]), kind, like=rows)
+    sums = current().api.update(sums, number, cast(rows, kind), "add")[1:]
+    empty: Any = np.append(starts[1:] == starts[:-1], False)
+    empty = reshape(empty, empty.type.shape + (1,) * (rows.ndim - 1))
+    return np.moveaxis(np.where(empty, cast(rows[starts], kind), sums), 0, axis)
