@@ -27,6 +27,7 @@ from fuzz.prelude import laid
 from fuzz.program import ArgSet, Leaf, Program, Settings, Step
 from fuzz.supervise import run
 from programs import wrong_simplify
+from scipy import special
 
 import weft
 from weft.ir.verify.verifier import verify_plan
@@ -406,6 +407,7 @@ ONCE_WRONG: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (lambda z: (np.linspace(z, 2, 3), np.logspace(z[1], 2j, 3, endpoint=False)), (Z,)),
     (lambda x, z: np.interp(x, np.arange(8.0), z.ravel(), left=1j), (M, Z[1:])),
     (lambda x, z: np.isin(x, z), (M, np.arange(80) * 1j)),
+    (lambda z: np.poly(z[2]), (Z,)),
     # a number has an axis to ufuncs and to argsort
     (lambda z: (np.max(z, axis=-1), np.ptp(z, 0), np.maximum.reduce(z), np.subtract.reduce(z),
                 np.argsort(z)), (np.array(2 + 1j),)),
@@ -431,8 +433,13 @@ def test_nothing_has_no_extreme() -> None:
         least(np.ones((0, 3)))
 
 
-def test_complex_numbers_have_no_quantiles() -> None:
-    for function in (lambda z: np.quantile(z, 0.5), lambda z: np.max(z[z.real > 0])):
+def test_complex_numbers_are_refused_where_their_real_parts_would_be_taken() -> None:
+    functions: list[Callable[[Any], Any]] = [
+        lambda z: np.quantile(z, 0.5), lambda z: np.max(z[z.real > 0]), np.i0, special.logsumexp,
+        lambda z: np.interp(z, [0, 1.0], [0, 1.0]),
+        lambda z: np.histogram(z[1:].real, weights=z[1:]),
+        lambda z: np.bincount(np.arange(12) % 3, z.ravel())]
+    for function in functions:
         with pytest.raises(weft.Error, match=r"W11[13]"):
             weft.compile(function)(Z)
 

@@ -168,15 +168,17 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 @numpy(np.poly, samples=("x[3]", "i[2]"))
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these zeros."""
+    """The coefficients of the polynomial with these zeros: complex where these are, which NumPy
+    makes real for pairs of conjugates."""
     zeros: Any = atleast(1)(seq_of_zeros)
     if zeros.ndim != 1:
         raise error("W113", "np.poly of a matrix needs its eigenvalues",
                     hint="np.poly(np.linalg.eigvals(a)), made outside of the traced function")
-    kind = zeros.dtype if zeros.dtype == np.float32 else _F64
-    result: Any = to_tracer(1.0, kind)[None]
+    kind = zeros.dtype if zeros.dtype == np.float32 or zeros.dtype.kind == "c" else _F64
+    one: Any = cast(to_tracer(1.0), kind)[None]
+    result = one
     for zero in cast(zeros, kind):
-        result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
+        result = convolve(result, concatenate([one, -zero[None]]))
     return result
 
 
