@@ -361,6 +361,15 @@ def taken_away(x: Any, i: Any) -> Any:
     return y
 
 
+def no_dims(x: Any) -> Any:
+    """What np.full makes is an array even without dims: += changed it for nobody else."""
+    y = np.full((), x[0, 1])
+    row, view = y.reshape(1), y[...]
+    y += x[0, 2]
+    row *= 3
+    return y, row, view
+
+
 def one_place(x: Any) -> Any:
     """One number to one place again and again: the verifier took the kernel for a wrong one."""
     y = x * 1
@@ -402,6 +411,7 @@ ONCE_WRONG: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (carried, (np.arange(4.0),)),
     (taken_away, (M, np.array([1, 0, 3], np.uint8))),
     (one_place, (M,)),
+    (no_dims, (M,)),
     (without_nan, (Z,)),
     # complex numbers: between, one by one, in order
     (lambda z: (np.linspace(z, 2, 3), np.logspace(z[1], 2j, 3, endpoint=False)), (Z,)),
