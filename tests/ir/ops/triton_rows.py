@@ -1,16 +1,21 @@
 """Runs every op row in Triton's interpreter, or compiles it for a GPU; in a process of its own,
 since Triton either interprets or compiles.
 
-    TRITON_INTERPRET=1 python tests/ops/triton_rows.py [OP ...]
-    python tests/ops/triton_rows.py --target sm_90 [OP ...]
+    TRITON_INTERPRET=1 python tests/ir/ops/triton_rows.py [--all] [OP ...]
+    python tests/ir/ops/triton_rows.py --targets sm_80,sm_90,gfx942 [--all] [OP ...]
 
-Prints a line for each (row, dtype) that fails, with the error, then ``done N``.
+Each row runs in one dtype of each kind, and in f64 with its gradient; it compiles for one of the
+targets. With --all in all of the dtypes that rows are tested in, and for all targets. Prints a
+line for each (row, dtype) that fails, with the error, then ``done N``.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -41,15 +46,16 @@ from weft.ir.types import F64, DType
 LARGEST = 600
 
 
-def small(op: OpDef) -> tuple[Sample, ...]:
-    """The samples that the interpreter runs in little time: of functions with loops the least."""
+def small(op: OpDef, dtype: DType = F64) -> tuple[Sample, ...]:
+    """The samples that the interpreter runs in little time: one of functions with loops, and of
+    complex numbers, which are pairs of real ones when they come here."""
     found = tuple(sample for sample in op.samples if all(
         np.prod(shape, dtype=int) <= LARGEST * 6 for shape in sample.shapes))
-    return found[3:4] if op.name in FUNCTIONS else found
+    return found[3:4] if op.name in FUNCTIONS else found[:1] if dtype.kind == "c" else found
 
 
 def check(op: OpDef, dtype: DType) -> None:
-    samples = small(op)
+    samples = small(op, dtype)
     rng = np.random.default_rng(crc32(f"{op.name} {dtype}".encode()))
     cases = [operands(op, sample, dtype, rng) for sample in samples]
     flat = [array for arrays in cases for array in arrays]
@@ -79,27 +85,50 @@ def build(op: OpDef, dtype: DType, target: str) -> None:
         assert compile_triton(emit_triton(kernel), target).binary[:4] == b"\x7fELF"
 
 
+def one_of_each_kind(op: OpDef) -> list[DType]:
+    """Of the dtypes of a row one of each kind, another for another row; and f64."""
+    found = dtypes_of(op)
+    chosen = {F64} & set(found)
+    for kind in {dtype.kind for dtype in found}:
+        alike = [dtype for dtype in found if dtype.kind == kind and dtype != F64]
+        if alike:
+            chosen.add(alike[crc32(op.name.encode()) % len(alike)])
+    return [dtype for dtype in found if dtype in chosen]
+
+
+def compiled_for(op: OpDef, targets: list[str]) -> list[str]:
+    """One of the targets, another for another row."""
+    return [targets[crc32(op.name.encode()) % len(targets)]]
+
+
 def main(arguments: list[str]) -> None:
-    target = arguments.pop(1) if arguments[:1] == ["--target"] else ""
-    names = arguments[1:] if target else arguments
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--targets", type=lambda names: names.split(","))
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("names", nargs="*")
+    chosen = parser.parse_args(arguments)
     count = 0
     for op in COMPUTING:
-        if names and op.name not in names:
+        if chosen.names and op.name not in chosen.names:
             continue
-        # Compiling shows that the source is valid: one dtype does.
-        for dtype in op.dtypes[:1] if target else dtypes_of(op):
+        for case in cases(op, chosen.targets, chosen.all):
             count += 1
             try:
-                if target:
-                    build(op, dtype, target)
-                else:
-                    check(op, dtype)
-                    if dtype == F64 and op in DIFFERENTIABLE:
-                        check_gradient(op)
+                case()
             except Exception as problem:
                 lines = traceback.format_exception(problem)
-                print(f"FAIL {op.name} {dtype}: {''.join(lines[-3:])[-900:]}".replace("\n", " | "))
+                print(f"FAIL {op.name} {case}: {''.join(lines[-3:])[-900:]}".replace("\n", " | "))
     print(f"done {count}")
+
+
+def cases(op: OpDef, targets: list[str] | None, everything: bool) -> list[Callable[[], None]]:
+    """What is done with a row: it is compiled if there are targets, or else interpreted."""
+    if targets:  # compiling shows that the source is valid: one dtype does
+        return [partial(build, op, op.dtypes[0], target)
+                for target in (targets if everything else compiled_for(op, targets))]
+    found: list[Callable[[], None]] = [
+        partial(check, op, dtype) for dtype in (dtypes_of if everything else one_of_each_kind)(op)]
+    return [*found, partial(check_gradient, op)] if op in DIFFERENTIABLE else found
 
 
 if __name__ == "__main__":
