@@ -61,8 +61,10 @@ def test_programs_of_all_kinds_are_drawn() -> None:
             "values special", "values index", "values count", "layout strided",
             "layout backward", "layout unaligned", "layout readonly", "layout F",
             "argument scalar", "argument int", "argument float",
-            *(f"argument {name}" for name in ("float32", "float64", "int32", "int64", "uint32",
-                                              "uint64", "bool"))} <= seen
+            *(f"argument {name}" for name in ("bool", "int8", "int16", "int32", "int64", "uint8",
+                                              "uint16", "uint32", "uint64", "float16", "bfloat16",
+                                              "float32", "float64", "complex64", "complex128"))
+            } <= seen
     assert sum(lengths) > 2 * DRAWN
 
 

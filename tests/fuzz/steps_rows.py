@@ -134,7 +134,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     """Whether NumPy says nothing for certain, or something else without elements.
 
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
-    the dtype of integers if there are none, and np.bincount, which forgets that of weights. And differences cannot tell of rounding to float32.
+    the dtype of integers if there are none, and np.bincount, which forgets that of weights. And
+    differences cannot tell of rounding to float32.
     """
     floats = any(x.kind in "fc" for x in used)
     if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
