@@ -313,6 +313,16 @@ def _with_ones(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
                           value=x.dtype.type(0).item())
 
 
+def real_cast(x: Any, dtype: np.dtype[Any]) -> Tracer:
+    """``cast`` where NumPy takes real numbers: of complex ones that is an error (W111), and not
+    their real parts."""
+    a = strong(x)
+    if a.dtype.kind == "c":
+        raise error("W111", "these have to be real numbers", types=[a.type],
+                    hint="give z.real, z.imag or np.abs(z)")
+    return cast(a, dtype)
+
+
 def spread(x: Any, dtype: np.dtype[Any], shape: tuple[Dim, ...]) -> Tracer:
     """An operand with that dtype and shape."""
     if is_number(x):

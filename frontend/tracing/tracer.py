@@ -329,7 +329,8 @@ class Tracer(ArrayMethods, TracedArray):
     def _in_place(self, result: Any) -> Any:
         """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
         argument, which the caller keeps as it is, a new array; the argument is then used up."""
-        if not isinstance(result, Tracer) or (self.ndim == 0 and self.link is None):
+        scalar = self.ndim == 0 and self.link is None and not self.made
+        if scalar or not isinstance(result, Tracer):
             return result  # numbers are rebound, as NumPy's scalars are
         if result.type.shape != self.type.shape:
             raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),

@@ -68,6 +68,7 @@ def access(w: Writer, name: str) -> Any:
     x = w.pick(lambda value: all(shape == held.value.shape for shape in value.shapes) and (
         value.dtype == held.value.dtype))
     if x is not None and x.kind == "f" and x.tag != "close" and w.yes(0.6):
-        x = w.emit("variable", "np.rint(np.clip({0}, -9, 9))", x) or x
+        whole = w.emit("variable", "np.rint(np.clip({0}, -9, 9))", x)
+        x = whole if whole is not None and whole.dtype == x.dtype else x
     mode = w.one(("assign", "assign_add", "assign_add", "assign_sub"))
     return x and w.write("variable", f"{name}.{mode}({{0}})", x)

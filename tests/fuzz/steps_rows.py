@@ -116,7 +116,7 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
         close = ("row", ROUNDED)
     if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
         close = ("finite", ROUNDED)
-    if "np.fft." in feature and close is not None:
+    if "np.fft." in feature and not feature.endswith(("freq", "shift")):
         close = ("full", ROUNDED)
     if feature.split(" ")[1] in _JUMPS and any(x.kind in "fc" for x in used):
         close = ("row", ROUNDED)
@@ -134,7 +134,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     """Whether NumPy says nothing for certain, or something else without elements.
 
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
-    the dtype of integers if there are none. And differences cannot tell of rounding to float32.
+    the dtype of integers if there are none, and np.bincount, which forgets that of weights. And
+    differences cannot tell of rounding to float32.
     """
     floats = any(x.kind in "fc" for x in used)
     if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
@@ -148,6 +149,12 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if feature == "row np.piecewise" and len({x.shapes for x in used if x.rank}) > 1:
         return True  # a mask without elements may have any shape
+    if feature == "row np.bincount" and len(used) > 1:
+        return not all(np.size(sample) for x in used for sample in x.samples) or bool(w.symbols)
+    if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
+        return True
+    if feature == "row np.poly" and any(x.kind == "c" for x in used):  # real by what the zeros are
+        return True
     return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
 
 

@@ -201,7 +201,8 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 @numpy(np.poly, samples=("x[3]", "i[2]", "x[3,3]"))
 def poly(seq_of_zeros: Any) -> Any:
-    """The coefficients of the polynomial with these zeros, or the eigenvalues of a matrix."""
+    """The coefficients of the polynomial with these zeros, or the eigenvalues of a matrix: complex
+    where zeros are, which NumPy makes real for pairs of conjugates."""
     zeros: Any = atleast(1)(seq_of_zeros)
     real = zeros.dtype.kind != "c"
     if zeros.ndim == 2 and zeros.type.shape[0] == zeros.type.shape[1] != 0:
@@ -209,10 +210,6 @@ def poly(seq_of_zeros: Any) -> Any:
     elif zeros.ndim != 1:
         raise error("W102", "np.poly takes a vector of zeros or a square matrix",
                     types=[zeros.type])
-    elif not real:
-        raise error("W113", "np.poly of complex zeros is not supported: the dtype of its result "
-                            "depends on values", types=[zeros.type],
-                    hint="multiply the factors with np.convolve")
     narrow = (np.float32, np.complex64)
     kind = zeros.dtype if zeros.dtype.kind == "c" or zeros.dtype in narrow else _F64
     result: Any = to_tracer(1.0, kind)[None]

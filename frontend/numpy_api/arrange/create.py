@@ -59,7 +59,9 @@ def full_like(
     kind = np.dtype(dtype) if dtype is not None else result_dtype(a)
     if isinstance(fill_value, float) and number_kind(kind) != "f":
         fill_value = kind.type(fill_value)
-    return fresh(spread(fill_value, kind, wanted))
+    made = fresh(spread(fill_value, kind, wanted))
+    made.made = True
+    return made
 
 
 @numpy(np.zeros, np.empty, samples=("(2, 3), like=x[2]",))
@@ -129,7 +131,9 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
           subok: bool = False, ndmin: int = 0) -> Tracer:
     made = asarray(object, dtype, order)
     made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
-    return fresh(made) if copy else made
+    made = fresh(made) if copy else made
+    made.made |= bool(copy)
+    return made
 
 
 @numpy(np.asarray, np.asanyarray, samples=("x[2,3], like=x[2]",))

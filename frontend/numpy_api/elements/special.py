@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.operand import cast, spread_all, strong
+from ...tracing.operand import cast, real_cast, spread_all, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
@@ -54,7 +54,7 @@ PAIRS: Mapping[str, Callable[..., tuple[Any, Any]]] = MappingProxyType({
 
 def _floating(x: Any) -> Any:
     a: Any = strong(x)
-    return a if a.dtype.kind == "f" else cast(a, np.dtype(np.float64))
+    return a if a.dtype.kind == "f" else real_cast(a, np.dtype(np.float64))
 
 
 def logsumexp(
@@ -100,7 +100,7 @@ def polygamma(n: Any, x: Any) -> Any:
     zeta, a = UFUNCS["_zeta"], _floating(x)
     zeroth = UFUNCS["psi"](a)
     if isinstance(n, Tracer):
-        order: Any = cast(n, np.dtype(np.float64)) if n.dtype.kind != "f" else n
+        order: Any = real_cast(n, np.dtype(np.float64)) if n.dtype.kind != "f" else n
         odd = np.not_equal(np.remainder(order, 2), 0)
         factor = UFUNCS["gamma"](order + 1) * np.where(odd, 1.0, -1.0)
     else:

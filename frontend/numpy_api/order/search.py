@@ -13,6 +13,7 @@ from ...tracing.operand import (
     cast,
     is_number,
     matched,
+    real_cast,
     reshape,
     strong,
     to_tracer,
@@ -81,8 +82,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
         return current().emit("complex", *(
             interp(x, xp, part(fp), None if low is None else part(low),
                    None if high is None else part(high), period) for part in (np.real, np.imag)))
-    at: Any = cast(strong(x), _F64)
-    places, values = (ravel(cast(strong(row), _F64)) for row in (xp, fp))
+    at: Any = real_cast(x, _F64)
+    places, values = (ravel(real_cast(row, _F64)) for row in (xp, fp))
     if len({strong(row).ndim for row in (xp, fp)} | {1}) > 1:
         raise error("W102", "np.interp takes points that are vectors")
     if period is None and places.type.shape[0] == 0:

@@ -15,6 +15,7 @@ from ...tracing.operand import (
     cast,
     is_number,
     matched,
+    real_cast,
     result_dtype,
     strong,
     to_tracer,
@@ -52,7 +53,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
     places: Any = cast(numbers, _I64)
     places = current().emit("ensure", places, np.minimum(places, bins - 1 - places), message=(
         f"a number of np.bincount is negative, or not below minlength={bins}"))
-    return counted(places, None if weights is None else cast(strong(weights), _F64), bins)
+    return counted(places, None if weights is None else real_cast(weights, _F64), bins)
 
 
 @numpy(np.histogram_bin_edges, samples=("x[7], 4", "x[7], 3, (0, 2)", "x[5], [0, 1, 3]", "i[5]"))
@@ -176,7 +177,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
         inside = (column >= edge[0]) & (column <= edge[-1])
         cell = np.minimum(searchsorted(edge, column, "right") - 1, count - 1)
         place, kept = place * count + np.where(inside, cell, 0), kept & inside
-    weight: Any = 1.0 if weights is None else cast(strong(weights), _F64)
+    weight: Any = 1.0 if weights is None else real_cast(weights, _F64)
     found: Any = counted(np.where(kept, place, 0), np.where(kept, weight, 0.0), math.prod(counts))
     grid = np.reshape(found, counts)
     if density:

@@ -23,7 +23,7 @@ class TracedArray:
     which promotes as one."""
 
     __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "ordered", "seen", "taken", "version", "weak")
+                 "made", "ordered", "seen", "taken", "version", "weak")
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
@@ -31,6 +31,7 @@ class TracedArray:
     ) -> None:
         self._ctx, self.weak, self.argument = ctx, weak, argument
         self._value: Any = value
+        self.made = False  # as an array, which one without dims is then, and not a scalar
         self.link: Link | None = None  # to the array that this one is a view of, if any,
         self.taken: tuple[TracedArray, Any] | None = None  # which was indexed with this
         # How NumPy would lay it out: its axes surely in memory as they are counted, its elements
