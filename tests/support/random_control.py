@@ -1,7 +1,8 @@
 """Random programs of nested control flow, as texts of a function ``f(a, b, n, x)``.
 
 ``python -m support.random_control FIRST LAST``, run in tests/, compares that many with Python;
-with ``gradients`` behind it their gradients, and those of gradients, with finite differences.
+with ``gradients`` (compiled) or ``interpreted`` behind it their gradients, and those of gradients,
+with finite differences.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import linecache
 import random
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import weft
+from weft.frontend.compile.eager import interpret
+from weft.frontend.transforms.reverse import grad
 
 
 def program(seed: int, bounded: bool = False) -> str:
@@ -144,9 +148,10 @@ def compare(seed: int) -> None:
 _STEP = 1e-6
 
 
-def compare_gradients(seed: int) -> None:
+def compare_gradients(seed: int, run: Callable[..., Any] = weft.compile) -> None:
     """Differentiate one program, every second one twice, too; raises AssertionError where that
-    differs from differences along a line. At kinks and jumps those tell nothing."""
+    differs from differences along a line. At kinks and jumps those tell nothing. ``run`` says how
+    a function is run: compiled, or (``interpreted``) by the interpreter."""
     function, rng = function_of(seed, bounded=True), np.random.default_rng(seed)
     weights = rng.normal(size=6)
 
@@ -154,18 +159,30 @@ def compare_gradients(seed: int) -> None:
         a, b, c, v = function(a, b, 2, x)  # which is not compiled where differences are taken
         return weights[0] * a + weights[1] * b + weights[2] * c + (weights[3:] * v).sum()
 
-    once = weft.compile(weft.grad(loss, argnums=(0, 1, 2)))
-    twice = weft.compile(weft.grad(lambda a, b, x: _along(
-        weft.grad(loss, argnums=(0, 1, 2))(a, b, x), weights), argnums=(0, 1, 2)))
+    once = run(grad(loss, argnums=(0, 1, 2)))
+    twice = run(grad(lambda a, b, x: _along(
+        grad(loss, argnums=(0, 1, 2))(a, b, x), weights), argnums=(0, 1, 2)))
     for _ in range(2):  # numbers of NumPy, of one kind: one program each
         args = (*rng.normal(size=2), rng.normal(size=3))
         line = rng.normal(size=5)
         steps = [tuple(x + at * _STEP * d for x, d in zip(
-            args, (line[0], line[1], line[2:]), strict=True)) for at in (-2, -1, 1, 2)]
+            args, (line[0], line[1], line[2:]), strict=True)) for at in (-2, -1, 0, 1, 2)]
         _check(_along(once(*args), line), [loss(*each) for each in steps])
         if seed % 2 == 0:
             _check(_along(twice(*args), line), [
                 _along(once(*each), weights) for each in steps])
+
+
+def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, traced once for all arguments of the types of the first ones."""
+    traced: list[Any] = []
+
+    def call(*args: Any) -> Any:
+        if not traced:
+            traced.append(weft.compile(function).trace(*args))
+        return interpret(traced[0], weft.tree.leaves(args))
+
+    return call
 
 
 def _along(gradients: Any, line: Any) -> Any:
@@ -174,17 +191,18 @@ def _along(gradients: Any, line: Any) -> Any:
 
 
 def _check(found: Any, values: Any) -> None:
-    far, near = (values[3] - values[0]) / (4 * _STEP), (values[2] - values[1]) / (2 * _STEP)
-    sides = [(values[1] - values[0]) / _STEP, (values[3] - values[2]) / _STEP]
+    slopes = [(b - a) / _STEP for a, b in zip(values, values[1:], strict=False)]
+    near = (slopes[1] + slopes[2]) / 2
     size = 1e-4 * (1 + abs(near) + max(map(abs, values)))
-    if max(abs(far - near), abs(sides[0] - sides[1])) < size:
+    if max(slopes) - min(slopes) < size:
         assert abs(found - near) < 10 * size, (found, near)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     first, last = map(int, sys.argv[1:3])
-    one = compare_gradients if sys.argv[3:] == ["gradients"] else compare
+    one = {"gradients": compare_gradients, "interpreted": lambda seed: compare_gradients(
+        seed, interpreted)}.get((sys.argv[3:] or [""])[0], compare)
     found = 0
     for number in range(first, last):
         try:
