@@ -26,6 +26,7 @@ from weft.frontend.tracing.trace import trace_function
 from weft.ir.interp.graph import run_plan
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
+from weft.ir.scalar.random import SAMPLERS
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +54,7 @@ CANCELLING = frozenset(("logaddexp", "logaddexp2"))
 REFUSED = frozenset(("power",))
 # Rows without operands of the user's, or that have tests of their own.
 ELSEWHERE = frozenset(("select", "cast", "narrow", "unwrapped", "full", "iota", "dim", "threefry",
-                       "shl", "shr", "ensure", "bitcast", "ipow"))
+                       "shl", "shr", "ensure", "checked", "bitcast", "ipow", *SAMPLERS))
 
 
 def specials(dtype: np.dtype[Any]) -> Array:
