@@ -26,6 +26,7 @@ from weft.frontend.tracing.trace import trace_function
 from weft.ir.interp.graph import run_plan
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
+from weft.ir.scalar.random import SAMPLERS
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +54,8 @@ CANCELLING = frozenset(("logaddexp", "logaddexp2"))
 REFUSED = frozenset(("power",))
 # Rows without operands of the user's, or that have tests of their own.
 ELSEWHERE = frozenset(("select", "cast", "narrow", "unwrapped", "full", "iota", "dim", "threefry",
-                       "shl", "shr", "ensure", "asserted", "awaiting", "bitcast", "ipow"))
+                       "shl", "shr", "ensure", "checked", "asserted", "awaiting", "bitcast", "ipow",
+                       *SAMPLERS))
 
 
 def specials(dtype: np.dtype[Any]) -> Array:

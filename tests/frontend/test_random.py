@@ -16,6 +16,7 @@ import pytest
 from scipy import special, stats
 
 import weft
+from weft.frontend.tracing.lanes import lanes
 from weft.ir.ops.table import OPS
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.random import default_rng, from_key
@@ -418,6 +419,28 @@ def test_in_place() -> None:
     np.testing.assert_array_equal(y, plain.permutation(x * 2))
     np.testing.assert_array_equal(z, plain.permutation(np.array([0.0, 1.0, 2.0, 3.0])))
     np.testing.assert_array_equal(out, plain.random(3))
+
+
+def test_each_example_of_a_batch_has_its_own_stream() -> None:
+    """What ``vmap`` asks for with ``lanes``."""
+    rng = default_rng(4)
+
+    @weft.compile
+    def draw(number: Any) -> Any:
+        with lanes(number):
+            inner = default_rng(6)  # made for the example, so that it is as in plain Python
+            return rng.random(3), inner.random(3)
+
+    found = [draw(np.int64(at)) for at in range(3)]
+    numbers = np.array([x for x, _ in found])
+    assert len(np.unique(numbers)) == 9
+    key = OPS["threefry"].meaning(rng._stream.key, np.uint64((3 << 62) + 1))
+    expected = from_key(key)
+    expected.random(3)  # the second call begins where the first has ended
+    np.testing.assert_array_equal(numbers[1], expected.random(3))
+    assert int(rng.counter) == 9
+    for _, x in found:
+        np.testing.assert_array_equal(x, default_rng(6).random(3))
 
 
 # -- gradients ------------------------------------------------------------------------------------

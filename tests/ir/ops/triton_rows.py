@@ -39,6 +39,7 @@ from weft.codegen.gpu.source import emit_triton
 from weft.frontend.compile.pipeline import Options, Stages
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import OpDef, Sample
+from weft.ir.scalar.random import SAMPLERS
 from weft.ir.scalar.special import FUNCTIONS
 from weft.ir.types import F64, DType
 
@@ -51,7 +52,9 @@ def small(op: OpDef, dtype: DType = F64) -> tuple[Sample, ...]:
     complex numbers, which are pairs of real ones when they come here."""
     found = tuple(sample for sample in op.samples if all(
         np.prod(shape, dtype=int) <= LARGEST * 6 for shape in sample.shapes))
-    return found[3:4] if op.name in FUNCTIONS else found[:1] if dtype.kind == "c" else found
+    if op.name in (*FUNCTIONS, *SAMPLERS):
+        return found[3:4]
+    return found[:1] if dtype.kind == "c" else found
 
 
 def check(op: OpDef, dtype: DType) -> None:
