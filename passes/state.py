@@ -10,8 +10,8 @@ Each variable has a current value, which reads return and writes replace:
 Assertions are a variable that holds no more than 1, as long as all hold. It starts from 1, and no
 one reads it in the end but the first result, which so depends on all of them:
 
-    assert_true %c {message = "..."}  ==>    %a = asserted (cast %c) {message = "..."}
-                                             %held = and_ 1, %a
+    assert_true %c {message = "..."}  ==>    %a = asserted (or (cast %c), (xor %before, 1)) {...}
+                                             %held = and_ %before, %a
                                              return awaiting(..., %held)
 
 What bodies of control flow read becomes an operand of their node; what they assign becomes a result
@@ -123,10 +123,10 @@ class _State:
     def _write(self, node: Node) -> None:
         operand, var = self.clone.values[node.inputs[0]], node.attrs["var"]
         if node.op.effect is Effect.ASSERTS:
-            with self.builder.like(node):
-                one = self.builder.cast(operand, dtype=I64)
-                operand = self.builder.and_(self.read(var, node.attrs["type"]), (
-                    self.builder.asserted(one, message=node.attrs["message"])))
+            base, b = self.read(var, node.attrs["type"]), self.builder
+            with b.like(node):  # it holds where one before it does not: that one is to be told
+                one = b.or_(b.cast(operand, dtype=I64), b.xor(base, 1))
+                operand = b.and_(base, b.asserted(one, message=node.attrs["message"]))
         if node.op.update:
             base, row = self.read(var, node.attrs["type"]), OPS[node.op.update]
             with self.builder.like(node):
