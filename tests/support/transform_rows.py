@@ -34,7 +34,7 @@ Run = Callable[[Graph, Sequence[Any]], list[Any]]
 SIZE = 3  # of a batch
 # Memory of complex numbers as real ones, which no traced graph has.
 ROWS = [op for op in OPS.values() if op.samples and op.kind is not Kind.ALIAS]
-TANGENTS = [op for op in ROWS if op.differentiable]
+TANGENTS = [op for op in ROWS if op.differentiable and {F64, C128} & {*op.dtypes}]
 
 
 def native(graph: Graph, args: Sequence[Any]) -> list[Any]:
