@@ -25,5 +25,9 @@ def load(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"weft_example_{name}", FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as problem:
+        raise LookupError(f"{name} needs {problem.name}: install the examples, "
+                          "pip install 'weft[examples]'") from problem
     return module

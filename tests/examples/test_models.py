@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -106,3 +107,11 @@ def test_examples_are_short_and_say_what_they_are() -> None:
 def test_a_demo_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "gtp"]) == 2
     assert "gpt" in capsys.readouterr().err
+
+
+def test_what_an_example_needs_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    assert main(["demo", "vae"]) == 2
+    assert "needs sklearn.datasets: install the examples" in capsys.readouterr().err
