@@ -7,10 +7,11 @@ first lines are meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ..access import local_uses, may_overwrite
-from ..index import symbols_of
+from ..affine import coefficient
+from ..index import Dim, symbols_of
 from ..kernel import (
     COMBINERS,
     Apply,
@@ -200,6 +201,38 @@ def check_locals(kernel: Kernel) -> Problems:
                 yield None, f"locals '{one.name}' and '{other.name}' overlap while both are in use"
 
 
+def check_bounds(kernel: Kernel) -> Problems:
+    """No access leaves its array, as far as that is plain: the index follows from axes of known
+    extents, and no guard stands before it."""
+    extents = {axis.name: axis.extent for axis in kernel.axes}
+    if 0 in extents.values():
+        return
+    for stmt in kernel.body:
+        if not isinstance(stmt, (Load, Store)) or stmt.guard:
+            continue
+        param = kernel.param(stmt.param)
+        for dim, size in zip(stmt.indices, param.type.shape, strict=True):
+            ends = _range_of(dim, extents)
+            if ends is not None and isinstance(size, int) and not 0 <= ends[0] <= ends[1] < size:
+                place = str(ends[0]) if len(set(ends)) == 1 else f"from {ends[0]} to {ends[1]}"
+                yield stmt, f"an index of '{param.name}', {param.type}, is {place}"
+
+
+def _range_of(dim: Dim, extents: Mapping[str, Dim]) -> tuple[int, int] | None:
+    """The least and the largest value of an index that is linear in axes of known extents."""
+    low: Dim = 0
+    high: Dim = 0
+    rest = dim
+    for name in symbols_of(dim):
+        slope, extent = coefficient(rest, name), extents.get(name)
+        if slope is None or not isinstance(slope[0], int) or not isinstance(extent, int):
+            return None
+        first, last = sorted((0, slope[0] * (extent - 1)))
+        low, high, rest = low + first, high + last, slope[1]
+    low, high = low + rest, high + rest
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
 def _has_no_tasks(kernel: Kernel) -> bool:
     """True for kernels over no elements: their indices need not depend on anything."""
     return any(axis.extent == 0 and axis.kind == "par" for axis in kernel.axes)
@@ -325,5 +358,5 @@ def check_stores(kernel: Kernel) -> Problems:
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
     check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores,
-    check_locals, check_tilings,
+    check_locals, check_tilings, check_bounds,
 )

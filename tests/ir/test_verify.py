@@ -363,6 +363,10 @@ BROKEN_STAGES = [
     (SORTED, "check_sorts", "y[i, j]", "y[i, 0]", "'y' is not one row of 'j' for each task"),
     (SORTED, "check_sorts", "mut i32[9,20]", "mut i32[9,2]", "'room' is no room for the rows"),
     (SORTED, "check_sorts", "    sort", "    y[i, j] = %0\n    sort", "does nothing else"),
+    (STAGED, "check_bounds", "w[k, j]", "w[k + 1, j]", "an index of 'w', f32[32,80], is from 1"),
+    (STAGED, "check_bounds", "w: f32[32,80]", "w: f32[32,79]", "is from 0 to 79"),
+    (SORTED, "check_bounds", "x[i, j]", "x[9, j]", "is 9"),
+    (CARRIED, "check_bounds", "x[i, j]", "x[8 - i, j - 1]", "is from -1 to 6"),
     *((TILED, "check_tilings", *rest) for rest in (
         ("rows i,", "rows k,", "rows k and columns j are no two axes beside 'k'"),
         ("rows i, columns j", "rows j, columns i", "%0 depends on 'i', which is the other"),
