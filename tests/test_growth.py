@@ -18,6 +18,7 @@ from growing import chain, contractions, gathers, ladder, layers, simulation, st
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.kernel import Const, Store
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 
@@ -76,10 +77,10 @@ def warped(count: int) -> Callable[..., Any]:
     n = count // 20
 
     def function(x: Any, y: Any) -> Any:
-        table = np.full((n + 1, 21), np.inf)
+        table = np.full((n + 1, 11), np.inf)
         table[0, 0] = 0
         for i in range(1, n + 1):
-            for j in range(1, 21):
+            for j in range(1, 11):
                 table[i, j] = np.abs(x[i] - y[j]) + np.min(
                     [table[i - 1, j], table[i, j - 1], table[i - 1, j - 1]])
         return table
@@ -105,8 +106,8 @@ def boundaries(count: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("program", [warped, boundaries], ids=lambda program: program.__name__)
 def test_tables_are_loops_of_rows(program: Callable[[int], Any]) -> None:
     """Twice the rows are twice the tracing, and no more code but constants."""
-    work(lambda: measures(program(400)))
-    small, large = (measures(program(size)) for size in (600, 1200))
+    work(lambda: measures(program(200)))
+    small, large = (measures(program(size)) for size in (200, 400))
     assert large["trace"] <= RATIO * small["trace"]
     assert large["kernels"] <= small["kernels"] + 1
     assert large["fused"] <= RATIO * small["fused"]
@@ -148,12 +149,14 @@ def test_more_layers_are_no_more_functions() -> None:
 
 @pytest.mark.parametrize("program", [chain, ladder, wide], ids=lambda program: program.__name__)
 def test_kernels_stay_of_one_size(program: Callable[[int], Any]) -> None:
-    """A region has a limit, so that LLVM sees many functions and not one huge one."""
+    """A region has a limit, so that LLVM sees many functions and not one huge one; but for arrays
+    of constants, which cost little."""
     longest = []
     for size in (300, 900):
         traced = weft.compile(program(size)).trace(X, X)
         stages = Stages(traced.graph, Options(threads=1))
-        kernels = stages.plan.kernels
+        kernels = [name for name, kernel in stages.plan.kernels.items()
+                   if not all(isinstance(stmt, Const | Store) for stmt in kernel.body)]
         functions = re.findall(r"^define .*?^}", stages.llvm, re.DOTALL | re.MULTILINE)
         longest.append(max(len(text) for text in functions
                            if any(f"@{name}(" in text.split("\n", 1)[0] for name in kernels)))

@@ -16,7 +16,6 @@ from ...ir.ops.reduce import contract_letters, is_matrix_product
 from ...ir.ops.table import OPS
 from .rewrite import Match, Rewriter, Rule
 
-
 FEW = 8  # numbers that are reduced one by one
 # What two numbers of a reduction become one by.
 _PAIRS = MappingProxyType({"max": "maximum", "min": "minimum", "any": "or_", "all": "and_"})
