@@ -81,7 +81,7 @@ def resolve_state(graph: Graph) -> Graph:
 def _depend(b: Builder, graph: Graph, held: Value) -> None:
     """Let a result depend on what is 1; the one with the fewest elements is the cheapest."""
     at = min((at for at, value in enumerate(graph.results) if value.type.size),
-             key=lambda at: (not graph.results[at].type.rank == 0, at))
+             key=lambda at: (graph.results[at].type.rank != 0, at))
     result = graph.results[at]
     if result.shape:
         held = b.broadcast(held, shape=result.shape, axes=())

@@ -213,7 +213,7 @@ def _agreed(regions: Sequence[Region], names: bool) -> list[bool]:
             raise error("W102" if a.shape != b.shape else "W111", message,
                         locs=_made(b) or user_loc(), types=[a.type, b.type],
                         hint="return the same shape and dtype from both: " + (
-                            a.shape == b.shape and converted(_made(b), a.type.dtype)
+                            (a.shape == b.shape and converted(_made(b), a.type.dtype))
                             or "x.astype(y.dtype)"))
         weak.append(all(kinds))
     return weak

@@ -63,7 +63,7 @@ def an_assertion_and_nothing_else() -> None:
 def other_dtypes_on_two_ways() -> None:
     @weft.compile
     def half(x: Any) -> Any:
-        if x.sum() > 0:
+        if x.sum() > 0:  # noqa: SIM108
             y = x
         else:
             y = x.astype(np.float64)  # here

@@ -1,6 +1,6 @@
 """``assert`` on traced values, and arguments that become static by themselves."""
 
-# ruff: noqa: SIM108  the statements are what is tested
+
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def elementwise() -> str:
 def text() -> str:
     return "\n".join((
         _HEAD, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise() + ".\n",
-        "Of their methods there are `outer`, `reduce`, `accumulate` and `at` of all, and `reduceat` "
-        "at known places (of `np.add` at computed ones, too). Where there is no shorter way, they run "
-        "element by element.\n",
+        "Of their methods there are `outer`, `reduce`, `accumulate` and `at` of all, and "
+        "`reduceat` at known places (of `np.add` at computed ones, too). Where there is no shorter "
+        "way, they run element by element.\n",
         "## Sizes that are not known\n", _SIZES, sizes(),
         "\n## What to write instead\n", missing(), ""))

@@ -7,6 +7,7 @@ with finite differences.
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import random
 import sys
@@ -191,7 +192,7 @@ def _along(gradients: Any, line: Any) -> Any:
 
 
 def _check(found: Any, values: Any) -> None:
-    slopes = [(b - a) / _STEP for a, b in zip(values, values[1:], strict=False)]
+    slopes = [(b - a) / _STEP for a, b in itertools.pairwise(values)]
     near = (slopes[1] + slopes[2]) / 2
     size = 1e-4 * (1 + abs(near) + max(map(abs, values)))
     if max(slopes) - min(slopes) < size:
