@@ -30,6 +30,7 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.index import Dim
 from .. import tree
+from ..tracing.boundary import boundary
 from ..tracing.recorder import ACTIVE
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
@@ -205,6 +206,7 @@ class Input:
     def __iter__(self) -> Input:
         return self
 
+    @boundary
     def __next__(self) -> Any:
         if ACTIVE.get() is not None:
             raise error("W305", "input is read while a function is traced: the program would have "

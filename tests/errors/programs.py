@@ -590,6 +590,12 @@ def variable_assigned_outside() -> None:
     w.assign(X)  # here
 
 
+@wrong("W305", KeyError)
+def batch_of_rows_of_several_shapes() -> None:
+    rows = weft.data.from_generator(lambda: [X[0], X[0, :2]])
+    next(iter(rows.batch(2)))  # here
+
+
 # -- devices, targets, artifacts, options -------------------------------------------------------
 
 

@@ -33,6 +33,25 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ravel": lambda a, b, x: np.ravel([x[0], x[1]]),
     "reshape": lambda a, b, x: np.reshape([x[0], x[1]], 4),
     "shape": lambda a, b, x: np.shape([x[0], x[1]])[0] * x,
+    "nansum": lambda a, b, x: np.nansum([a, np.nan]), "nanmean": lambda a, b, x: np.nanmean(
+        [a, np.nan, b]), "nanmax": lambda a, b, x: np.nanmax([a, b, np.nan]),
+    "nanmin": lambda a, b, x: np.nanmin([x[0], x[1]]),
+    "count_nonzero": lambda a, b, x: np.count_nonzero([a, 0.0, b]),
+    "trapezoid": lambda a, b, x: np.trapezoid([a, b, 2.0]),
+    "cross": lambda a, b, x: np.cross([a, b, 1.0], [1.0, a, 2.0]),
+    "kron": lambda a, b, x: np.kron([a, b], x), "vdot": lambda a, b, x: np.vdot([a, b], x[0]),
+    "interp": lambda a, b, x: np.interp([a / 9, 0.5], [0.0, 1.0], [a, b]),
+    "polyval": lambda a, b, x: np.polyval([a, b], x), "round": lambda a, b, x: np.round([a / 7, b]),
+    "clip": lambda a, b, x: np.clip([a, b], 2.0, 4.0), "flip": lambda a, b, x: np.flip([a, b]),
+    "roll": lambda a, b, x: np.roll([a, b, 1.0], 1), "append": lambda a, b, x: np.append([a], [b]),
+    "isclose": lambda a, b, x: np.isclose([a, b], x[0]),
+    "allclose": lambda a, b, x: np.allclose([a, b], [3.0, b]),
+    "array_equal": lambda a, b, x: np.array_equal([x[0], x[1]], x),
+    "searchsorted": lambda a, b, x: np.searchsorted([a, b], [4.0, a]),
+    "squeeze": lambda a, b, x: np.squeeze([[a, b]]), "cov": lambda a, b, x: np.cov([x[0], x[1]]),
+    "corrcoef": lambda a, b, x: np.corrcoef([x[0], -x[1]]),
+    "convolve": lambda a, b, x: np.convolve([a, b], [1.0, b, 2.0]),
+    "correlate": lambda a, b, x: np.correlate([a, b, 2.0], [1.0, a]),
 }
 
 

@@ -218,7 +218,6 @@ def test_gradients_where_elements_are_zero_or_equal() -> None:
 def test_what_is_refused() -> None:
     x = numbers(5, "f8")
     for function, code in ((lambda x: np.sort(x, axis=1), "W121"),
-                           (lambda x: np.divide.accumulate(x), "W113"),
                            (lambda x: np.quantile(x, 1.5), "W102"),
                            (lambda x: np.quantile(x, 0.5, method="no"), "W102"),
                            (lambda x: np.digitize(x, [1.0, 3, 2]), "W102"),

@@ -181,23 +181,49 @@ def test_a_composite_gives_its_name_to_its_result_and_to_its_parts() -> None:
                              "layer1/sigmoid", "layer1/softmax"]
 
 
+LAYERS = tuple(name for name in nn.__all__ if callable(getattr(nn, name)))
+
+
 def _layers() -> dict[str, Callable[[Any], Any]]:
     """A call of each function of ``weft.nn`` for an array of 3 x 4."""
     ids, w, rng = np.array([0, 2, 1]), np.ones((4, 4), np.float32), default_rng(0)
     gates = np.ones((4, 16), np.float32)
     one = {"batch_norm": lambda x: nn.batch_norm(x, x[0], x[1]),
+           "binary_cross_entropy_with_logits":
+               lambda x: nn.binary_cross_entropy_with_logits(x, ids[:, None]),
            "cross_entropy": lambda x: nn.cross_entropy(x, ids),
            "dropout": lambda x: nn.dropout(x, 0.5, rng),
            "embedding": lambda x: nn.embedding(ids, x),
+           "group_norm": lambda x: nn.group_norm(x, 2),
+           "gru": lambda x: nn.gru(x[None], x, gates[:, :12], gates[:, :12])[0],
            "gru_cell": lambda x: nn.gru_cell(x, x, gates[:, :12], gates[:, :12]),
            "linear": lambda x: nn.linear(x, w, w[0]),
+           "lstm": lambda x: nn.lstm(x[None], (x, x), gates, gates)[0],
            "lstm_cell": lambda x: nn.lstm_cell(x, (x, x), gates, gates)[0],
+           "multi_head_attention": lambda x: nn.multi_head_attention(x, x, x, w, w, w, w, 2),
+           "nll_loss": lambda x: nn.nll_loss(x, ids),
            "one_hot": lambda x: nn.one_hot(x.astype(int), 3),
+           "rnn": lambda x: nn.rnn(x[None], x, w, w)[0],
+           "rnn_cell": lambda x: nn.rnn_cell(x, x, w, w),
+           "sampled_softmax": lambda x: nn.sampled_softmax(x, ids, w, w[0], 2, rng),
            "scaled_dot_product_attention": lambda x: nn.scaled_dot_product_attention(x, x, x)}
-    return {name: one.get(name, getattr(nn, name)) for name in nn.__all__}
+    return {name: one.get(name) or _by_name(name) for name in LAYERS}
 
 
-@pytest.mark.parametrize(("layer", "call"), _layers().items(), ids=nn.__all__)
+def _by_name(name: str) -> Callable[[Any], Any]:
+    """Of images, with a kernel or a window of size 1; of two arrays for losses; or of one."""
+    layer = getattr(nn, name)
+    if "conv" in name or "pool" in name:
+        rank = int(name[-2]) if name.endswith("d") else 2
+        rest = [np.ones((1,) * (rank + 2), np.float32)] if "conv" in name else (
+            [] if "global" in name else [1 if "adaptive" in name else 2])
+        return lambda x: layer(x.reshape(1, 1, *((12,), (3, 4), (3, 2, 2))[rank - 1]), *rest)
+    if name.endswith(("_loss", "_similarity", "_divergence")):
+        return lambda x: layer(x, x)
+    return layer  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("layer", "call"), _layers().items(), ids=LAYERS)
 def test_each_layer_counts_as_one_operation(layer: str, call: Callable[[Any], Any]) -> None:
     def function(x: Any) -> Any:
         with name_scope("part"):

@@ -17,7 +17,7 @@ from weft.ir.fold import exact_fma
 from weft.ir.graph import Builder, Graph, constant_of
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import OPS
-from weft.ir.types import BOOL, F32, DType, TensorType
+from weft.ir.types import BOOL, F32, F64, U64, DType, TensorType
 from weft.passes.simplify.simplify import simplify
 
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.3, -0.7, 2.5, 7.25, 1e-3, -123.456, 88.1, 3e4, 1e-30, 1e30,
@@ -27,12 +27,17 @@ ROWS = [(op, dtype) for op in OPS.values() for dtype in dtypes_of(op) if not dty
         if op.kind is Kind.MAP and op.body and op.arity and not op.attrs and op.expand is None]
 
 
+def of_letter(letter: str, dtype: DType) -> DType:
+    """The dtype of an operand in a row that is tested in ``dtype``."""
+    return {"b": BOOL, "w": U64, "d": F64}.get(letter, dtype)
+
+
 def operands(op: OpDef, dtype: DType, rng: np.random.Generator) -> list[Any]:
     """Numbers for one call, of the dtypes that the row's letters ask for."""
     assert op.arity is not None
     found = []
     for letter in (op.letters or "t" * op.arity):
-        kind = "b" if letter == "b" else dtype.kind
+        kind = of_letter(letter, dtype).kind
         numbers: Any = (False, True) if kind == "b" else NUMBERS if kind == "f" else SMALL
         number = numbers[rng.integers(len(numbers))]
         found.append(abs(number) if kind == "u" else number)
@@ -51,7 +56,7 @@ def test_folded_constants_have_the_bits_of_the_kernels(op: OpDef, dtype: DType) 
         inputs, constants = [], []
         for place, (letter, number) in enumerate(zip(op.letters or "t" * len(case), case,
                                                      strict=True)):
-            type_ = TensorType(BOOL if letter == "b" else dtype, ())
+            type_ = TensorType(of_letter(letter, dtype), ())
             inputs.append(kept.add_param(type_, f"x{at}_{place}"))
             constants.append(f.full(np.array(number).astype(type_.dtype.numpy).item(), type_))
             args.append(np.array(number).astype(type_.dtype.numpy))

@@ -19,7 +19,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
+from ...tracing.recorder import context_for, current
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.ranges import powers_of
@@ -124,7 +124,8 @@ def polyval(p: Any, x: Any) -> Any:
     result: Any = np.zeros_like(at)
     if isinstance(p, Tracer) and not isinstance(p.type.shape[0], int):
         return np.sum(powers_of(at, p.type.shape[0]) * flip(p), -1)
-    for coefficient in (strong(p) if isinstance(p, Tracer) else np.asarray(p)):
+    traced = context_for(p if isinstance(p, list | tuple) else (p,)) is not None
+    for coefficient in (strong(p) if traced else np.asarray(p)):
         result = result * at + coefficient
     return result
 
