@@ -95,7 +95,7 @@ def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
         node) == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name]
     if len(found) > 1:  # several lambdas in one line
         found = [node for node in found if _same(node, code)]
-    node = found[0] if found else None
+    node = found[-1] if found else None  # the innermost: one around it has its columns, too
     return node if isinstance(node, (ast.FunctionDef, ast.Lambda)) else None
 
 

@@ -219,6 +219,10 @@ def test_functions_that_call_themselves() -> None:
     check(lambda x: inner(x, 3), [(3.0,), (100.0,)])
 
 
+def test_lambdas_inside_of_lambdas_in_one_line() -> None:
+    check(lambda x: (lambda v: v * 2 if v > 0 else -v)(x + 1 if x > 5 else x), [(7.0,), (-1.0,)])
+
+
 def test_what_has_no_source_says_so_as_before() -> None:
     made: dict[str, Any] = {}
     exec("def relu(x):\n    return x if x > 0 else 0.0", made)
