@@ -306,9 +306,11 @@ class Tracer(ArrayMethods, TracedArray):
     def _plain_hint(self) -> str:
         if self._is_parameter:
             return ("name the argument in static_argnames where it is a count, a shift or a width; "
-                    "put a list into np.array([x, y]) first")
-        return ("put a list into np.array([x, y]) first; np.asarray(x) of one value is not needed; "
-                "or use a NumPy function that traces")
+                    "index a plain table by np.array(table)[i]; put a list into np.array([x, y]) "
+                    "first")
+        return ("index a plain table by np.array(table)[i]; put a list into np.array([x, y]) "
+                "first; np.asarray(x) of one value is not needed; or use a NumPy function that "
+                "traces")
 
     def _stored(self) -> Error:
         return self._refused(error(

@@ -52,8 +52,14 @@ def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]
     if name == "factorisation":
         x, seen = model.data("small")
         return model.init(rng, 9, 64), (x[:9], seen[:9]), (x[:9], seen[:9])
+    if name == "q_learning":
+        cells, moves, following = rng.integers(0, (36, 4, 36), (20, 3)).T
+        ends = following % 5 == 0
+        given = (model.init(rng), cells, moves, ends.astype("f4"), following, ends)
+        return model.init(rng), given, given
     x, y, *_ = model.data("small")
-    return model.init(), (x, y), (x, y)
+    first = model.init(rng) if name == "neural_ode" else model.init()
+    return first, (x, y), (x, y)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -55,6 +55,13 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+def test_a_plain_array_at_traced_places() -> None:
+    table, places = np.arange(12.0).reshape(3, 4), np.array([2, 0])
+    for function in (lambda i: np.take(table, i), lambda i: np.take(table, i, axis=1),
+                     lambda i: np.array(table)[i, i]):
+        np.testing.assert_array_equal(weft.compile(function)(places), function(places))
+
+
 def test_every_one_is_tried() -> None:
     assert set(CASES) == set(LISTED)
 

@@ -528,3 +528,14 @@ def test_a_traced_parameter_fails_the_step() -> None:
         draw(-1.0)
     assert isinstance(caught.value, weft.Error) and caught.value.code == "W132"
     assert int(rng.counter) == 2  # a step that fails changes nothing
+
+
+def test_plain_arrays_are_arranged_in_traced_functions() -> None:
+    pool, rng, other = np.array([3, 5, 7]), default_rng(4), default_rng(4)
+
+    def drawn(rng: Any) -> Any:
+        return (rng.choice(pool, 4), rng.permutation(pool), rng.choice(pool, 2, replace=False),
+                rng.choice(pool, 5, p=[0.2, 0.3, 0.5]))
+
+    for got, want in zip(weft.compile(lambda: drawn(rng))(), drawn(other), strict=True):
+        np.testing.assert_array_equal(got, want)

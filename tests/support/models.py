@@ -95,3 +95,28 @@ def gaussian_process(p: Any, x: Any, y: Any) -> Any:
     apart = (x[:, None] - x) / np.exp(p["lengths"])
     k = np.exp(p["variance"] - 0.5 * np.sum(apart ** 2, -1)) + np.exp(p["noise"]) * np.eye(len(x))
     return 0.5 * (y @ np.linalg.inv(k) @ y + np.linalg.slogdet(k)[1] + len(x) * np.log(2 * np.pi))
+
+
+def neural_ode(p: Any, x: Any, y: Any) -> Any:
+    def slope(x: Any, t: float) -> Any:
+        return np.tanh(x @ p["in"] + t * p["time"] + p["bias"]) @ p["out"]
+
+    for t in np.arange(8) / 8:
+        a = slope(x, t)
+        b = slope(x + a / 16, t + 1 / 16)
+        c = slope(x + b / 16, t + 1 / 16)
+        x = x + (a + 2 * b + 2 * c + slope(x + c / 8, t + 1 / 8)) / 48
+    return picked(x @ p["w"] + p["b"], y)
+
+
+def q_learning(p: Any, slow: Any, cells: Any, moves: Any, rewards: Any, after: Any,
+               ends: Any) -> Any:
+    def worth(p: Any, cell: Any) -> Any:
+        one_hot = np.eye(len(p["in"]))[cell]
+        return np.maximum(one_hot @ p["in"] + p["bias"], 0) @ p["out"]
+
+    total = 0.0
+    for cell, move, reward, following, end in zip(cells, moves, rewards, after, ends, strict=True):
+        aim = reward + (0 if end else 0.95 * worth(slow, following).max())
+        total += (worth(p, cell)[move] - aim) ** 2
+    return total / len(cells)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ...tracing.arrays.variable import Variable
-from ...tracing.operand import axis_of
-from ...tracing.recorder import active
+from ...tracing.operand import axis_of, to_tracer
+from ...tracing.recorder import active, context_for
 from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 
@@ -149,7 +149,13 @@ def choice(rng: Generator, a: Any, size: Any, replace: bool, p: Any, axis: int) 
         places = np.searchsorted(bounds / bounds[-1], rng.random(size), side="right")
     else:
         places = _different(rng, count, size, p)
-    return places if is_count else np.take(pool, places, axis=axis)
+    return places if is_count else _taken(pool, places, axis)
+
+
+def _taken(array: Any, places: Any, axis: int) -> Any:
+    """Entries of an array, which may be a plain one while places are traced."""
+    ctx = context_for((array, places))
+    return np.take(array if ctx is None else to_tracer(array), places, axis=axis)
 
 
 def _probabilities(p: Any, count: Any) -> Any:
@@ -190,7 +196,7 @@ def permutation(rng: Generator, x: Any, axis: int) -> Any:
     if np.ndim(x) == 0:
         return _order(rng, x)
     array = _array(x)
-    return np.take(array, _order(rng, array.shape[axis]), axis=axis)
+    return _taken(array, _order(rng, array.shape[axis]), axis)
 
 
 def _order(rng: Generator, count: Any) -> Any:
@@ -200,7 +206,7 @@ def _order(rng: Generator, count: Any) -> Any:
 def permuted(rng: Generator, x: Any, axis: int | None) -> Any:
     array = _array(x)
     if axis is None:
-        return np.take(array.reshape(-1), _order(rng, array.size)).reshape(array.shape)
+        return _taken(array.reshape(-1), _order(rng, array.size), 0).reshape(array.shape)
     order = np.argsort(rng._draw("words", (), array.shape), axis=axis_of(axis, array.ndim),
                        kind="stable")
     return np.take_along_axis(array, order, axis=axis)

@@ -40,9 +40,10 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
     "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
     "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
+_UNASKED = ("take",)  # whose indices NumPy does not ask to dispatch
 _LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
-    **dict.fromkeys((*NAMES, *LISTED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
+    **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
     **dict.fromkeys(_LINEAR, np.linalg)})
 
 # What memory held before would be a part of the program.
@@ -81,11 +82,13 @@ def _of_items(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
+    kinds = object if original.__name__ in _UNASKED else (list, tuple)
+
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
         if ctx is None or not args or not any(
-                isinstance(arg, (list, tuple)) and is_traced(arg) for arg in args) or (
+                isinstance(arg, kinds) and is_traced(arg) for arg in args) or (
                 _is_library(sys._getframe(1))):
             return original(*args, **options)
         return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
@@ -109,7 +112,8 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({
     name: _of_items(function) if name == "fromiter" else
-    _for_lists(function) if name in LISTED or name in _LINEAR else recording(function, _is_library)
+    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR) else
+    recording(function, _is_library)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
 CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
