@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ..tracing.operand import to_tracer
 from ..tracing.recorder import current
 from ..tracing.source import user_loc
+from ..tracing.tracer import Tracer
 from .branches import choose, if_
 from .calls import BUILTINS, converted, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
-from .state import UNBOUND, Part, context_of, is_traced, truth, values
+from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "chained", "check", "choose", "either", "for_", "given",
-           "if_", "negated", "raised", "result", "truth", "values", "while_"]
+           "if_", "item", "negated", "raised", "result", "sliced", "truth", "values", "while_"]
 
 
 def called(function: Any) -> Any:
@@ -36,6 +38,19 @@ def called(function: Any) -> Any:
 def given(x: Any) -> Any:
     """An argument: a function of the user's as its rewritten copy."""
     return converted(x, sys.modules[__name__]) if is_function(x) else x
+
+
+sliced = slice
+
+
+def item(value: Any, index: Any) -> Any:
+    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place."""
+    parts = index if isinstance(index, tuple) else (index,)
+    traced = next((part for part in parts if isinstance(part, Tracer)), None)
+    if traced is not None and (type(value) is np.ndarray or (
+            type(value) in (list, tuple) and all(map(is_array, value)))):
+        value = context_of(traced).apply(to_tracer, (value,))
+    return value[index]
 
 
 

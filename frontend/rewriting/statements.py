@@ -167,6 +167,14 @@ class _Scope(ast.NodeTransformer):
             keyword.value = _given(keyword.value)
         return node
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Slice):
+            return node
+        if isinstance(node.slice, ast.Tuple):
+            node.slice.elts = list(map(_sliced, node.slice.elts))
+        return _weft("item", [node.value, node.slice], node)
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.body = self.visit(node.body)
         return node
@@ -267,6 +275,14 @@ def _weft(
     name: str, args: Sequence[ast.expr], like: ast.AST, keywords: Sequence[ast.keyword] = ()
 ) -> ast.expr:
     return ast.copy_location(ast.Call(_attribute(name), [*args], [*keywords]), like)
+
+
+def _sliced(node: ast.expr) -> ast.expr:
+    """``a:b:c`` among the indices of an item, as the value that it is."""
+    if not isinstance(node, ast.Slice):
+        return node
+    return _weft("sliced", [part or ast.Constant(None) for part in (
+        node.lower, node.upper, node.step)], node)
 
 
 def _given(node: ast.expr) -> ast.expr:

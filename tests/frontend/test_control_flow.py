@@ -219,6 +219,24 @@ def test_functions_that_call_themselves() -> None:
     check(lambda x: inner(x, 3), [(3.0,), (100.0,)])
 
 
+def test_plain_tables_and_lists_are_read_at_traced_places() -> None:
+    table, rates = np.arange(12.0).reshape(3, 4), [0.5, 1.5, 2.0]
+
+    def looked_up(n: Any, x: Any) -> Any:
+        for k in range(n):
+            x = x * rates[k % 3] + table[k % 3, 0] - (table[-1, k % 4], x)[0]
+        return x
+
+    check(looked_up, [(5, 1.0), (0, 2.0)])
+    check(lambda i: table[i], [(1,), (-1,)])
+    check(lambda i: table[i, 1:], [(1,), (-1,)])
+    check(lambda i: table[i, ::-1][i], [(np.array([1, 0]),)])
+    with pytest.raises(weft.Error, match="W124"):
+        weft.compile(lambda i: table[i])(3)
+    with pytest.raises(weft.Error, match="W201"):
+        weft.compile(lambda i: [np.sin, np.cos][i](1.0))(1)
+
+
 def test_lambdas_inside_of_lambdas_in_one_line() -> None:
     check(lambda x: (lambda v: v * 2 if v > 0 else -v)(x + 1 if x > 5 else x), [(7.0,), (-1.0,)])
 
