@@ -6,12 +6,14 @@ On plain values each does what Python does.
 from __future__ import annotations
 
 import sys
-from types import BuiltinFunctionType
+from inspect import getattr_static
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
+from ..tracing.arrays.buffer import Buffer, plain_elsewhere
 from ..tracing.operand import to_tracer
 from ..tracing.recorder import current
 from ..tracing.source import user_loc
@@ -31,8 +33,16 @@ def called(function: Any) -> Any:
     on traced values."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
-    return BUILTINS.get(function, function) if isinstance(
-        function, (BuiltinFunctionType, type)) else given(function)
+    if isinstance(function, (BuiltinFunctionType, type)):
+        return BUILTINS.get(function, function)
+    if is_function(function):
+        return given(function)
+    method = getattr_static(type(function), "__call__", None)  # of an instance of a user's class
+    if not isinstance(method, FunctionType):
+        return function
+    bound = MethodType(method, function)
+    copy = given(bound)
+    return function if copy is bound else copy
 
 
 def given(x: Any) -> Any:
@@ -47,9 +57,12 @@ def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place."""
     parts = index if isinstance(index, tuple) else (index,)
     traced = next((part for part in parts if isinstance(part, Tracer)), None)
-    if traced is not None and (type(value) is np.ndarray or (
-            type(value) in (list, tuple) and all(map(is_array, value)))):
-        value = context_of(traced).apply(to_tracer, (value,))
+    if traced is not None:
+        # An array that was made outside of a loop or branch is plain inside of it, too.
+        value = plain_elsewhere(value) if isinstance(value, Buffer) else value
+        if type(value) is np.ndarray or (
+                type(value) in (list, tuple) and all(map(is_array, value))):
+            value = context_of(traced).apply(to_tracer, (value,))
     return value[index]
 
 

@@ -237,6 +237,32 @@ def test_plain_tables_and_lists_are_read_at_traced_places() -> None:
         weft.compile(lambda i: [np.sin, np.cos][i](1.0))(1)
 
 
+def test_tables_made_before_a_loop_are_read_in_it() -> None:
+    def place(x: Any) -> Any:
+        table, low, high = np.array([1.0, 3, 5, 7, 9]), 0, 5
+        while low < high:
+            middle = (low + high) // 2
+            if table[middle] < x:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    check(place, [(6.0,), (0.0,), (9.5,)])
+
+
+def test_instances_that_are_called() -> None:
+    class Leaky:
+        def __init__(self, slope: float) -> None:
+            self.slope = slope
+
+        def __call__(self, x: Any) -> Any:
+            return x if x > 0 else self.slope * x
+
+    leaky = Leaky(0.25)
+    check(lambda x: leaky(x) + Leaky(2.0)(x), [(3.0,), (-4.0,)])
+
+
 def test_lambdas_inside_of_lambdas_in_one_line() -> None:
     check(lambda x: (lambda v: v * 2 if v > 0 else -v)(x + 1 if x > 5 else x), [(7.0,), (-1.0,)])
 

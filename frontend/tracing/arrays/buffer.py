@@ -212,6 +212,12 @@ class Flat:
         return len(self._own)
 
 
+def plain_elsewhere(buffer: Buffer) -> Array:
+    """A copy of the numbers if another trace made the array and they are plain; else the array."""
+    return _plain(buffer).copy() if not buffer.is_traced and (
+        buffer.memory().ctx is not RECORDING.get()) else buffer
+
+
 class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arrays
     """A buffer whose memory is traced: all that is asked of it, its tracer answers."""
 
