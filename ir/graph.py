@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .diagnose import Error, error
-from .fold import fold
-from .index import Dim
+from .indices.index import Dim
+from .kernels.fold import fold
 from .ops.op import Effect, Kind, OpDef
 from .types import BOOL, DTYPES, Device, DType, Loc, TensorType
 

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from .index import Dim
+from .indices.index import Dim
+from .indices.space import is_transparent
+from .ops.control.region import Looping
 from .ops.op import Kind
-from .ops.region import Looping
-from .space import is_transparent
 
 FEW = 32     # elements that are carried, or stored in each round
 MOST = 512   # elements computed in a round, each by statements of its own

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from .index import Dim, maximum, product, symbol
+from .indices.index import Dim, maximum, product, symbol
 
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..ir.graph import Graph, Node, Value, constant_of, control_of, effects_of
-from ..ir.ops.region import Branching, Looping
+from ..ir.ops.control.region import Branching, Looping
 from .clone import Clone
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.graph import Builder, Graph, Node, with_bodies
+from ..ir.ops.control.region import Branching
 from ..ir.ops.op import Kind
-from ..ir.ops.region import Branching
 from ..ir.ops.table import OPS
 from .clone import Clone
 

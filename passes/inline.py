@@ -9,8 +9,8 @@ fusion makes, of which this is the inverse, as far as results go.
 from __future__ import annotations
 
 from ..ir.graph import Graph, Node, all_nodes, control_of, with_bodies
+from ..ir.ops.control.region import Calling
 from ..ir.ops.op import Kind
-from ..ir.ops.region import Calling
 from .clone import Clone
 
 

@@ -29,8 +29,8 @@ from typing import Any
 
 from ..ir.diagnose import error
 from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of
+from ..ir.ops.control.region import Looping
 from ..ir.ops.op import Effect
-from ..ir.ops.region import Looping
 from ..ir.ops.table import OPS
 from ..ir.types import I64, TensorType
 from .clone import Clone

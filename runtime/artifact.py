@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.index import evaluate
-from ..ir.plan import CheckSite, Relation, Slot
+from ..ir.indices.index import evaluate
+from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
 from .lifetime import Lifetime
 from .program import check_failed, check_sizes, fit_all

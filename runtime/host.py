@@ -20,10 +20,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..ir.host import call_host
-from ..ir.index import Dim
+from ..ir.indices.index import Dim
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
-from ..ir.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
+from ..ir.plans.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
 from ..ir.types import Loc, TensorType
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.dims import bind_dims, plain_dims
-from ..ir.entry import SCALARS
-from ..ir.index import Expr, evaluate, symbols_of
-from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
+from ..ir.indices.dims import bind_dims, plain_dims
+from ..ir.indices.index import Expr, evaluate, symbols_of
+from ..ir.plans.entry import SCALARS
+from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut
 

@@ -18,7 +18,7 @@ from growing import chain, contractions, gathers, ladder, layers, simulation, st
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.ir.kernel import Const, Store
+from weft.ir.kernels.kernel import Const, Store
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 

@@ -186,10 +186,10 @@ def test_the_packages_are_those_of_pyproject() -> None:
 
 
 def test_one_module_solves_for_sizes() -> None:
-    """Symbols follow from sizes in ``ir/dims``, be the sizes numbers or yet to be told."""
+    """Symbols follow from sizes in ``ir/indices/dims``, be the sizes numbers or yet to be told."""
     users = {name_of(path) for path in SOURCES
              if re.search(r"\bunclamped\b", path.read_text(encoding="utf-8"))}
-    assert users == {"ir/dims.py", "ir/affine.py"}
+    assert users == {"ir/indices/dims.py", "ir/indices/affine.py"}
 
 
 def changes(path: Path) -> Iterator[str]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ...ir.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
+from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.types import TensorType
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts

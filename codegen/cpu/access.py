@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...ir.index import symbols_of
-from ...ir.kernel import Kernel
-from ...ir.operands import lanes_along, loads_behind, offset_of, run_along, stride_across
-from ...ir.runs import WHOLE
+from ...ir.indices.index import symbols_of
+from ...ir.indices.runs import WHOLE
+from ...ir.kernels.kernel import Kernel
+from ...ir.kernels.operands import lanes_along, loads_behind, offset_of, run_along, stride_across
 from .products.gemm_plan import Access
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...ir.index import Dim, evaluate, symbols_of
-from ...ir.kernel import Contract, Kernel
-from ...ir.runs import WHOLE
+from ...ir.indices.index import Dim, evaluate, symbols_of
+from ...ir.indices.runs import WHOLE
+from ...ir.kernels.kernel import Contract, Kernel
 from ..kernel.sides import Grouping, extent_of, groupings
 from .access import operand_access
 from .products.gemm_plan import GemmTarget, plan_gemm

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...ir.index import Dim, Symbol, fold
+from ...ir.indices.index import Dim, Symbol, fold
 from .text import FunctionText
 from .types import vector_type
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...ir.dims import argument_sizes, symbols_from
-from ...ir.entry import Entry
-from ...ir.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
-from ...ir.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
+from ...ir.indices.dims import argument_sizes, symbols_from
+from ...ir.indices.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
+from ...ir.plans.entry import Entry
+from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.support import element

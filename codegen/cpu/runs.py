@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.affine import coefficient
-from ...ir.kernel import Kernel, Load, Stmt, Store
-from ...ir.operands import offset_of
-from ...ir.runs import longest_run, walked
+from ...ir.indices.affine import coefficient
+from ...ir.indices.runs import longest_run, walked
+from ...ir.kernels.kernel import Kernel, Load, Stmt, Store
+from ...ir.kernels.operands import offset_of
 from ..kernel.axes import rewrite_indices
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.index import product
-from ...ir.kernel import (
+from ...ir.indices.index import product
+from ...ir.kernels.kernel import (
     Apply,
     Axis,
     Carry,
@@ -24,8 +24,8 @@ from ...ir.kernel import (
     stages_of,
     summed_axes,
 )
-from ...ir.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
-from ...ir.tiling import power_of_two
+from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
+from ...ir.kernels.tiling import power_of_two
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from .target import Target

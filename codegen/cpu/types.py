@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.kernel import Kernel
+from ...ir.kernels.kernel import Kernel
 from ...ir.types import DType
 
 LLVM_TYPES = MappingProxyType({

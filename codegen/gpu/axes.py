@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...ir.index import Dim, fold, row_major
-from ...ir.kernel import (
+from ...ir.indices.index import Dim, fold, row_major
+from ...ir.kernels.kernel import (
     Axis,
     Carry,
     Contract,
@@ -29,7 +29,7 @@ from ...ir.kernel import (
     index_exprs,
     summed_axes,
 )
-from ...ir.tiling import power_of_two
+from ...ir.kernels.tiling import power_of_two
 from ...ir.types import F32
 from ..kernel.axes import without_unit_axes
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.index import evaluate
+from ...ir.indices.index import evaluate
 from ...ir.interp.kernel import ChecksFailedError
-from ...ir.kernel import Kernel
+from ...ir.kernels.kernel import Kernel
 from .source import TritonSource, emit_triton
 
 _Array = NDArray[Any]

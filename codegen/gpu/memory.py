@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from keyword import iskeyword
 from types import MappingProxyType
 
-from ...ir.affine import coefficient
-from ...ir.index import Dim, Symbol, ceil_div, fold, product, row_major, symbols_of
-from ...ir.kernel import Axis, Check, Kernel, Load, Store
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, Symbol, ceil_div, fold, product, row_major, symbols_of
+from ...ir.kernels.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64
 from .axes import Layout, is_tile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...ir.kernel import Contract, Kernel
-from ...ir.schedule import Program
+from ...ir.kernels.kernel import Contract, Kernel
+from ...ir.kernels.schedule import Program
 from .axes import Layout, is_dot, layout_of
 
 PIPELINE = 3  # rounds of a loop under way: one computes, two load

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ...ir.index import Dim, symbol
-from ...ir.kernel import Sort, Stmt
+from ...ir.indices.index import Dim, symbol
+from ...ir.kernels.kernel import Sort, Stmt
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64
 from .axes import is_tile

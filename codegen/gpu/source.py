@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from ...ir.index import Dim, ceil_div
-from ...ir.kernel import (
+from ...ir.indices.index import Dim, ceil_div
+from ...ir.kernels.kernel import (
     Apply,
     Axis,
     Carry,
@@ -38,8 +38,8 @@ from ...ir.kernel import (
     Store,
     identity,
 )
-from ...ir.plan import tasks_of
-from ...ir.schedule import Program
+from ...ir.kernels.schedule import Program
+from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of

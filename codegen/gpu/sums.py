@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...ir.kernel import Order, Reduce, identity
+from ...ir.kernels.kernel import Order, Reduce, identity
 from ...ir.types import DTYPES
 from .memory import TileMemory
 from .scalars import TRITON_TYPES, Tile

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.index import Dim, product, substitute, symbol
-from ...ir.kernel import Axis, Contract, Index, Kernel, Load, Stmt, Store
-from ...ir.ops.view import unravel
+from ...ir.indices.index import Dim, product, substitute, symbol
+from ...ir.kernels.kernel import Axis, Contract, Index, Kernel, Load, Stmt, Store
+from ...ir.ops.places.view import unravel
 
 
 def rewrite_indices(kernel: Kernel, values: Mapping[str, Dim], axes: Sequence[Axis]) -> Kernel:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ...ir.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
-from ...ir.ops.region import Branching, Looping
+from ...ir.plans.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from .form import Form, form_key, lower
 from .share import kernel_name, share
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...ir.affine import coefficient
-from ...ir.index import Dim, row_major, substitute, symbol
-from ...ir.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, row_major, substitute, symbol
+from ...ir.kernels.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
 from .axes import with_joined_sums, without_unit_axes
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.index import Dim, product
-from ...ir.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
+from ...ir.indices.index import Dim, product
+from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
 
 SORTING = 32  # for each element of a row

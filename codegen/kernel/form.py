@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
-from ...ir.build import Scalar
 from ...ir.graph import Graph, Node, freeze
-from ...ir.index import Dim, product
-from ...ir.kernel import Kernel, Param, room_of
+from ...ir.indices.index import Dim, product
+from ...ir.kernels.build import Scalar
+from ...ir.kernels.kernel import Kernel, Param, room_of
 from ...ir.ops.op import Kind
-from ...ir.ops.view import unravel
-from ...ir.plan import CheckSite, KernelCall
+from ...ir.ops.places.view import unravel
+from ...ir.plans.plan import CheckSite, KernelCall
 from ...ir.types import I64, TensorType
 from .lower import Lowering
 from .rounds import lower_rounds

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.calls import Body, Call, GroupCall, map_bodies
 from ...ir.graph import Graph
-from ...ir.kernel import Check
+from ...ir.kernels.kernel import Check
 from ...ir.ops.op import Kind
-from ...ir.plan import KernelCall
+from ...ir.plans.calls import Body, Call, GroupCall, map_bodies
+from ...ir.plans.plan import KernelCall
 from .cost import kernel_work
 
 SMALL = 1 << 18  # scalar operations of one launch

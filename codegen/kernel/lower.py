@@ -15,28 +15,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...ir.build import KernelBuilder, Scalar
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Node, Value
-from ...ir.index import Dim, Expr, bounds, product, symbol, symbols_of
-from ...ir.kernel import (
-    Axis,
-    AxisKind,
-    Carry,
-    Kernel,
-    Param,
-    Store,
-    identity,
-    is_ordered,
-    summed_axes,
-)
-from ...ir.ops.op import Kind, widened
-from ...ir.ops.reduce import contract_places
-from ...ir.ops.sort import steps_of
-from ...ir.ops.view import Condition, unravel
-from ...ir.plan import CheckSite
-from ...ir.runs import PAIR
-from ...ir.space import (
+from ...ir.indices.index import Dim, Expr, bounds, product, symbol, symbols_of
+from ...ir.indices.runs import PAIR
+from ...ir.indices.space import (
     UNPLACED,
     Index,
     is_chain,
@@ -50,6 +33,23 @@ from ...ir.space import (
     searched_axis,
     summed_runs,
 )
+from ...ir.kernels.build import KernelBuilder, Scalar
+from ...ir.kernels.kernel import (
+    Axis,
+    AxisKind,
+    Carry,
+    Kernel,
+    Param,
+    Store,
+    identity,
+    is_ordered,
+    summed_axes,
+)
+from ...ir.ops.axes.reduce import contract_places
+from ...ir.ops.axes.sort import steps_of
+from ...ir.ops.op import Kind, widened
+from ...ir.ops.places.view import Condition, unravel
+from ...ir.plans.plan import CheckSite
 from ...ir.types import I64
 from .order import order_of
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...ir.kernel import Axis, Carry, Contract, Kernel, Last, Reduce, Stmt, summed_axes
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Last, Reduce, Stmt, summed_axes
 
 Ends = Reduce | Contract | Carry | Last  # what a loop hands on from index to index
 

@@ -8,8 +8,8 @@ lets the error grow as log n: it is within twice that of NumPy's sums of 128.
 
 from __future__ import annotations
 
-from ...ir.index import Dim
-from ...ir.kernel import Order
+from ...ir.indices.index import Dim
+from ...ir.kernels.kernel import Order
 from ...ir.types import DType
 
 LANE_BITS = 1024  # of all lanes together

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ...ir.build import Scalar
 from ...ir.graph import Value, control_of
-from ...ir.index import Dim
-from ...ir.kernel import Kernel, Param
-from ...ir.ops.region import Looping
+from ...ir.indices.index import Dim
+from ...ir.indices.space import Index
+from ...ir.kernels.build import Scalar
+from ...ir.kernels.kernel import Kernel, Param
+from ...ir.ops.control.region import Looping
 from ...ir.rounds import common_shape
-from ...ir.space import Index
 from .lower import Evaluator, Lowering
 
 

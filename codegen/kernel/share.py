@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...ir.graph import Node
-from ...ir.kernel import Kernel
+from ...ir.kernels.kernel import Kernel
 from ...ir.ops.op import Kind
-from ...ir.plan import KernelCall
+from ...ir.plans.plan import KernelCall
 from ...ir.text.printer import print_kernel
 
 

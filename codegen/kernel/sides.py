@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...ir.kernel import Axis, Carry, Contract, Kernel, Reduce
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce
 from .axes import joined
 
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ...ir.access import local_uses, may_overwrite
-from ...ir.index import Dim, symbol
-from ...ir.kernel import (
+from ...ir.indices.index import Dim, symbol
+from ...ir.kernels.access import local_uses, may_overwrite
+from ...ir.kernels.kernel import (
     Carry,
     Contract,
     Kernel,
@@ -32,7 +32,7 @@ from ...ir.kernel import (
     rename_values,
     stages_of,
 )
-from ...ir.plan import ALIGNMENT
+from ...ir.plans.plan import ALIGNMENT
 from ...ir.types import TensorType
 from .cost import is_composite
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.index import substitute
-from ...ir.kernel import (
+from ...ir.indices.index import substitute
+from ...ir.kernels.kernel import (
     Apply,
     Carry,
     Const,

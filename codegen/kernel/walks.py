@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.affine import coefficient
-from ...ir.index import row_major
-from ...ir.kernel import Axis, Carry, Contract, Kernel, Load, Store
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import row_major
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Store
 
 
 def unit_strides(kernel: Kernel, name: str) -> int:

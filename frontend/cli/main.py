@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error
-from ...ir.plan import Plan
+from ...ir.plans.plan import Plan
 from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
 from ...ir.verify.verifier import read

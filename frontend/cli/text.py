@@ -11,8 +11,8 @@ from ...ir.graph import Graph
 from ...ir.interp.graph import run_graph
 from ...ir.interp.kernel import run_kernel
 from ...ir.interp.plan import run_plan
-from ...ir.kernel import Kernel
-from ...ir.plan import Plan
+from ...ir.kernels.kernel import Kernel
+from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...passes.inline import inline_regions
 from ..compile.link import make_program

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.calls import Call, kernel_calls
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes
 from ...ir.host import of_host
-from ...ir.index import evaluate, symbols_of
+from ...ir.indices.index import evaluate, symbols_of
 from ...ir.interp.graph import run_graph
 from ...ir.interp.plan import run_plan
-from ...ir.plan import Plan
+from ...ir.plans.calls import Call, kernel_calls
+from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 

@@ -26,12 +26,12 @@ from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
 from ...codegen.kernel.share import symbol_name
 from ...codegen.kernel.workers import with_workers
-from ...ir.calls import Call, map_kernels
 from ...ir.diagnose import error
-from ...ir.dims import requirements
-from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
-from ...ir.plan import KernelCall, Plan, host_steps
+from ...ir.indices.dims import requirements
+from ...ir.plans.calls import Call, map_kernels
+from ...ir.plans.entry import Entry, entry_of
+from ...ir.plans.plan import KernelCall, Plan, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.entry import SCALARS
 from ...ir.interp.graph import run_graph
+from ...ir.plans.entry import SCALARS
 from ...ir.types import TensorType
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer

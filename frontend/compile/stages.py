@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.calls import Call, GroupCall, LoopCall, bodies_of
-from ...ir.index import Dim, product
-from ...ir.kernel import Apply, Contract, Kernel, Reduce
-from ...ir.plan import KernelCall
+from ...ir.indices.index import Dim, product
+from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce
+from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
+from ...ir.plans.plan import KernelCall
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
 from .pipeline import Stages

@@ -32,10 +32,10 @@ from ...codegen.cpu.jit import compile_object, cpu_target
 from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph
-from ...ir.index import symbols_of
+from ...ir.indices.index import symbols_of
 from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
-from ...ir.plan import Launch, Plan, all_steps, host_steps
+from ...ir.plans.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
 from ...runtime.artifact import FORMAT
 from ...runtime.checkpoint import write_tensors

@@ -28,7 +28,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from .. import tree
 from ..tracing.boundary import boundary
 from ..tracing.recorder import ACTIVE

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.host import HostFunction
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from ...ir.types import Loc, TensorType, as_dtype
 from .. import tree
 from ..tracing import host

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.index import Dim
-from ...ir.ops.region import ENDLESS
+from ...ir.indices.index import Dim
+from ...ir.ops.control.region import ENDLESS
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer

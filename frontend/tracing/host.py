@@ -15,7 +15,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.host import HostFunction, call_host, declare, function_of
-from ...ir.index import symbols_of
+from ...ir.indices.index import symbols_of
 from ...ir.types import TensorType
 from .. import tree
 from .boundary import boundary

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.dims import differ, nonnegative, smaller
-from ...ir.index import Dim, Expr, divide, product
+from ...ir.indices.dims import differ, nonnegative, smaller
+from ...ir.indices.index import Dim, Expr, divide, product
 from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
 from .arrays.selection import Selection
 from .arrays.variable import Variable

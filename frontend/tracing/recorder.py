@@ -24,7 +24,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from ...ir.ops.table import OPS
 from ...ir.types import I64, DType, Loc, TensorType, as_dtype
 from .arrays.buffer import Buffer, unwrapped

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from ...ir.types import Device, DType
 from .source import user_loc
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..exact import UnhashableError, exact

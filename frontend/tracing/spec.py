@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.index import (
+from ...ir.indices.index import (
     Dim,
     Expr,
     Quotient,

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, TracerError, error
 from ...ir.graph import Node, Value
-from ...ir.index import Dim, Expr
+from ...ir.indices.index import Dim, Expr
 from ...ir.types import TensorType
 from ..numpy_api.select.at import At
 from .arrays import views

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.dims import differ
 from ...ir.graph import effects_of, writes
-from ...ir.index import Dim
+from ...ir.indices.dims import differ
+from ...ir.indices.index import Dim
 from ...ir.types import I64, TensorType
 from ...passes.transform.batch import Batched, batch
 from .. import tree

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.dims import larger
-from ...ir.ops.region import ENDLESS
+from ...ir.indices.dims import larger
+from ...ir.ops.control.region import ENDLESS
 from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.boundary import boundary

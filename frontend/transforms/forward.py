@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.dims import differ
+from ...ir.indices.dims import differ
 from ...passes.transform import forward
 from .. import tree
 from ..compile.eager import run_eagerly

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.dims import differ
 from ...ir.graph import Builder, Graph, Node, Value, effects_of, writes
-from ...ir.index import Dim, symbol, symbols_of
+from ...ir.indices.dims import differ
+from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, DType, Loc, TensorType

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.index import product
+from ...ir.indices.index import product
 from ...ir.types import I64
 from ..numpy_api.arrange.shape import moveaxis, ravel
 from ..numpy_api.elements.elementwise import apply, name_of, resolve, writable

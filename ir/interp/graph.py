@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..dims import bind_dims, check_requirement, node_requirements
 from ..graph import Graph, Node
 from ..host import call_host
-from ..index import Expr, evaluate
+from ..indices.dims import bind_dims, check_requirement, node_requirements
+from ..indices.index import Expr, evaluate
 from ..ops.op import Effect, Kind, host_name
 from ..ops.table import OPS
 from ..types import TensorType

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..diagnose import OutOfRangeError, error
-from ..index import Dim, Symbol, evaluate, fold, symbols_of
-from ..kernel import (
+from ..indices.index import Dim, Symbol, evaluate, fold, symbols_of
+from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
@@ -33,7 +33,7 @@ from ..kernel import (
     Store,
     identity,
 )
-from ..ordering import sorted_places, sorted_values
+from ..kernels.ordering import sorted_places, sorted_values
 from ..scalar.primitives import PRIMITIVES
 from ..types import Loc, TensorType
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..dims import bind_dims
 from ..host import call_host
-from ..index import evaluate
-from ..kernel import Kernel
+from ..indices.dims import bind_dims
+from ..indices.index import evaluate
+from ..kernels.kernel import Kernel
 from ..ops.op import Kind, host_name
 from ..ops.table import OPS
-from ..plan import (
+from ..plans.plan import (
     Alloc,
     Branch,
     Copy,

@@ -1,2 +1,2 @@
 """The op rows: one defines all that Weft knows of an operation. ``op`` says what a row has,
-``table`` holds them all, and the other files are families of rows by kind."""
+``table`` holds them all, and the folders have families of rows by kind."""

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ..build import KernelBuilder
 from ..diagnose import error
-from ..kernel import Apply
+from ..kernels.build import KernelBuilder
+from ..kernels.kernel import Apply
 from ..scalar.primitives import PRIMITIVES
 from ..types import BOOL, COMPUTED, F32, F64, NUMBERS, U64, DType, TensorType, as_dtype
 

@@ -4,58 +4,26 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from . import (
-    complex as ops_complex,
-)
-from . import (
-    effect as ops_effect,
-)
-from . import (
-    fourier as ops_fourier,
-)
-from . import (
-    host as ops_host,
-)
-from . import (
-    index as ops_index,
-)
-from . import (
-    logarithm as ops_logarithm,
-)
-from . import (
-    map as ops_map,
-)
-from . import (
-    random as ops_random,
-)
-from . import (
-    reduce as ops_reduce,
-)
-from . import (
-    region as ops_region,
-)
-from . import (
-    scan as ops_scan,
-)
-from . import (
-    sort as ops_sort,
-)
-from . import (
-    special as ops_special,
-)
-from . import (
-    view as ops_view,
-)
-from . import (
-    whole as ops_whole,
-)
+from .axes.reduce import ROWS as REDUCE_ROWS
+from .axes.scan import ROWS as SCAN_ROWS
+from .axes.sort import ROWS as SORT_ROWS
+from .control.effect import ROWS as EFFECT_ROWS
+from .control.region import ROWS as REGION_ROWS
+from .elements.complex import ROWS as COMPLEX_ROWS
+from .elements.logarithm import ROWS as LOGARITHM_ROWS
+from .elements.map import ROWS as MAP_ROWS
+from .elements.random import ROWS as RANDOM_ROWS
+from .elements.special import ROWS as SPECIAL_ROWS
+from .elements.whole import ROWS as WHOLE_ROWS
+from .hosted.fourier import ROWS as FOURIER_ROWS
+from .hosted.host import ROWS as HOST_ROWS
 from .op import OpDef
+from .places.index import ROWS as INDEX_ROWS
+from .places.view import ROWS as VIEW_ROWS
 
-ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS,
-                               *ops_reduce.ROWS, *ops_view.ROWS,
-                               *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
-                               *ops_special.ROWS, *ops_random.ROWS, *ops_complex.ROWS,
-                               *ops_host.ROWS, *ops_fourier.ROWS, *ops_effect.ROWS,
-                               *ops_region.ROWS, *ops_whole.ROWS)
+ALL_ROWS: tuple[OpDef, ...] = (
+    *MAP_ROWS, *LOGARITHM_ROWS, *REDUCE_ROWS, *VIEW_ROWS, *INDEX_ROWS, *SCAN_ROWS, *SORT_ROWS,
+    *SPECIAL_ROWS, *RANDOM_ROWS, *COMPLEX_ROWS, *HOST_ROWS, *FOURIER_ROWS, *EFFECT_ROWS,
+    *REGION_ROWS, *WHOLE_ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

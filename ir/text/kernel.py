@@ -24,8 +24,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..index import Dim, with_sizes
-from ..kernel import (
+from ..indices.index import Dim, with_sizes
+from ..kernels.kernel import (
     Apply,
     Axis,
     Carry,
@@ -44,8 +44,8 @@ from ..kernel import (
     Stmt,
     Store,
 )
-from ..schedule import IN_TURN, UNROLLED, Program, Vectors, Way, WayKind
-from ..tiling import Tiling
+from ..kernels.schedule import IN_TURN, UNROLLED, Program, Vectors, Way, WayKind
+from ..kernels.tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
 from ..verify.schedule import schedule_problems
 from .scanner import STRING, WORD, Scanner

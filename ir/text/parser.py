@@ -17,9 +17,9 @@ import re
 from collections.abc import Mapping
 
 from ..graph import Graph, Node, Value
-from ..kernel import Kernel
+from ..kernels.kernel import Kernel
 from ..ops.table import OPS
-from ..plan import Plan
+from ..plans.plan import Plan
 from ..types import TensorType
 from .attrs import AttrReader
 from .kernel import kernel_item

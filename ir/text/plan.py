@@ -28,9 +28,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from ..graph import Graph
-from ..index import Dim, symbols_of
-from ..kernel import Kernel
-from ..plan import (
+from ..indices.index import Dim, symbols_of
+from ..kernels.kernel import Kernel
+from ..plans.plan import (
     Alloc,
     Branch,
     Carry,

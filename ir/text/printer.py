@@ -20,8 +20,8 @@ from typing import Any
 
 from ..graph import Graph, Node, Value
 from ..host import HostFunction
-from ..index import Dim, Expr
-from ..kernel import (
+from ..indices.index import Dim, Expr
+from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
@@ -37,7 +37,8 @@ from ..kernel import (
     Store,
     stages_of,
 )
-from ..plan import (
+from ..kernels.schedule import IN_TURN
+from ..plans.plan import (
     Alloc,
     Branch,
     Copy,
@@ -52,7 +53,6 @@ from ..plan import (
     Step,
     Window,
 )
-from ..schedule import IN_TURN
 from ..types import DType, Loc, TensorType
 from .scanner import FUNCTION, PATH, WORD
 

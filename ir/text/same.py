@@ -11,8 +11,8 @@ from dataclasses import fields
 from typing import Any
 
 from ..graph import Graph, freeze
-from ..kernel import Kernel
-from ..plan import Plan
+from ..kernels.kernel import Kernel
+from ..plans.plan import Plan
 
 
 def same_graph(a: Graph, b: Graph) -> bool:

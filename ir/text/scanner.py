@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..diagnose import Error, error
-from ..index import Dim
+from ..indices.index import Dim
 from ..types import Device, Loc, TensorType, parse_dim, parse_type
 
 T = TypeVar("T")

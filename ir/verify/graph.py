@@ -13,9 +13,9 @@ from typing import Any
 
 from ..diagnose import Error
 from ..graph import Graph, Node, control_of
-from ..index import Expr, symbols_of
+from ..indices.index import Expr, symbols_of
+from ..ops.control.region import Looping
 from ..ops.op import Kind
-from ..ops.region import Looping
 from ..types import DTYPES, DType, TensorType
 
 Problems = Iterator[tuple[Node | None, str]]

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from ..access import local_uses, may_overwrite
-from ..affine import coefficient
-from ..index import Dim, symbols_of
-from ..kernel import (
+from ..indices.affine import coefficient
+from ..indices.index import Dim, symbols_of
+from ..kernels.access import local_uses, may_overwrite
+from ..kernels.kernel import (
     COMBINERS,
     Apply,
     Carry,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..plan import (
+from ..plans.plan import (
     Alloc,
     Branch,
     Copy,

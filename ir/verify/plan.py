@@ -12,14 +12,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from ..access import may_share, reads_and_stores, scratch_bytes
 from ..diagnose import Error
-from ..dims import nonnegative
-from ..index import divide, evaluate, symbols_of
-from ..kernel import Check
+from ..indices.dims import nonnegative
+from ..indices.index import divide, evaluate, symbols_of
+from ..kernels.access import may_share, reads_and_stores, scratch_bytes
+from ..kernels.kernel import Check
 from ..ops.op import Kind
 from ..ops.table import OPS
-from ..plan import (
+from ..plans.plan import (
     ALIGNMENT,
     Alloc,
     Branch,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..kernel import Carry, Contract, Kernel, Reduce, Stmt, Store, stages_of, summed_axes
-from ..schedule import (
+from ..kernels.kernel import Carry, Contract, Kernel, Reduce, Stmt, Store, stages_of, summed_axes
+from ..kernels.schedule import (
     IN_TURN,
     KEPT_BYTES,
     MOST_AT_ONCE,

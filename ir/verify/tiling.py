@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..index import Dim
-from ..kernel import Carry, Contract, Kernel, Last, Reduce, Stmt, stages_of
-from ..operands import run_along, stride_across
-from ..tiling import Tiling, room_of_line
+from ..indices.index import Dim
+from ..kernels.kernel import Carry, Contract, Kernel, Last, Reduce, Stmt, stages_of
+from ..kernels.operands import run_along, stride_across
+from ..kernels.tiling import Tiling, room_of_line
 
 MOST_LANES = 64     # of a register: bytes of 512 bits
 MOST_VECTORS = 64   # of a register tile, all of which are written out

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..diagnose import Error, error
 from ..graph import Graph, Node
-from ..kernel import Kernel
-from ..plan import Plan, all_steps
+from ..kernels.kernel import Kernel
+from ..plans.plan import Plan, all_steps
 from ..text.parser import items_of
 from ..text.printer import print_nodes, print_step, print_stmt
 from ..text.scanner import Scanner

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import product, symbols_of
+from ...ir.indices.index import product, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.types import BOOL, TensorType
 from . import functions as f

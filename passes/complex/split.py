@@ -20,8 +20,8 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
+from ...ir.ops.control.region import Looping
 from ...ir.ops.op import Kind
-from ...ir.ops.region import Looping
 from ...ir.ops.table import OPS
 from ..clone import Clone
 from .functions import Pair, apart, together

@@ -12,8 +12,8 @@ reader gets nodes of its own for p; what has been reduced is read, not computed 
 from __future__ import annotations
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.indices.space import is_chain, is_transparent, own_dims, result_index
 from ...ir.ops.op import Kind
-from ...ir.space import is_chain, is_transparent, own_dims, result_index
 from ..clone import Clone
 from .partition import Partition
 from .region import Region, axes_of

@@ -15,13 +15,11 @@ region are absorbed through their views (prologues) when recomputing them costs 
 
 from __future__ import annotations
 
-from ...ir.affine import coefficient
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import Dim, product, row_major, substitute, symbol, symbols_of
-from ...ir.ops.op import Kind
-from ...ir.ops.table import OPS
-from ...ir.runs import PAIR, WHOLE, longest_run, step_along
-from ...ir.space import (
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, product, row_major, substitute, symbol, symbols_of
+from ...ir.indices.runs import PAIR, WHOLE, longest_run, step_along
+from ...ir.indices.space import (
     Index,
     Part,
     is_transparent,
@@ -31,6 +29,8 @@ from ...ir.space import (
     placed_nodes,
     space_text,
 )
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
 from .again import with_copies
 from .long import with_long_sums_split
 from .partition import NO_STACKS, Partition, Stacks

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.index import product
+from ...ir.indices.index import product
+from ...ir.indices.space import summed_runs
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.space import summed_runs
 from ..clone import Clone
 
 LONG = 1 << 18    # elements of an operand, below which one core is enough

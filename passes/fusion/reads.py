@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
-from ...ir.affine import coefficient
 from ...ir.graph import Graph, Node, Value
-from ...ir.index import Dim, bounds, product, row_major, symbol, symbols_of
-from ...ir.ops.op import Kind
-from ...ir.ops.reduce import is_matrix_product
-from ...ir.space import (
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, bounds, product, row_major, symbol, symbols_of
+from ...ir.indices.space import (
     Index,
     is_transparent,
     natural,
@@ -20,6 +18,8 @@ from ...ir.space import (
     own_dims,
     searched_axis,
 )
+from ...ir.ops.axes.reduce import is_matrix_product
+from ...ir.ops.op import Kind
 
 SEARCHED = "@search"  # the axis along which a gather looks for its element
 DEPTH = 128  # views that a reader repeats

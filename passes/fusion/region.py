@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir.graph import Node, Value
-from ...ir.index import Dim, Expr, Symbol, plain_symbol, substitute, symbol
+from ...ir.indices.index import Dim, Expr, Symbol, plain_symbol, substitute, symbol
+from ...ir.indices.space import Index, own_dims, result_index, summed_runs
 from ...ir.ops.op import Kind
-from ...ir.space import Index, own_dims, result_index, summed_runs
 
 # What a kernel is built around, the first of them that it has; and what has one alone.
 ANCHORS = (Kind.SORT, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ...ir.graph import Node
-from ...ir.index import Dim, product
+from ...ir.indices.index import Dim, product
+from ...ir.indices.space import Index, is_chain, own_dims
+from ...ir.ops.axes.reduce import contract_places
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_places
-from ...ir.space import Index, is_chain, own_dims
 from .region import Region, axes_of, in_order, runs_of
 
 HEAVY = 8    # additions that an element costs, from which on vectors pay for a pass of their own

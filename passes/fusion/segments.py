@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ...ir.graph import Builder, Graph, Node, Value, control_of, with_bodies
+from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.rounds import is_one_kernel
-from ...ir.space import is_transparent
 from ..bodies import live_values
 from ..clone import Clone
 

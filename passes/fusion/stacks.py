@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.indices.space import parts_of
 from ...ir.ops.table import OPS
-from ...ir.space import parts_of
 from ..clone import Clone
 from .partition import Partition, Stacks
 from .region import axes_of

@@ -23,7 +23,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 
 _PAIRS = 200_000  # of blocks alive together: about a tenth of a second
 

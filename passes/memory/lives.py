@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
-from ...ir.index import Dim, symbol
+from ...ir.indices.index import Dim, symbol
 from ...ir.ops.op import Kind
-from ...ir.plan import KernelCall
+from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
+from ...ir.plans.plan import KernelCall
 from ...ir.types import CPU0, Device
 
 

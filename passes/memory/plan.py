@@ -17,13 +17,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...ir.access import scratch_bytes
-from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
-from ...ir.dims import Requirement, nonnegative, not_negative
 from ...ir.graph import Graph, Value
-from ...ir.index import Dim, ceil_div
-from ...ir.kernel import Kernel
-from ...ir.plan import (
+from ...ir.indices.dims import Requirement, nonnegative, not_negative
+from ...ir.indices.index import Dim, ceil_div
+from ...ir.kernels.access import scratch_bytes
+from ...ir.kernels.kernel import Kernel
+from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
+from ...ir.plans.plan import (
     ALIGNMENT,
     Alloc,
     Branch,

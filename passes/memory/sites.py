@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...ir.access import may_share
-from ...ir.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.graph import Graph, Value
-from ...ir.index import Dim, symbol, symbols_of
-from ...ir.kernel import Contract, Kernel, Reduce, Store
-from ...ir.plan import KernelCall
+from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.kernels.access import may_share
+from ...ir.kernels.kernel import Contract, Kernel, Reduce, Store
+from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
+from ...ir.plans.plan import KernelCall
 from .lives import Lives
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...ir.graph import Builder, Value
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
 from ...ir.types import BOOL, TensorType
 from ..simplify.rewrite import Rule, matched
 from ..simplify.updates import Update, apart, update_of

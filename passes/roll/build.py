@@ -27,10 +27,10 @@ from ...ir.graph import (
     control_of,
     freeze,
 )
-from ...ir.index import Dim, symbol, symbols_of
-from ...ir.ops.region import Looping
+from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.indices.space import is_transparent
+from ...ir.ops.control.region import Looping
 from ...ir.ops.table import OPS
-from ...ir.space import is_transparent
 from ...ir.types import DType, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched

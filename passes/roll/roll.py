@@ -30,7 +30,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir.graph import Graph, all_nodes, control_of, with_bodies
-from ...ir.ops.region import Looping
+from ...ir.ops.control.region import Looping
 from ..clone import Clone
 from .build import Roller, names_in
 from .line import Line, Numbers

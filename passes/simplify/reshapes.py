@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...ir.graph import Value, constant_of
-from ...ir.index import Dim, product, symbol
+from ...ir.indices.index import Dim, product, symbol
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from .rewrite import Match, Rewriter, Rule

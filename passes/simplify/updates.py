@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of
-from ...ir.index import product
+from ...ir.indices.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ..clone import Clone

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Value
-from ...ir.index import Dim, product
-from ...ir.ops.reduce import contract_letters, is_matrix_product
+from ...ir.indices.index import Dim, product
+from ...ir.ops.axes.reduce import contract_letters, is_matrix_product
 from ...ir.ops.table import OPS
 from .rewrite import Match, Rewriter, Rule
 

@@ -26,10 +26,10 @@ from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value, control_of, writes
-from ...ir.index import Dim
+from ...ir.indices.index import Dim
+from ...ir.ops.axes.reduce import contract_letters
+from ...ir.ops.control.region import Branching, Calling, Custom, Looping
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters
-from ...ir.ops.region import Branching, Calling, Custom, Looping
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values

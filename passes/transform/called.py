@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value, control_of
-from ...ir.ops.region import Calling, Custom
+from ...ir.ops.control.region import Calling, Custom
 from ...ir.ops.table import OPS
 from ..clone import Clone
 from .emit import emit_graph

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, constant_of, control_of
-from ...ir.index import symbol
+from ...ir.indices.index import symbol
+from ...ir.ops.axes.reduce import contract_letters
+from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
-from ...ir.ops.reduce import contract_letters
-from ...ir.ops.region import Branching, Looping
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, Node, Value, control_of
-from ...ir.ops.region import Branching, Calling, Custom, Looping
+from ...ir.ops.control.region import Branching, Calling, Custom, Looping
 
 Passes = Callable[[Node], Sequence[bool]]
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, control_of
+from ...ir.ops.control.region import Branching, Calling, Custom, Looping
 from ...ir.ops.op import Kind
-from ...ir.ops.region import Branching, Calling, Custom, Looping
 from ...ir.ops.table import OPS
 from ..bodies import live_values
 from ..clone import Clone

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
-from ...ir.ops.region import Calling
+from ...ir.ops.control.region import Calling
 from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward

@@ -27,9 +27,9 @@ import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from ...ir.entry import SCALARS, Entry, Input
-from ...ir.index import Dim, evaluate
-from ...ir.plan import HOST_FAILED
+from ...ir.indices.index import Dim, evaluate
+from ...ir.plans.entry import SCALARS, Entry, Input
+from ...ir.plans.plan import HOST_FAILED
 from ...ir.types import DTYPES
 from ..host import HostSteps
 from ..lifetime import Lifetime

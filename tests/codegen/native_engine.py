@@ -13,8 +13,8 @@ from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import Emitted
 from weft.codegen.cpu.host.support import emit_support
 from weft.codegen.cpu.text import module_text
-from weft.ir.entry import Entry, Input, Output
-from weft.ir.index import Dim, symbols_of
+from weft.ir.indices.index import Dim, symbols_of
+from weft.ir.plans.entry import Entry, Input, Output
 from weft.ir.types import parse_dim
 from weft.runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 

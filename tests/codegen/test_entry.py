@@ -21,8 +21,8 @@ from numpy._core.multiarray import get_handler_name
 from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import POOLED_BYTES
 from weft.codegen.cpu.host.support import LAYOUT
-from weft.ir.entry import Entry, Input, Output
-from weft.ir.index import symbol
+from weft.ir.indices.index import symbol
+from weft.ir.plans.entry import Entry, Input, Output
 from weft.ir.types import DTYPES
 from weft.runtime.entry import native
 from weft.runtime.entry.native import Array, CtypesCall, layout_holds, native_call

@@ -27,7 +27,7 @@ from weft.codegen.cpu.products.gemm import emit_block
 from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
 from weft.codegen.cpu.products.sizes import Size, ceil_div, integer
 from weft.codegen.cpu.text import FunctionText, module_text
-from weft.ir.tiling import Tiling
+from weft.ir.kernels.tiling import Tiling
 from weft.ir.types import as_dtype
 
 Array = NDArray[Any]

@@ -9,8 +9,8 @@ import pytest
 
 import weft
 from weft.codegen.kernel import group as grouping
-from weft.ir.calls import GroupCall, KernelCall
-from weft.ir.plan import Group, Launch, Loop, all_steps
+from weft.ir.plans.calls import GroupCall, KernelCall
+from weft.ir.plans.plan import Group, Launch, Loop, all_steps
 from weft.ir.verify.verifier import verify_plan
 
 

@@ -21,7 +21,7 @@ from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
 from weft.ir.diagnose import Error, ShapeError, TextError
 from weft.ir.interp.graph import run_graph, run_plan
-from weft.ir.plan import host_steps
+from weft.ir.plans.plan import host_steps
 from weft.ir.text.parser import parse, parse_graph, parse_plan
 from weft.ir.text.printer import print_graph, print_plan
 from weft.ir.text.same import same_graph, same_plan

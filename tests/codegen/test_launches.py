@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft.codegen.cpu.steps import launches
 from weft.ir.interp.graph import run_plan
-from weft.ir.plan import Alloc
+from weft.ir.plans.plan import Alloc
 
 
 def products(x: Any, w: Any) -> Any:

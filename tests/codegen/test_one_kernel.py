@@ -23,11 +23,11 @@ from texts import without_places
 
 import weft
 from weft.codegen.cpu.host.workers import WORKER_SCRATCH
-from weft.ir.access import scratch_bytes
-from weft.ir.calls import kernel_calls
 from weft.ir.interp.graph import run_plan
-from weft.ir.kernel import Contract
-from weft.ir.plan import Alloc
+from weft.ir.kernels.access import scratch_bytes
+from weft.ir.kernels.kernel import Contract
+from weft.ir.plans.calls import kernel_calls
+from weft.ir.plans.plan import Alloc
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel

@@ -12,9 +12,9 @@ from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
 from weft.codegen.cpu.steps import launches
 from weft.ir.diagnose import Error, UnsupportedError
-from weft.ir.entry import entry_of
 from weft.ir.interp.plan import Outside, run_plan
-from weft.ir.plan import Plan
+from weft.ir.plans.entry import entry_of
+from weft.ir.plans.plan import Plan
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.verify.verifier import verify_plan

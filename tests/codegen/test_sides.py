@@ -16,11 +16,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 import weft
 from weft.codegen.cpu import blocking
 from weft.codegen.kernel.sides import Grouping, groupings
-from weft.ir.index import row_major, symbol
+from weft.ir.indices.index import row_major, symbol
+from weft.ir.indices.runs import longest_run
 from weft.ir.interp.graph import run_plan
-from weft.ir.kernel import Kernel
-from weft.ir.ops.view import unravel
-from weft.ir.runs import longest_run
+from weft.ir.kernels.kernel import Kernel
+from weft.ir.ops.places.view import unravel
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel

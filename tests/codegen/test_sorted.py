@@ -13,7 +13,7 @@ from weft.codegen.cpu.jit import cpu_target
 from weft.codegen.cpu.tile import tile
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel
-from weft.ir.ordering import sorted_places, sorted_values
+from weft.ir.kernels.ordering import sorted_places, sorted_values
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel

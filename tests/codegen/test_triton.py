@@ -30,10 +30,10 @@ from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
 from weft.codegen.gpu.schedule import schedule_programs
 from weft.codegen.gpu.source import emit_triton
 from weft.codegen.kernel.order import order_of
-from weft.ir.build import KernelBuilder
-from weft.ir.index import evaluate, symbol
-from weft.ir.kernel import Axis, Check, Kernel, Param
-from weft.ir.plan import tasks_of
+from weft.ir.indices.index import evaluate, symbol
+from weft.ir.kernels.build import KernelBuilder
+from weft.ir.kernels.kernel import Axis, Check, Kernel, Param
+from weft.ir.plans.plan import tasks_of
 from weft.ir.scalar.primitives import PRIMITIVES, RAW
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import COMPUTED, F32, F64, DType, TensorType

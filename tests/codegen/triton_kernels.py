@@ -22,10 +22,10 @@ from one_kernel import PROGRAMS
 import weft
 from weft.codegen.cpu.target import GPU
 from weft.codegen.kernel.order import order_of
-from weft.ir.build import KernelBuilder, Scalar
-from weft.ir.index import Dim, symbol
-from weft.ir.kernel import Axis, Kernel, Param, is_ordered
-from weft.ir.plan import Launch
+from weft.ir.indices.index import Dim, symbol
+from weft.ir.kernels.build import KernelBuilder, Scalar
+from weft.ir.kernels.kernel import Axis, Kernel, Param, is_ordered
+from weft.ir.plans.plan import Launch
 from weft.ir.scalar import random
 from weft.ir.scalar.number import expansion
 from weft.ir.scalar.primitives import PRIMITIVES

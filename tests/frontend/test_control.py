@@ -18,7 +18,7 @@ from weft.ir.diagnose import Error
 from weft.ir.graph import Graph
 from weft.ir.interp.graph import run_graph
 from weft.ir.interp.plan import run_plan
-from weft.ir.plan import Branch, Copy, Loop, all_steps
+from weft.ir.plans.plan import Branch, Copy, Loop, all_steps
 from weft.ir.text.parser import parse_graph, parse_plan
 from weft.ir.text.printer import print_graph, print_plan
 from weft.ir.text.same import same_graph, same_plan

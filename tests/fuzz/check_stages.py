@@ -8,9 +8,9 @@ import numpy as np
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.ir.calls import kernel_calls
-from weft.ir.dims import bind_dims, check_requirement, requirements
+from weft.ir.indices.dims import bind_dims, check_requirement, requirements
 from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.plans.calls import kernel_calls
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 from .compiled import ERRORS

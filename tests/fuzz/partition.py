@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.ir.graph import Graph
-from weft.ir.space import is_transparent
+from weft.ir.indices.space import is_transparent
 from weft.passes.fusion.fuse import LIMIT, grow, joined
 from weft.passes.fusion.partition import Partition
 from weft.passes.fusion.segments import fuse_around

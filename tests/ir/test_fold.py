@@ -13,8 +13,8 @@ from ops.cases import dtypes_of
 
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.ir.fold import exact_fma
 from weft.ir.graph import Builder, Graph, constant_of
+from weft.ir.kernels.fold import exact_fma
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import OPS
 from weft.ir.types import BOOL, F32, F64, U64, DType, TensorType

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.ir.affine import coefficient
-from weft.ir.index import (
+from weft.ir.indices.affine import coefficient
+from weft.ir.indices.index import (
     Dim,
     Expr,
     Symbol,
@@ -28,7 +28,7 @@ from weft.ir.index import (
     terms_of,
     with_sizes,
 )
-from weft.ir.ops.view import unravel
+from weft.ir.ops.places.view import unravel
 from weft.ir.types import parse_dim
 
 # Axes know their sizes, dims are at least 1, kernel values are any integers.

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.ir.diagnose import FeedError, OutOfRangeError, VerifyError
-from weft.ir.dims import bind_dims
 from weft.ir.graph import Builder, Graph, Node
-from weft.ir.index import evaluate
+from weft.ir.indices.dims import bind_dims
+from weft.ir.indices.index import evaluate
+from weft.ir.indices.space import separate_space
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
-from weft.ir.space import separate_space
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.types import F32, Loc, TensorType, parse_type

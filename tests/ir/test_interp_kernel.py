@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
-from weft.ir.index import evaluate
+from weft.ir.indices.index import evaluate
 from weft.ir.interp.graph import ChecksFailedError, run_kernel, run_plan
-from weft.ir.kernel import (
+from weft.ir.kernels.kernel import (
     COMBINERS,
     Apply,
     Check,
@@ -32,7 +32,7 @@ from weft.ir.kernel import (
     identity,
     is_ordered,
 )
-from weft.ir.plan import Launch, Plan
+from weft.ir.plans.plan import Launch, Plan
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.text.parser import parse_kernel, parse_plan
 from weft.ir.types import COMPUTED, Loc, as_dtype

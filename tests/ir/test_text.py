@@ -14,16 +14,16 @@ import pytest
 from conftest import GOLDEN
 from hypothesis import given
 
-import weft.ir.kernel
-import weft.ir.plan
+import weft.ir.kernels.kernel
+import weft.ir.plans.plan
 import weft.ir.text.printer
 from weft.ir.diagnose import TextError
 from weft.ir.graph import Builder, Graph
-from weft.ir.index import Expr, Symbol
-from weft.ir.kernel import Kernel, Load
+from weft.ir.indices.index import Expr, Symbol
+from weft.ir.indices.space import separate_space
+from weft.ir.kernels.kernel import Kernel, Load
 from weft.ir.ops.table import OPS
-from weft.ir.plan import Alloc, Plan
-from weft.ir.space import separate_space
+from weft.ir.plans.plan import Alloc, Plan
 from weft.ir.text.parser import parse, parse_graph, parse_kernel, parse_plan
 from weft.ir.text.printer import print_graph, print_kernel, print_plan
 from weft.ir.text.same import same_graph, same_kernel, same_plan
@@ -74,8 +74,8 @@ def test_a_file_of_several_items(graph: Graph, kernel: Kernel, plan: Plan) -> No
 
 
 @pytest.mark.parametrize(("module", "word", "read"), [
-    (weft.ir.text.printer, "graph @", parse_graph), (weft.ir.kernel, "kernel @", parse_kernel),
-    (weft.ir.plan, "plan @", parse_plan)])
+    (weft.ir.text.printer, "graph @", parse_graph),
+    (weft.ir.kernels.kernel, "kernel @", parse_kernel), (weft.ir.plans.plan, "plan @", parse_plan)])
 def test_examples_of_the_docstrings_parse(
     module: object, word: str, read: Callable[[str], object]
 ) -> None:

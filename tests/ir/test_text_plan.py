@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from plan_trees import plan_trees
 
 from weft.ir.diagnose import TextError
-from weft.ir.plan import Plan
+from weft.ir.plans.plan import Plan
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.text.same import same_plan

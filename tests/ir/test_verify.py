@@ -11,10 +11,10 @@ import pytest
 
 from weft.ir.diagnose import Error, VerifyError
 from weft.ir.graph import Builder, Graph, Node, Value
-from weft.ir.index import symbol
-from weft.ir.kernel import Axis, Const, Kernel, Store
+from weft.ir.indices.index import symbol
+from weft.ir.indices.space import separate_space
+from weft.ir.kernels.kernel import Axis, Const, Kernel, Store
 from weft.ir.ops.table import OPS
-from weft.ir.space import separate_space
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import F32, F64, Loc, parse_type
 from weft.ir.verify.verifier import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel

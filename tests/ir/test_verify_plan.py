@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 import weft
-from weft.ir.access import may_share, scratch_bytes
 from weft.ir.diagnose import VerifyError
-from weft.ir.plan import Loop, Plan, Window, map_launches
+from weft.ir.kernels.access import may_share, scratch_bytes
+from weft.ir.plans.plan import Loop, Plan, Window, map_launches
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.text.same import same_plan

@@ -12,7 +12,7 @@ from weft.frontend.tracing.trace import trace_function
 from weft.ir.diagnose import Error, VerifyError
 from weft.ir.graph import Graph, Node, control_of, effects_of
 from weft.ir.interp.graph import run_graph
-from weft.ir.ops.region import Branching, Looping
+from weft.ir.ops.control.region import Branching, Looping
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.types import CPU0, Device

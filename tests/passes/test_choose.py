@@ -12,7 +12,7 @@ import weft
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.graph import all_nodes
 from weft.ir.interp.graph import run_graph
-from weft.ir.ops.region import Branching
+from weft.ir.ops.control.region import Branching
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.choose import choose
 from weft.passes.state import resolve_state

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.frontend.compile.stages import Lowered
-from weft.ir.calls import kernel_calls
+from weft.ir.plans.calls import kernel_calls
 from weft.ir.verify.verifier import verify_kernel
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.index import symbol
+from weft.ir.indices.index import symbol
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.op import Kind, OpDef, Sample
 from weft.ir.ops.table import OPS

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from weft.ir.build import KernelBuilder
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.index import symbol
-from weft.ir.kernel import Axis, Kernel, Param
+from weft.ir.indices.index import symbol
+from weft.ir.kernels.build import KernelBuilder
+from weft.ir.kernels.kernel import Axis, Kernel, Param
 from weft.ir.ops.table import OPS
-from weft.ir.plan import KernelCall
+from weft.ir.plans.plan import KernelCall
 from weft.ir.types import F32, TensorType
 from weft.passes.memory.plan import plan_memory
 from weft.passes.place import place

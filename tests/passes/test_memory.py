@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.ir.build import KernelBuilder, Scalar
 from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.index import Dim, evaluate, symbol
+from weft.ir.indices.index import Dim, evaluate, symbol
 from weft.ir.interp.graph import run_graph, run_plan
-from weft.ir.kernel import Axis, Kernel, Param
+from weft.ir.kernels.build import KernelBuilder, Scalar
+from weft.ir.kernels.kernel import Axis, Kernel, Param
 from weft.ir.ops.table import OPS
-from weft.ir.plan import Alloc, Copy, KernelCall, Launch, Plan
+from weft.ir.plans.plan import Alloc, Copy, KernelCall, Launch, Plan
 from weft.ir.types import F64, I64, TensorType
 from weft.ir.verify.verifier import verify_graph, verify_plan
 from weft.passes.memory.arena import Block, _FreeList, assign_offsets

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.ir.diagnose import Error
-from weft.ir.index import symbol
+from weft.ir.indices.index import symbol
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.verify.verifier import verify_graph

@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft.ir.graph import Graph, all_nodes, control_of
 from weft.ir.interp.graph import run_graph
-from weft.ir.ops.region import Looping
+from weft.ir.ops.control.region import Looping
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.text.same import same_graph

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.index import symbol
+from weft.ir.indices.index import symbol
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
 from weft.ir.text.printer import print_graph

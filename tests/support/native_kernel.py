@@ -14,10 +14,10 @@ from weft.codegen.cpu.loops.kernel import emit_kernel
 from weft.codegen.cpu.loops.statements import NOWHERE
 from weft.codegen.cpu.target import Target
 from weft.codegen.cpu.text import module_text
-from weft.ir.access import scratch_bytes
-from weft.ir.index import evaluate
-from weft.ir.kernel import Kernel
-from weft.ir.plan import tasks_of
+from weft.ir.indices.index import evaluate
+from weft.ir.kernels.access import scratch_bytes
+from weft.ir.kernels.kernel import Kernel
+from weft.ir.plans.plan import tasks_of
 
 
 def native_text(kernel: Kernel, target: Target) -> str:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from programs import add_kernel, locs, names
 
 from weft.ir.host import HostFunction
-from weft.ir.index import Dim, symbol
-from weft.ir.plan import (
+from weft.ir.indices.index import Dim, symbol
+from weft.ir.plans.plan import (
     Alloc,
     Branch,
     Carry,

@@ -13,14 +13,26 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from weft.ir.build import KernelBuilder, Scalar
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.index import Dim, evaluate, symbol, symbols_of
-from weft.ir.kernel import Axis, Contract, Kernel, Order, Param, Reduce, Stmt, Store, is_ordered
+from weft.ir.indices.index import Dim, evaluate, symbol, symbols_of
+from weft.ir.indices.space import separate_space
+from weft.ir.kernels.build import KernelBuilder, Scalar
+from weft.ir.kernels.kernel import (
+    Axis,
+    Contract,
+    Kernel,
+    Order,
+    Param,
+    Reduce,
+    Stmt,
+    Store,
+    is_ordered,
+)
+from weft.ir.kernels.schedule import IN_TURN, Program, Vectors, Way
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
-from weft.ir.plan import (
+from weft.ir.plans.plan import (
     ALIGNMENT,
     Alloc,
     CheckSite,
@@ -33,8 +45,6 @@ from weft.ir.plan import (
     Window,
 )
 from weft.ir.scalar.primitives import PRIMITIVES
-from weft.ir.schedule import IN_TURN, Program, Vectors, Way
-from weft.ir.space import separate_space
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
 from weft.passes.clone import Clone
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....ir.entry import Entry
-from ....ir.index import Dim, plain_symbol
+from ....ir.indices.index import Dim, plain_symbol
+from ....ir.plans.entry import Entry
 from ....ir.types import DTYPES
 from ..dims import emit_dim
 from ..text import FunctionText

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ....ir.entry import MAX_RANK
-from ....ir.plan import HOST_FAILED
+from ....ir.plans.entry import MAX_RANK
+from ....ir.plans.plan import HOST_FAILED
 from ..text import FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 

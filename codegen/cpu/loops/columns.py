@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ....ir.kernel import Carry, Contract, Last, Reduce, Stmt
-from ....ir.schedule import IN_TURN, UNROLLED, Way
+from ....ir.kernels.kernel import Carry, Contract, Last, Reduce, Stmt
+from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
 from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
 from .scalars import LlvmValue

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from ....ir.kernel import Contract, Kernel, Stmt
-from ....ir.runs import run_and_at
+from ....ir.indices.runs import run_and_at
+from ....ir.kernels.kernel import Contract, Kernel, Stmt
 from ...kernel.nest import behind_effects
 from ..access import access_along
 from ..dims import emit_dim

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from ....ir.access import local_bytes, scratch_bytes
-from ....ir.kernel import (
+from ....ir.kernels.access import local_bytes, scratch_bytes
+from ....ir.kernels.kernel import (
     Axis,
     Check,
     Contract,
@@ -32,8 +32,8 @@ from ....ir.kernel import (
     identity,
     stages_of,
 )
-from ....ir.schedule import REST, Vectors
-from ....ir.tiling import round_up
+from ....ir.kernels.schedule import REST, Vectors
+from ....ir.kernels.tiling import round_up
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ..dims import emit_dim

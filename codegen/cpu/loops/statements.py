@@ -11,9 +11,10 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ....ir.affine import coefficient
-from ....ir.index import Dim, Symbol, ceil_div, fold, row_major, symbols_of
-from ....ir.kernel import (
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, Symbol, ceil_div, fold, row_major, symbols_of
+from ....ir.indices.runs import PAIR
+from ....ir.kernels.kernel import (
     Apply,
     Check,
     Const,
@@ -26,8 +27,7 @@ from ....ir.kernel import (
     Store,
     identity,
 )
-from ....ir.operands import MOST_STEP, offset_of
-from ....ir.runs import PAIR
+from ....ir.kernels.operands import MOST_STEP, offset_of
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
 from ..target import Target

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....ir.index import Dim, ceil_div
-from ....ir.kernel import Reduce
+from ....ir.indices.index import Dim, ceil_div
+from ....ir.kernels.kernel import Reduce
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
 from .statements import StmtEmitter

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ....ir.tiling import Tiling
+from ....ir.kernels.tiling import Tiling
 from ..text import FunctionText
 from .packing import Operand, Packing
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips

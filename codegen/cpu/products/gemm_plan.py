@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ....ir.tiling import Tiling, room_of_line, round_up
+from ....ir.kernels.tiling import Tiling, room_of_line, round_up
 from ....ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only

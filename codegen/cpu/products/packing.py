@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from ....ir.tiling import SHORT_RUN, Tiling
+from ....ir.kernels.tiling import SHORT_RUN, Tiling
 from ..text import FunctionText
 from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, prefix_mask, span, strips

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....ir.tiling import Tiling
+from ....ir.kernels.tiling import Tiling
 from ..text import FunctionText
 from ..types import LLVM_TYPES
 from .sizes import Size, integer

@@ -11,8 +11,8 @@ The keys are those of ``ir.scalar.order``.
 
 from __future__ import annotations
 
-from ....ir.index import Dim, symbol
-from ....ir.kernel import Kernel, Sort
+from ....ir.indices.index import Dim, symbol
+from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.scalar.order import key_of, packed, place_of, value_of
 from ....ir.types import DTYPES, I64
 from ..dims import emit_dim

@@ -22,10 +22,10 @@ from enum import IntEnum
 from functools import cached_property
 
 from ....ir.diagnose import error
-from ....ir.index import Dim, product, row_major, symbol, symbols_of
-from ....ir.kernel import Check, Kernel
+from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
+from ....ir.kernels.kernel import Check, Kernel
 from ....ir.ops.table import OPS
-from ....ir.plan import (
+from ....ir.plans.plan import (
     Alloc,
     Branch,
     Carry,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.index import Dim
+from ....ir.indices.index import Dim
 from ...compile.function import Function
 from ...compile.function import compile as compile_function
 from ...tracing.operand import common_shape, is_number, spread, strong, to_tracer, type_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.index import Dim, product
+from ....ir.indices.index import Dim, product
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype
 from ....runtime.state import Writer, commit

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ
-from ....ir.index import Dim, Expr
+from ....ir.indices.dims import differ
+from ....ir.indices.index import Dim, Expr
 from ...tracing.operand import (
     array_dtype,
     as_int,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import nonnegative
-from ....ir.index import Dim
-from ....ir.ops.fourier import OPPOSITE
+from ....ir.indices.dims import nonnegative
+from ....ir.indices.index import Dim
+from ....ir.ops.hosted.fourier import OPPOSITE
 from ....ir.types import BF16, I64, as_dtype
 from ...tracing.operand import as_dim, axes_of, axis_of, cast, required, strong
 from ...tracing.recorder import current

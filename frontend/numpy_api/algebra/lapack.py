@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ, larger, nonnegative, smaller
-from ....ir.index import Dim, product
+from ....ir.indices.dims import differ, larger, nonnegative, smaller
+from ....ir.indices.index import Dim, product
 from ....ir.types import F64
 from ...tracing.operand import (
     as_int,

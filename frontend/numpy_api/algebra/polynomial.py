@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import larger, nonnegative, smaller
-from ....ir.index import Dim
+from ....ir.indices.dims import larger, nonnegative, smaller
+from ....ir.indices.index import Dim
 from ....ir.types import C128, I64, as_dtype
 from ...tracing.operand import (
     array_dtype,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.index import Dim
+from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ...tracing.operand import (
     Kind,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import larger, smaller
-from ....ir.index import Dim, divide
+from ....ir.indices.dims import larger, smaller
+from ....ir.indices.index import Dim, divide
 from ....ir.types import I64
 from ...tracing.arrays import views
 from ...tracing.operand import as_int, reshape, strong, to_tracer

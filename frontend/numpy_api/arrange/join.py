@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ, larger, smaller
-from ....ir.index import Dim
+from ....ir.indices.dims import differ, larger, smaller
+from ....ir.indices.index import Dim
 from ...tracing.operand import (
     array_dtype,
     as_dim,

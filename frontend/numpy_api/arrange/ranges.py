@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.index import Dim
+from ....ir.indices.index import Dim
 from ...tracing.operand import as_dim, as_int, broadcast, cast, reshape, result_dtype, strong
 from ..elements.elementwise import fresh
 from ..registry import numpy

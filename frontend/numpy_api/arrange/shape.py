@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ, larger, nonnegative
-from ....ir.index import Dim, product
+from ....ir.indices.dims import differ, larger, nonnegative
+from ....ir.indices.index import Dim, product
 from ...tracing.arrays.views import link_whole
 from ...tracing.operand import (
     as_dim,

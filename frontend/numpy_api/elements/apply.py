@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import nonnegative
-from ....ir.index import product
+from ....ir.indices.dims import nonnegative
+from ....ir.indices.index import product
 from ...tracing.operand import axis_of, broadcast, cast, required, reshape, strong, to_tracer
 from ..registry import numpy
 

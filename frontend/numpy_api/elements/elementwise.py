@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.index import Dim
+from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype, number_kind

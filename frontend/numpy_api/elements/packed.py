@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import larger, nonnegative
-from ....ir.index import Dim
+from ....ir.indices.dims import larger, nonnegative
+from ....ir.indices.index import Dim
 from ...tracing.operand import as_int, axis_of, cast, reshape, strong
 from ...tracing.recorder import current
 from ...tracing.tracer import Tracer

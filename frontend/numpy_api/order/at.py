@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.index import product
+from ....ir.indices.index import product
 from ....ir.types import I64
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.operand import broadcast, cast, reshape, strong

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import smaller
+from ....ir.indices.dims import smaller
 from ....ir.types import number_kind
 from ...tracing.operand import (
     as_int,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import nonnegative
-from ....ir.index import Dim, product
+from ....ir.indices.dims import nonnegative
+from ....ir.indices.index import Dim, product
 from ....ir.types import as_dtype, number_kind
 from ...tracing.operand import (
     axes_of,

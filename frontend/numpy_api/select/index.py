@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.dims import involved, larger, nonnegative, smaller
-from ....ir.index import Dim, Expr, positive
+from ....ir.indices.dims import involved, larger, nonnegative, smaller
+from ....ir.indices.index import Dim, Expr, positive
 from ....ir.types import TensorType
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import (

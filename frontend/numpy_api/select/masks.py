@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ
-from ....ir.index import Dim
+from ....ir.indices.dims import differ
+from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ... import tree
 from ...tracing.arrays.buffer import Buffer

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ
-from ....ir.index import Dim, product
+from ....ir.indices.dims import differ
+from ....ir.indices.index import Dim, product
 from ....ir.types import I64
 from ...tracing.operand import (
     as_int,

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.dims import differ
-from ....ir.index import Dim, positive
+from ....ir.indices.dims import differ
+from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, TensorType, number_kind
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import (

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ....ir.diagnose import Error, error
-from ....ir.index import row_major, symbol, symbols_of
+from ....ir.indices.index import row_major, symbol, symbols_of
 from ....ir.ops.op import Kind, OpDef
 from ....ir.types import BOOL, TensorType
 from ..drawn import refused_draw

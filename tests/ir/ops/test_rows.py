@@ -13,10 +13,10 @@ import pytest
 
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.ir.calls import kernel_calls
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import ALL_ROWS, OPS
+from weft.ir.plans.calls import kernel_calls
 from weft.ir.types import DType
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 

@@ -1,0 +1,1 @@
+"""Integer expressions over symbols: sizes of dims, addresses of loads, what is known of them."""

@@ -1,0 +1,126 @@
+"""What a kernel reads and writes, what follows for the memory of its parameters, and the memory
+that its tasks need besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..indices.index import symbols_of
+from ..plans.plan import ALIGNMENT
+from .kernel import Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
+from .tiling import round_up
+
+
+def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
+    """The parameters whose contents a kernel needs, and those that it changes."""
+    stored: set[str] = set()
+    needed: set[str] = set()
+    for stmt in kernel.body:
+        if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
+            needed |= {stmt.param} - stored
+        if isinstance(stmt, (Store, Sort)):
+            stored.add(stmt.param)
+        if isinstance(stmt, Sort):
+            stored.add(stmt.room)
+    return frozenset(needed), frozenset(stored)
+
+
+def may_share(kernel: Kernel, source: str, target: str) -> bool:
+    """True if parameters ``source`` and ``target`` can be the same memory.
+
+    Each element must be read for the last time before it is written. So both are accessed at one
+    index that holds all par axes (else another task may read later), ``target`` is only stored
+    to, and no loop after that of the stores needs ``source`` (a loop computes again what it needs
+    of the values of earlier loops).
+    """
+    one, two = kernel.param(source).type, kernel.param(target).type
+    accesses = [*kernel.accesses.get(source, ()), *kernel.accesses.get(target, ())]
+    loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]
+    stores = [at for at, stmt in accesses if isinstance(stmt, Store) and stmt.param == target]
+    reads_target = any(isinstance(stmt, Load) and stmt.param == target for _, stmt in accesses)
+    sorts = any(isinstance(stmt, Sort) for stmt in kernel.body)
+    if kernel.param(source).mutable or reads_target or one != two or sorts:
+        return False
+    if not loads or not stores:
+        return True
+    if max(loads) > min(stores):
+        return False
+    where = {stmt.indices for _, stmt in accesses}
+    plain = not any(isinstance(stmt, Store) and stmt.accumulate for _, stmt in accesses)
+    names = frozenset[str]().union(*(symbols_of(dim) for at in where for dim in at))
+    computed = any(name.startswith("%") for name in names)
+    par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
+    return (len(where) == 1 and plain and not computed and par <= names
+            and _stored_last(kernel, source, target))
+
+
+def local_uses(kernel: Kernel) -> dict[str, list[int]]:
+    """The stages in which each local is stored to and read, in order."""
+    uses: dict[str, list[int]] = {local.name: [] for local in kernel.locals}
+    for at, stage in enumerate(stages_of(kernel)):
+        for stmt in stage:
+            if isinstance(stmt, (Load, Store)) and stmt.param in uses:
+                uses[stmt.param].append(at)
+    return uses
+
+
+def may_overwrite(kernel: Kernel, stage: Sequence[Stmt], source: str, target: str) -> bool:
+    """True if a stage may store local ``target`` where it reads local ``source`` for the last
+    time: each element is read before it is written, at the one index of both, and none of them is
+    packed for a contraction, which reads ahead of what it stores."""
+    accesses = [stmt for stmt in stage if isinstance(stmt, (Load, Store))
+                and stmt.param in (source, target)]
+    behind: set[str] = set()
+    for stmt in stage:
+        if stmt in accesses or not behind.isdisjoint(stmt.operands):
+            if isinstance(stmt, Contract):
+                return False
+            behind.add(stmt.name)
+    part = replace(kernel, body=tuple(stage))
+    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(), *map(
+        summed_axes, stage))
+    return (kernel.param(source).type == kernel.param(target).type
+            and len({stmt.indices for stmt in accesses}) == 1
+            and not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)
+            and _stored_last(replace(part, axes=tuple(
+                axis for axis in kernel.axes if axis.name in used)), source, target))
+
+
+def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
+    """True if the loop that stores ``target`` is the last one that needs ``source``."""
+    if not kernel.loop_axes:
+        return True
+    orders = [stmt.order for stmt in kernel.body if isinstance(stmt, Reduce) and stmt.order]
+    if len({order.chunk for order in orders}) > 1:
+        return False  # these are loops of their own, one after the other
+    loop: dict[str, int] = {}
+    needs: set[str] = set()
+    last_need, first_store = 0, len(kernel.body)
+    for stmt in kernel.body:
+        level = max((loop[name] for name in stmt.operands), default=0)
+        ends = isinstance(stmt, (Reduce, Contract))
+        if stmt.name:
+            loop[stmt.name] = level + ends
+        if not needs.isdisjoint(stmt.operands) or (
+                isinstance(stmt, Load) and stmt.param == source):
+            last_need = max(last_need, level)
+            # In a loop around a loop, what that sums is computed again from the start.
+            if not ends or len(kernel.loop_axes) > 1:
+                needs.add(stmt.name)
+        if isinstance(stmt, Store) and stmt.param == target:
+            first_store = min(first_store, level)
+    return last_need <= first_store
+
+
+def local_bytes(kernel: Kernel) -> int:
+    """Bytes of scratch that the locals of a kernel take."""
+    ends = [local.offset + local.type.nbytes for local in kernel.locals]
+    return round_up(max((end for end in ends if isinstance(end, int)), default=0), ALIGNMENT)
+
+
+def scratch_bytes(kernel: Kernel) -> int:
+    """Bytes that each worker brings to a kernel: its locals, and what contractions pack."""
+    packed = max((stmt.tiling.scratch_bytes for stmt in kernel.body
+                  if isinstance(stmt, Contract) and stmt.tiling is not None), default=0)
+    return local_bytes(kernel) + round_up(packed, ALIGNMENT)

@@ -1,0 +1,1 @@
+"""Rows that go along axes: REDUCE, CONTRACT, SCAN, SORT and SEARCH."""

@@ -1,0 +1,111 @@
+"""Rows of the SORT and SEARCH families: rows put in order, and places found in what is in order.
+
+The last axis is sorted; ``ordering`` says in which order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...diagnose import error
+from ...indices.index import Dim
+from ...kernels.ordering import sorted_places, sorted_values
+from ...types import BOOL, COMPUTED, I64, TensorType
+from ..op import Kind, OpDef, Sample
+
+_DTYPES = tuple(dtype for dtype in COMPUTED if dtype != BOOL)
+_SHAPES = ((7,), (3, 5), (2, 3, 4), (1,), (5, 1), (0,), (3, 0), (0, 3), (3, 65), (1100,), (3000,))
+MOST_BITS = 40  # of a number of elements that memory may hold
+MOST = 1 << 32  # elements of a row whose places are sorted: a place is half of a word
+
+
+def _infer(name: str) -> Any:
+    def infer(x: TensorType) -> tuple[TensorType, ...]:
+        if x.dtype == BOOL or x.dtype.kind == "c":
+            raise error("W111", f"{name} does not take {x.dtype} operands",
+                        hint="convert it: x.astype(np.int32)")
+        if x.rank == 0:
+            raise error("W121", f"{name} needs an axis")
+        if name == "sort":
+            return (x,)
+        last = x.shape[-1]
+        if isinstance(last, int) and last > MOST:
+            raise error("W102", f"{name} takes rows of at most {MOST} elements")
+        return (x.with_dtype(I64),)
+
+    return infer
+
+
+def _places_require(x: TensorType) -> Any:
+    yield MOST, ">=", x.shape[-1], "W102", f"argsort takes rows of at most {MOST} elements"
+
+
+def _sort_grad(b: Any, g: Any, x: Any, y: Any) -> Any:
+    rank, places = len(x.shape), b.argsort(x)
+    others = [b.iota(axis=at, dtype=I64, shape=x.shape) for at in range(rank - 1)]
+    return (b.scatter_add(b.full(0.0, x.type), g, *others, places, axes=tuple(range(rank))),)
+
+
+def _search_infer(x: TensorType, v: TensorType, *, side: str) -> tuple[TensorType, ...]:
+    if x.rank != 1:
+        raise error("W102", f"places are found in one axis, not in {x.rank}")
+    if x.dtype != v.dtype or x.dtype == BOOL:
+        raise error("W111", "search needs two numeric operands of one dtype")
+    if side not in ("left", "right"):
+        raise error("W102", f"side is 'left' or 'right', not '{side}'")
+    return (v.with_dtype(I64),)
+
+
+def steps_of(extent: Dim) -> list[int]:
+    """By how much a search goes forward, if it does: the powers of two of an extent, largest first.
+
+    One that is not known has as many elements as there may be of anything."""
+    most = extent.bit_length() if isinstance(extent, int) else MOST_BITS
+    return [1 << bit for bit in reversed(range(most))]
+
+
+def _less(a: Any, b: Any) -> Any:
+    """Before in order: NaNs are last."""
+    return (a < b) | ((b != b) & (a == a))
+
+
+def _search_ref(x: Any, v: Any, *, side: str) -> Any:
+    """The steps of the kernels, so that what is not in order has one meaning, too."""
+    x, v = np.asarray(x), np.asarray(v)
+    place = np.zeros(v.shape, np.int64)
+    for step in steps_of(x.size):
+        inside = place + step <= x.size
+        element = x[np.where(inside, place + step - 1, 0)]
+        below = _less(element, v) if side == "left" else ~_less(v, element)
+        place += np.where(inside & below, step, 0)
+    return place
+
+
+def _search_body(s: Any, element: Any, value: Any, *, side: str) -> Any:
+    """Whether an element comes before the place of a value."""
+    def less(a: Any, b: Any) -> Any:
+        below = s.lt(a, b)
+        return s.or_(below, s.and_(s.ne(b, b), s.eq(a, a))) if a.dtype.is_float else below
+
+    return less(element, value) if side == "left" else s.not_(less(value, element))
+
+
+ROWS: tuple[OpDef, ...] = (
+    OpDef("sort", Kind.SORT, _infer("sort"), 1, "the last axis in ascending order, NaN last", {},
+          ref=lambda x: sorted_values(np.asarray(x)), grad=_sort_grad, dtypes=_DTYPES,
+          samples=tuple(Sample((shape,), low=-1e4, high=1e4) for shape in _SHAPES)),
+    OpDef("argsort", Kind.SORT, _infer("argsort"), 1,
+          "where the last axis in ascending order is; equal elements stay in turn", {},
+          ref=lambda x: sorted_places(np.asarray(x)), differentiable=False, places=True,
+          requires=_places_require, dtypes=_DTYPES,
+          samples=(Sample(((3, 65),), low=-9, high=9), Sample(((600,),), low=-9, high=9),
+                   *(Sample((shape,), low=-1e4, high=1e4) for shape in _SHAPES))),
+    OpDef("search", Kind.SEARCH, _search_infer, 2,
+          "how many elements of x, which is in order, come before each v: below it, or up to it",
+          {"side": str}, ref=_search_ref, body=_search_body, differentiable=False, dtypes=_DTYPES,
+          samples=tuple(Sample((x, v), {"side": side}) for side in ("left", "right")
+                        for x, v in (((7,), (5,)), ((8,), (3, 4)), ((1,), (3,)), ((0,), (3,)),
+                                     ((5,), (0,)), ((9,), ()), ((1000,), (70,))))),
+)

@@ -1,0 +1,1 @@
+"""Rows that order what runs: REGION (ops that hold graphs) and EFFECT."""

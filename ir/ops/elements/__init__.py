@@ -1,0 +1,1 @@
+"""Rows that compute element by element: MAP, and complex numbers from their parts."""

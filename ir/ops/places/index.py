@@ -1,0 +1,142 @@
+"""Rows of the GATHER and SCATTER families: loads and stores at computed indices.
+
+Index operands are i32 or i64 tensors of one shape; negative indices count from the end; an index
+out of range fails the step (W124), as in NumPy, and never touches memory outside the array. Indices
+are checked where they are used: no element gathered or added, no check.
+The result of a gather has the index dims first, then the dims of x that were not indexed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...diagnose import error
+from ...indices.index import Dim, product
+from ...types import I64, NUMBERS, TensorType
+from ..op import Kind, OpDef, Sample
+
+
+def _rest(x: TensorType, axes: tuple[int, ...]) -> tuple[Dim, ...]:
+    return tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes)
+
+
+def _check_indices(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...]) -> None:
+    if len(indices) != len(axes) or not axes:
+        raise error("W102", f"{len(axes)} indexed axes need as many index operands")
+    if any(not 0 <= axis < x.rank for axis in axes) or len(set(axes)) != len(axes):
+        raise error("W121", f"axes {axes} are out of range for rank {x.rank}")
+    for index in indices:
+        if not index.dtype.is_int:
+            raise error("W111", f"indices must be integers, got {index.dtype}",
+                        hint="convert them: idx.astype(np.int64)")
+        if index.shape != indices[0].shape:
+            raise error("W101", "index operands must have one shape")
+
+
+def _gather_infer(
+    x: TensorType, *indices: TensorType, axes: tuple[int, ...]
+) -> tuple[TensorType, ...]:
+    _check_indices(x, indices, axes)
+    return (x.with_shape(indices[0].shape + _rest(x, axes)),)
+
+
+def _front(x: Any, axes: tuple[int, ...]) -> Any:
+    return np.moveaxis(x, axes, range(len(axes)))
+
+
+def _gather_ref(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    x = _front(np.asarray(x), axes)
+    shape = np.shape(indices[0]) + x.shape[len(axes):]
+    return x[tuple(np.asarray(i) for i in indices)] if 0 not in shape else np.zeros(shape, x.dtype)
+
+
+def _gather_grad(b: Any, g: Any, x: Any, *rest: Any, axes: tuple[int, ...]) -> Any:
+    indices = rest[:-1]
+    zeros = b.full(0.0, x.type)
+    return (b.scatter_add(zeros, g, *indices, axes=axes), *(None for _ in indices))
+
+
+def _scatter_infer(
+    x: TensorType, updates: TensorType, *indices: TensorType, axes: tuple[int, ...]
+) -> tuple[TensorType, ...]:
+    _check_indices(x, indices, axes)
+    expected = indices[0].shape + _rest(x, axes)
+    if updates.dtype != x.dtype:
+        raise error("W111", f"updates are {updates.dtype}, the array is {x.dtype}")
+    if updates.shape != expected:
+        raise error("W102", f"updates must have shape ({', '.join(map(str, expected))})")
+    return (x,)
+
+
+def _scatter_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    result = np.array(x)
+    if np.size(updates):
+        # One dim of indices in the order of memory, which is the order NumPy sets them in.
+        flat = tuple(np.ravel(np.asarray(i)) for i in indices)
+        _front(result, axes)[flat] = np.reshape(updates, (flat[0].size, *np.shape(updates)[
+            np.ndim(indices[0]):]))
+    return result
+
+
+def _scatter_grad(b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]) -> Any:
+    """What is replaced has no part in the result, and what is replaced later neither."""
+    indices = rest[:-1]
+    dims = indices[0].type.shape
+    number = b.reshape(b.iota(axis=0, dtype=I64, shape=(product(dims),)), shape=dims)
+    sizes = tuple(x.type.shape[axis] for axis in axes)
+    last = b.scatter(b.full(0, TensorType(I64, sizes)), number, *indices,
+                     axes=tuple(range(len(axes))))
+    stays = b.eq(b.gather(last, *indices, axes=tuple(range(len(axes)))), number)
+    taken = b.gather(g, *indices, axes=axes)
+    held = b.broadcast(stays, shape=taken.type.shape, axes=tuple(range(len(dims))))
+    return (b.scatter(g, b.full(0.0, updates.type), *indices, axes=axes),
+            b.select(held, taken, b.full(0.0, taken.type)), *(None for _ in indices))
+
+
+def _scatter_add_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    result = np.array(x)
+    if np.size(updates):
+        np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
+    return result
+
+
+def _scatter_add_grad(
+    b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]
+) -> Any:
+    indices = rest[:-1]
+    return (g, b.gather(g, *indices, axes=axes), *(None for _ in indices))
+
+
+_NUMERIC = tuple(dtype for dtype in NUMBERS if dtype.kind != "b")
+_SCATTERS = (Sample(((9,), (4,), (4,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (4, 5), (4,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (20, 9), (20,)), {"axes": (1,)}, ints={2: 5}),
+             Sample(((9, 5), (30,), (30,), (30,)), {"axes": (0, 1)}, ints={2: 9, 3: 5}),
+             Sample(((9, 3), (2, 4, 3), (2, 4)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9, 5), (5,), ()), {"axes": (0,)}, ints={2: 9}),
+             Sample(((9,), (0,), (0,)), {"axes": (0,)}, ints={2: 9}),
+             Sample(((7, 70), (100, 70), (100,)), {"axes": (0,)}, ints={2: 7}))
+
+ROWS: tuple[OpDef, ...] = (
+    OpDef("gather", Kind.GATHER, _gather_infer, None,
+          "elements or rows of x at the given indices of the given axes", {"axes": tuple},
+          ref=_gather_ref, grad=_gather_grad, dtypes=NUMBERS,
+          samples=(Sample(((9,), (4,)), {"axes": (0,)}, ints={1: 9}),
+                   Sample(((9, 5), (4,)), {"axes": (0,)}, ints={1: 9}),
+                   Sample(((9, 5), (2, 3)), {"axes": (1,)}, ints={1: 5}),
+                   Sample(((9, 5), (7,), (7,)), {"axes": (0, 1)}, ints={1: 9, 2: 5}),
+                   Sample(((3, 4, 5), (6,)), {"axes": (1,)}, ints={1: 4}),
+                   Sample(((9, 40), ()), {"axes": (0,)}, ints={1: 9}),
+                   Sample(((9,), (0,)), {"axes": (0,)}, ints={1: 9}),
+                   Sample(((50, 33), (70,)), {"axes": (0,)}, ints={1: 50}))),
+    OpDef("scatter", Kind.SCATTER, _scatter_infer, None,
+          "x with updates in the places of the given indices, the last one where they repeat",
+          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, dtypes=NUMBERS,
+          samples=_SCATTERS),
+    OpDef("scatter_add", Kind.SCATTER, _scatter_infer, None,
+          "x with updates added at the given indices, in index order where they repeat",
+          {"axes": tuple}, ref=_scatter_add_ref, combine="add", grad=_scatter_add_grad,
+          dtypes=_NUMERIC, samples=_SCATTERS),
+)

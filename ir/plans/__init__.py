@@ -1,0 +1,1 @@
+"""What a program does, as a tree of steps, and how it is called."""

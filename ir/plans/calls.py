@@ -1,0 +1,140 @@
+"""What the memory pass takes: a tree of calls on the values of a graph that is fused and lowered.
+
+    KernelCall                   a kernel on values; in ``plan``
+    GroupCall(a, b, c)           kernels of which none reads what another one writes
+    LoopCall(body, test)         a body for each round; its parameters are carried, scanned, outer
+    BranchCall(then, other)      one of two bodies
+    HostCall                     a function of the host
+
+Values are named as in the graph, or body, that the call stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..graph import Graph
+from ..indices.index import Dim
+from ..types import Loc
+from .plan import KernelCall
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCall:
+    """Kernel calls that may run in any order, or at once."""
+
+    calls: tuple[KernelCall, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A graph and the calls that compute its results."""
+
+    graph: Graph
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopCall:
+    """A loop of ``count`` rounds (None: as long as the only result of ``test`` is true).
+
+    ``inputs`` are the first values of what is carried, then the arrays whose rows the rounds get
+    (the last row first if ``reverse``), then what all rounds read; so are the parameters of the
+    body. Its results are the next values of what is carried, then rows of the other results.
+    ``test`` has the parameters of the body; ``index`` names the number of the round.
+    """
+
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+    carried: int
+    scanned: int
+    index: str
+    count: Dim | None
+    reverse: bool
+    body: Body
+    test: Body | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BranchCall:
+    """The first body if the condition is true, else the second; both have the same parameters."""
+
+    condition: str
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+    bodies: tuple[Body, Body]
+
+
+@dataclass(frozen=True, eq=False)
+class HostCall:
+    """A HOST row, by its name, and attributes; what it makes is in none of its operands' memory."""
+
+    function: str
+    attrs: tuple[tuple[str, Any], ...]
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+    locs: tuple[Loc, ...] = ()
+
+
+Call = KernelCall | GroupCall | LoopCall | BranchCall | HostCall
+
+
+def bodies_of(call: Call) -> tuple[Body, ...]:
+    """The bodies of a call, in the order in which they run."""
+    match call:
+        case LoopCall():
+            return (call.body,) if call.test is None else (call.test, call.body)
+        case BranchCall():
+            return call.bodies
+    return ()
+
+
+def kernel_calls(calls: Iterable[Call]) -> Iterator[KernelCall]:
+    """All kernel calls of a tree, in order."""
+    for call in calls:  # recursion is by nesting of bodies only
+        match call:
+            case KernelCall():
+                yield call
+            case GroupCall():
+                yield from call.calls
+            case _:
+                for body in bodies_of(call):
+                    yield from kernel_calls(body.calls)
+
+
+def map_bodies(call: Call, change: Callable[[Body], Body]) -> Call:
+    """A call with other bodies."""
+    match call:
+        case LoopCall():
+            test = None if call.test is None else change(call.test)
+            return replace(call, body=change(call.body), test=test)
+        case BranchCall():
+            then, other = call.bodies
+            return replace(call, bodies=(change(then), change(other)))
+    return call
+
+
+def map_kernels(
+    calls: Iterable[Call], change: Callable[[Sequence[KernelCall]], Sequence[KernelCall]]
+) -> tuple[Call, ...]:
+    """The same tree with other kernel calls, of which ``change`` is given all at once."""
+    calls = tuple(calls)
+    made = iter(change(list(kernel_calls(calls))))
+
+    def moved(call: Call) -> Call:
+        match call:
+            case KernelCall():
+                return next(made)
+            case GroupCall():
+                return GroupCall(tuple(next(made) for _ in call.calls))
+        if isinstance(call, LoopCall) and call.test is not None:  # in the order in which they run
+            test = inside(call.test)
+            return replace(call, test=test, body=inside(call.body))
+        return map_bodies(call, inside)
+
+    def inside(body: Body) -> Body:
+        return replace(body, calls=tuple(map(moved, body.calls)))
+
+    return tuple(map(moved, calls))
