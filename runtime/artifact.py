@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.indices.index import evaluate
+from ..ir.indices.walk import evaluate
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
 from .lifetime import Lifetime

@@ -17,7 +17,8 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.indices.dims import bind_dims, plain_dims
-from ..ir.indices.index import Expr, evaluate, symbols_of
+from ..ir.indices.index import Expr, symbols_of
+from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS
 from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from ...ir.indices.index import Dim, evaluate, symbols_of
+from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.runs import WHOLE
+from ...ir.indices.walk import evaluate
 from ...ir.kernels.kernel import Contract, Kernel
 from ..kernel.sides import Grouping, extent_of, groupings
 from .access import operand_access

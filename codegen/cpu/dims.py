@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...ir.indices.index import Dim, Symbol, fold
+from ...ir.indices.index import Dim, Symbol
+from ...ir.indices.walk import fold
 from .text import FunctionText
 from .types import vector_type
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...ir.indices.index import Dim, fold, row_major
+from ...ir.indices.index import Dim, row_major
+from ...ir.indices.walk import fold
 from ...ir.kernels.kernel import (
     Axis,
     Carry,

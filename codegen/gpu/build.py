@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.indices.index import evaluate
+from ...ir.indices.walk import evaluate
 from ...ir.interp.kernel import ChecksFailedError
 from ...ir.kernels.kernel import Kernel
 from .source import TritonSource, emit_triton

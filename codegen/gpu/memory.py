@@ -15,7 +15,8 @@ from keyword import iskeyword
 from types import MappingProxyType
 
 from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, Symbol, ceil_div, fold, product, row_major, symbols_of
+from ...ir.indices.index import Dim, Symbol, ceil_div, product, row_major, symbols_of
+from ...ir.indices.walk import fold
 from ...ir.kernels.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64

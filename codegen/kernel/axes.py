@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...ir.indices.index import Dim, product, substitute, symbol
+from ...ir.indices.index import Dim, product, symbol
+from ...ir.indices.walk import substitute
 from ...ir.kernels.kernel import Axis, Contract, Index, Kernel, Load, Stmt, Store
 from ...ir.ops.places.view import unravel
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...ir.indices.index import substitute
+from ...ir.indices.walk import substitute
 from ...ir.kernels.kernel import (
     Apply,
     Carry,

@@ -14,7 +14,8 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes
 from ...ir.host import of_host
-from ...ir.indices.index import evaluate, symbols_of
+from ...ir.indices.index import symbols_of
+from ...ir.indices.walk import evaluate
 from ...ir.interp.graph import run_graph
 from ...ir.interp.plan import run_plan
 from ...ir.plans.calls import Call, kernel_calls

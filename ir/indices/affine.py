@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from .index import (
-    Atom,
-    Dim,
-    Expr,
-    Maximum,
-    Symbol,
-    canonical,
-    rebuild,
-    sum_of,
-    symbols_of,
-    terms_of,
-)
+from .index import Atom, Dim, Expr, Maximum, Symbol, canonical, sum_of, symbols_of, terms_of
+from .walk import rebuild
 
 
 def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:

@@ -31,17 +31,15 @@ from .index import (
     Quotient,
     Remainder,
     bounds,
-    evaluate,
     maximum,
     minimum,
     parts_of,
     plain_symbol,
-    rebuild,
-    substitute,
     symbol,
     symbols_of,
     terms_of,
 )
+from .walk import evaluate, rebuild, substitute
 
 Array = np.ndarray[Any, Any]
 

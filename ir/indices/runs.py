@@ -9,7 +9,8 @@ far as the innermost of them goes, or further where the array has them side by s
 from __future__ import annotations
 
 from .affine import coefficient
-from .index import Dim, Quotient, Remainder, parts_of, substitute, symbol, symbols_of, terms_of
+from .index import Dim, Quotient, Remainder, parts_of, symbol, symbols_of, terms_of
+from .walk import substitute
 
 SHORTEST, LONGEST = 4, 1 << 31  # elements that are worth a vector, and whose number is an i32
 WHOLE = 1 << 40  # a run that holds any extent

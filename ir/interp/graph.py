@@ -17,7 +17,8 @@ from ..diagnose import error
 from ..graph import Graph, Node
 from ..host import call_host
 from ..indices.dims import bind_dims, check_requirement, node_requirements
-from ..indices.index import Expr, evaluate
+from ..indices.index import Expr
+from ..indices.walk import evaluate
 from ..ops.op import Effect, Kind, host_name
 from ..ops.table import OPS
 from ..types import TensorType

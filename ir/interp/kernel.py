@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..diagnose import OutOfRangeError, error
-from ..indices.index import Dim, Symbol, evaluate, fold, symbols_of
+from ..indices.index import Dim, Symbol, symbols_of
+from ..indices.walk import evaluate, fold
 from ..kernels.kernel import (
     Apply,
     Carry,

@@ -18,7 +18,7 @@ import numpy as np
 from ..diagnose import error
 from ..host import call_host
 from ..indices.dims import bind_dims
-from ..indices.index import evaluate
+from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..ops.op import Kind, host_name
 from ..ops.table import OPS

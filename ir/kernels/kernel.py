@@ -51,7 +51,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from ..indices.index import Dim, Expr, substitute, symbol, symbols_of
+from ..indices.index import Dim, Expr, symbol, symbols_of
+from ..indices.walk import substitute
 from ..types import BOOL, I64, DType, Loc, TensorType, as_dtype
 from .schedule import IN_TURN, Program, Vectors, Way
 from .tiling import Tiling

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..indices.dims import argument_sizes, symbols_from
-from ..indices.index import Dim, plain_symbol, substitute, symbol, symbols_of
+from ..indices.index import Dim, plain_symbol, symbol, symbols_of
+from ..indices.walk import substitute
 from .plan import Loop, Plan, all_steps
 
 SCALARS: Mapping[str, tuple[type[complex | float | int | bool], str]] = MappingProxyType({

@@ -46,7 +46,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ..indices.index import Dim, ceil_div, evaluate, product
+from ..indices.index import Dim, ceil_div, product
+from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..types import CPU0, Device, Loc, TensorType
 

@@ -24,7 +24,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..indices.index import Dim, with_sizes
+from ..indices.index import Dim
+from ..indices.walk import with_sizes
 from ..kernels.kernel import (
     Apply,
     Axis,

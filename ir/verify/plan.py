@@ -14,7 +14,8 @@ from itertools import combinations, product
 
 from ..diagnose import Error
 from ..indices.dims import nonnegative
-from ..indices.index import divide, evaluate, symbols_of
+from ..indices.index import divide, symbols_of
+from ..indices.walk import evaluate
 from ..kernels.access import may_share, reads_and_stores, scratch_bytes
 from ..kernels.kernel import Check
 from ..ops.op import Kind

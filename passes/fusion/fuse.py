@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, product, row_major, substitute, symbol, symbols_of
+from ...ir.indices.index import Dim, product, row_major, symbol, symbols_of
 from ...ir.indices.runs import PAIR, WHOLE, longest_run, step_along
 from ...ir.indices.space import (
     Index,
@@ -29,6 +29,7 @@ from ...ir.indices.space import (
     placed_nodes,
     space_text,
 )
+from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies

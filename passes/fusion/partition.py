@@ -21,8 +21,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.graph import Graph, Node
-from ...ir.indices.index import Dim, plain_symbol, substitute, symbol
+from ...ir.indices.index import Dim, plain_symbol, symbol
 from ...ir.indices.space import Index, natural, operand_index, own_dims, result_index
+from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from .reads import SEARCHED, Use, opaque_values
 from .region import Region, axes_of, in_order, rename, runs_of

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...ir.graph import Node, Value
-from ...ir.indices.index import Dim, Expr, Symbol, plain_symbol, substitute, symbol
+from ...ir.indices.index import Dim, Expr, Symbol, plain_symbol, symbol
 from ...ir.indices.space import Index, own_dims, result_index, summed_runs
+from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 
 # What a kernel is built around, the first of them that it has; and what has one alone.

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.indices.index import Dim, Expr, evaluate, substitute, symbols_of
+from ...ir.indices.index import Dim, Expr, symbols_of
+from ...ir.indices.walk import evaluate, substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.types import TensorType

@@ -27,7 +27,8 @@ import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from ...ir.indices.index import Dim, evaluate
+from ...ir.indices.index import Dim
+from ...ir.indices.walk import evaluate
 from ...ir.plans.entry import SCALARS, Entry, Input
 from ...ir.plans.plan import HOST_FAILED
 from ...ir.types import DTYPES

@@ -30,7 +30,8 @@ from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
 from weft.codegen.gpu.schedule import schedule_programs
 from weft.codegen.gpu.source import emit_triton
 from weft.codegen.kernel.order import order_of
-from weft.ir.indices.index import evaluate, symbol
+from weft.ir.indices.index import symbol
+from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.build import KernelBuilder
 from weft.ir.kernels.kernel import Axis, Check, Kernel, Param
 from weft.ir.plans.plan import tasks_of

@@ -18,16 +18,8 @@ import weft
 from weft.frontend.compile.pipeline import Options, Stages
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.indices.dims import differ, nonnegative, requirements
-from weft.ir.indices.index import (
-    Expr,
-    bounds,
-    evaluate,
-    maximum,
-    minimum,
-    positive,
-    substitute,
-    symbol,
-)
+from weft.ir.indices.index import Expr, bounds, maximum, minimum, positive, symbol
+from weft.ir.indices.walk import evaluate, substitute
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.text.parser import parse_graph, parse_plan
 from weft.ir.text.printer import print_graph, print_plan

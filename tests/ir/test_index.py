@@ -18,16 +18,13 @@ from weft.ir.indices.index import (
     bounds,
     ceil_div,
     divide,
-    evaluate,
-    fold,
     product,
     row_major,
-    substitute,
     symbol,
     symbols_of,
     terms_of,
-    with_sizes,
 )
+from weft.ir.indices.walk import evaluate, fold, substitute, with_sizes
 from weft.ir.ops.places.view import unravel
 from weft.ir.types import parse_dim
 

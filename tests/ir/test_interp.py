@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import FeedError, OutOfRangeError, VerifyError
 from weft.ir.graph import Builder, Graph, Node
 from weft.ir.indices.dims import bind_dims
-from weft.ir.indices.index import evaluate
 from weft.ir.indices.space import separate_space
+from weft.ir.indices.walk import evaluate
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_graph

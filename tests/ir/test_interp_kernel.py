@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
-from weft.ir.indices.index import evaluate
+from weft.ir.indices.walk import evaluate
 from weft.ir.interp.graph import ChecksFailedError, run_kernel, run_plan
 from weft.ir.kernels.kernel import (
     COMBINERS,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from weft.ir.diagnose import FeedError, ShapeError
 from weft.ir.indices.dims import bind_dims, plain_dims, symbols_from
-from weft.ir.indices.index import Expr, evaluate, plain_symbol, symbol
+from weft.ir.indices.index import Expr, plain_symbol, symbol
+from weft.ir.indices.walk import evaluate
 from weft.ir.types import F32, TensorType, parse_dim, parse_type
 
 B, S = symbol("b"), symbol("s")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from weft.ir.diagnose import VerifyError
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.indices.index import Dim, evaluate, symbol
+from weft.ir.indices.index import Dim, symbol
+from weft.ir.indices.walk import evaluate
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.kernel import Axis, Kernel, Param

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Value
-from weft.ir.indices.index import Dim, evaluate, symbol, symbols_of
+from weft.ir.indices.index import Dim, symbol, symbols_of
 from weft.ir.indices.space import separate_space
+from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.kernel import (
     Axis,

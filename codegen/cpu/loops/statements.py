@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ....ir.indices.affine import coefficient
-from ....ir.indices.index import Dim, Symbol, ceil_div, fold, row_major, symbols_of
+from ....ir.indices.index import Dim, Symbol, ceil_div, row_major, symbols_of
 from ....ir.indices.runs import PAIR
+from ....ir.indices.walk import fold
 from ....ir.kernels.kernel import (
     Apply,
     Check,
