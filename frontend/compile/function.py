@@ -27,12 +27,13 @@ from .. import tree
 from ..interchange.export import ExportJob, write_artifact
 from ..numpy_api.host import Warned
 from ..rewriting.retrace import trace_as_written
+from ..tracing.active import context_for
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
-from ..tracing.recorder import ACTIVE, TraceContext, context_for
+from ..tracing.recorder import ACTIVE, TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec

@@ -15,8 +15,8 @@ import numpy as np
 from ...ir.ops.table import OPS
 from ..compile.eager import run_eagerly
 from ..numpy_api.elements import special as bodies
+from ..tracing.active import composite, context_for
 from ..tracing.operand import result_dtype, spread_all
-from ..tracing.recorder import composite, context_for
 
 # The words for what is no row by its own name.
 _DOCS = MappingProxyType({

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, UnsupportedError, error
+from ..tracing.active import current
 from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
 from ..tracing.drawn import refused_draw
 from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
-from ..tracing.recorder import TraceContext, current
+from ..tracing.recorder import TraceContext
 from ..tracing.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.types import as_dtype
+from ..tracing.active import context_for
 from ..tracing.operand import cast, contains_tracer, to_tracer
-from ..tracing.recorder import context_for
 from ..tracing.source import is_internal_name, user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from .definition import rewrite

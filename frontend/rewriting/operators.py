@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ..tracing.active import current
 from ..tracing.arrays.buffer import Buffer, plain_elsewhere
 from ..tracing.operand import to_tracer
-from ..tracing.recorder import current
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .branches import choose, if_

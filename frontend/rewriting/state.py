@@ -17,10 +17,11 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.types import BOOL
 from .. import tree
+from ..tracing.active import context_for, current
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import is_number as is_python
-from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer

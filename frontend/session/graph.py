@@ -18,8 +18,9 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Node, Value
 from ..numpy_api.dispatch import NumpyApi
+from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
-from ..tracing.recorder import TraceContext, active
+from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.tracer import Operation, Tracer

@@ -23,10 +23,10 @@ from ...runtime.program import Program, Source
 from .. import tree
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
+from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.collector import paused_collector
-from ..tracing.recorder import active
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .graph import Element, Graph

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from .recorder import ACTIVE, context_for, context_of, nodes_of
+from .active import context_for, context_of
+from .recorder import ACTIVE, nodes_of
 from .scope import SCOPE
 from .source import user_loc
 from .tracer import Operation, Tracer

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from .recorder import TraceContext, current
+from .active import current
+from .recorder import TraceContext
 from .tracer import Tracer
 
 

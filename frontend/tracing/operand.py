@@ -19,9 +19,9 @@ from ...ir.diagnose import Error, error
 from ...ir.indices.dims import differ, nonnegative, smaller
 from ...ir.indices.index import Dim, Expr, divide, product
 from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
+from .active import current
 from .arrays.selection import Selection
 from .arrays.variable import Variable
-from .recorder import current
 from .source import user_loc
 from .tracer import SymbolicDim, Tracer, wrap_dim
 

@@ -10,7 +10,6 @@ context of a region (a loop body) has a parent, whose tracers become parameters 
 
 from __future__ import annotations
 
-import functools
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -437,19 +436,6 @@ class TraceContext:
 ACTIVE = cast("ContextVar[TraceContext | None]", RECORDING)
 
 
-def active() -> TraceContext | None:
-    """The trace that records the running code; None outside of any."""
-    return ACTIVE.get()
-
-
-def current() -> TraceContext:
-    """The trace that an operation is being recorded in; there always is one then."""
-    context = ACTIVE.get()
-    if context is None:
-        raise RuntimeError("no trace is active")
-    return context
-
-
 def _is_numbered(name: str, stem: str) -> bool:
     """True for the stem, and for it with a number that makes it unique."""
     return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
@@ -460,46 +446,6 @@ def _checksum(array: Array) -> int:
     flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
     stride = max(1, flat.nbytes >> 26)
     return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
-
-
-def composite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of several operations count as one in traced code: its nodes share the line
-    of the call, and its result is named after the variable it is assigned to, or the function;
-    so is the scope of the names of the other nodes."""
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        ctx = context_for((*args, *options.values()))
-        if ctx is None:
-            return function(*args, **options)
-
-        def operand(x: Any) -> Any:
-            # One integer without dims is an axis or a size.
-            return x if isinstance(x, np.ndarray) and x.ndim == 0 and (
-                x.dtype.kind in "iu") else ctx.captured(x)
-
-        def record(*args: Any, **options: Any) -> Any:
-            return function(*map(operand, args),
-                            **{name: operand(x) for name, x in options.items()})
-
-        return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
-
-    return call
-
-
-def context_for(operands: Iterable[Any]) -> TraceContext | None:
-    """The trace that an operation on these is recorded in: the active one, or the one that a
-    traced operand belongs to; None outside of any."""
-    ctx = ACTIVE.get()
-    if ctx is not None:
-        return ctx
-    tracer = next((x for x in operands if isinstance(x, Tracer)), None)
-    return None if tracer is None else context_of(tracer.context())
-
-
-def context_of(trace: Recording) -> TraceContext:
-    """The trace itself, of which tracers and operations know a part."""
-    assert isinstance(trace, TraceContext)
-    return trace
 
 
 def nodes_of(item: Any) -> list[tuple[Recording, Node]]:

@@ -24,6 +24,7 @@ from ...ir.types import TensorType
 from .. import tree
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
+from .active import current
 from .arrays.selection import Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -32,7 +33,7 @@ from .guards.draws import Draws
 from .guards.lost import check_leaks, check_unchanged
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
-from .recorder import Capture, TraceContext, current
+from .recorder import Capture, TraceContext
 from .signature import Signature
 from .source import definition
 from .tracer import Operation, Tracer

@@ -17,9 +17,10 @@ from ...ir.ops.table import OPS
 from ...ir.types import TensorType
 from ...passes.state import resolve_state
 from .. import tree
+from ..tracing.active import context_for, current
 from ..tracing.boundary import boundary
 from ..tracing.operand import as_int, cast, matched, to_tracer
-from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.recorder import TraceContext
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer

@@ -15,10 +15,11 @@ from ...ir.indices.dims import differ
 from ...passes.transform import forward
 from .. import tree
 from ..compile.eager import run_eagerly
+from ..tracing.active import context_for, current
 from ..tracing.boundary import boundary
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.recorder import TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer

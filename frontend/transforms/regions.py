@@ -22,8 +22,9 @@ from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
+from ..tracing.active import context_for, current
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import converted
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region

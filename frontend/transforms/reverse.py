@@ -24,10 +24,11 @@ from ...ir.ops.op import Effect
 from ...passes.transform import reverse
 from .. import tree
 from ..compile.eager import run_eagerly
+from ..tracing.active import context_for, current
 from ..tracing.arrays.variable import Variable
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import as_int, cast, is_weak, to_tracer
-from ..tracing.recorder import TraceContext, context_for, current
+from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer

@@ -23,8 +23,8 @@ from ..numpy_api.select.index import getitem
 from ..numpy_api.select.masks import is_mask
 from ..numpy_api.select.masks import select as selected
 from ..numpy_api.select.update import update
+from ..tracing.active import current
 from ..tracing.operand import broadcast, cast, common_shape, reshape, strong, to_tracer
-from ..tracing.recorder import current
 from ..tracing.tracer import Tracer
 from .regions import scanned
 

@@ -19,9 +19,9 @@ from weft.frontend.compile.eager import interpret, run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder
+from weft.frontend.tracing.active import active
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.dependencies import control_dependencies, group
-from weft.frontend.tracing.recorder import active
 from weft.frontend.tracing.scope import device, name_scope
 from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.recorder import composite
+from ...tracing.active import composite
 from .normalization import affine
 
 

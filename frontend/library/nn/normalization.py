@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.active import composite
 from ...tracing.arrays.variable import Variable
 from ...tracing.dependencies import after
 from ...tracing.operand import axis_of
-from ...tracing.recorder import composite
 from ...transforms.reverse import stop_gradient
 from .windows import refused
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.recorder import composite
+from ...tracing.active import composite
 from .windows import channels_last, each, padded, pairs, reach, refused
 
 

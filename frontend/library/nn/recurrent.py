@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.recorder import composite
+from ...tracing.active import composite
 from ...transforms.control import scan
 from .. import special
 from .normalization import affine

@@ -11,9 +11,9 @@ import numpy as np
 
 from ... import tree
 from ...compile.eager import run_eagerly
+from ...tracing.active import active
 from ...tracing.arrays.variable import Variable
 from ...tracing.dependencies import after
-from ...tracing.recorder import active
 from ...tracing.tracer import Tracer
 from ...transforms.reverse import gradients, variable_gradients
 from .clipping import clip_by_global_norm, clip_by_value

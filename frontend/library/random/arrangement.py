@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.active import active, context_for
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axis_of, to_tracer
-from ...tracing.recorder import active, context_for
 from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 

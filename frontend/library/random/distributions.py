@@ -20,8 +20,8 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ...compile.function import Function
 from ...compile.function import compile as compile_function
+from ...tracing.active import current
 from ...tracing.operand import common_shape, is_number, spread, strong, to_tracer, type_of
-from ...tracing.recorder import current
 from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 from .stream import U64, Stream, placed, words_at

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.active import context_for
 from ...tracing.operand import as_int, as_shape
-from ...tracing.recorder import context_for
 from ...tracing.source import user_loc
 from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now

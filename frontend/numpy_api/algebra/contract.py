@@ -20,6 +20,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
+from ...tracing.active import current
 from ...tracing.operand import (
     array_dtype,
     as_int,
@@ -32,7 +33,6 @@ from ...tracing.operand import (
     to_tracer,
     type_of,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
 

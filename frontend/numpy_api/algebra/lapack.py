@@ -16,6 +16,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, product
 from ....ir.types import F64
+from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
     axis_of,
@@ -27,7 +28,6 @@ from ...tracing.operand import (
     reshape,
     strong,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..reductions.reduce import max_
 from ..registry import numpy

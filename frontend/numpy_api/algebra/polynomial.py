@@ -10,6 +10,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative, smaller
 from ....ir.indices.index import Dim
 from ....ir.types import C128, I64, as_dtype
+from ...tracing.active import context_for, current
 from ...tracing.operand import (
     array_dtype,
     as_int,
@@ -19,7 +20,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import context_for, current
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.ranges import powers_of

@@ -9,6 +9,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
+from ...tracing.active import current
 from ...tracing.operand import (
     Kind,
     as_dim,
@@ -23,7 +24,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import SymbolicDim, Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy

@@ -17,9 +17,9 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, smaller
 from ....ir.indices.index import Dim, divide
 from ....ir.types import I64
+from ...tracing.active import current
 from ...tracing.arrays import views
 from ...tracing.operand import as_int, reshape, strong, to_tracer
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy

@@ -13,6 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, smaller
 from ....ir.indices.index import Dim
+from ...tracing.active import current
 from ...tracing.operand import (
     array_dtype,
     as_dim,
@@ -29,7 +30,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import meaning, numpy
 from ..select.index import Span, as_number, getitem, order_of, take_spans

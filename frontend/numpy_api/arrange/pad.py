@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.active import current
 from ...tracing.operand import (
     axis_of,
     broadcast,
@@ -28,7 +29,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
 from ..select.index import Span, as_number, take_spans

@@ -13,6 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ...tracing.active import current
 from ...tracing.arrays.views import link_whole
 from ...tracing.operand import (
     as_dim,
@@ -30,7 +31,6 @@ from ...tracing.operand import (
     shape_of,
     strong,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy

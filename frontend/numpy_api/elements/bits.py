@@ -14,9 +14,9 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype, float_info, number_kind
+from ...tracing.active import current
 from ...tracing.arrays import views
 from ...tracing.operand import cast, constant, reshape, strong
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 
 

@@ -19,6 +19,7 @@ from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype, number_kind
+from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.operand import (
     Kind,
@@ -37,7 +38,6 @@ from ...tracing.operand import (
     to_tracer,
     type_of,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
 from ..registry import MEANINGS

@@ -13,8 +13,8 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative
 from ....ir.indices.index import Dim
+from ...tracing.active import current
 from ...tracing.operand import as_int, axis_of, cast, reshape, strong
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy

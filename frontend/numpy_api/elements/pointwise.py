@@ -10,6 +10,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import BF16, float_info, number_kind
+from ...tracing.active import current
 from ...tracing.arrays import views
 from ...tracing.operand import (
     cast,
@@ -26,7 +27,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
 from .elementwise import answer, fresh, store

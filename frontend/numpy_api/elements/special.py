@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.active import current
 from ...tracing.operand import cast, real_cast, spread_all, strong
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..registry import numpy
 

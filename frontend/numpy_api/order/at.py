@@ -17,9 +17,9 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import product
 from ....ir.types import I64
+from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.operand import broadcast, cast, reshape, strong
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel

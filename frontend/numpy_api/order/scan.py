@@ -15,8 +15,8 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.types import I64, number_kind
+from ...tracing.active import current
 from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
-from ...tracing.recorder import current
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..elements.elementwise import PAIRWISE, REDUCTIONS, resolve

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
+from ...tracing.active import current
 from ...tracing.operand import (
     broadcast,
     cast,
@@ -18,7 +19,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import flip, ravel
 from ..registry import numpy

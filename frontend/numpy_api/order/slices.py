@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.active import current
 from ...tracing.operand import cast, reshape, strong
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis
 from ..registry import meaning

@@ -13,6 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import smaller
 from ....ir.types import number_kind
+from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
     axis_of,
@@ -22,7 +23,6 @@ from ...tracing.operand import (
     result_dtype,
     strong,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy

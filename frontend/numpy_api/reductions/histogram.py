@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import BF16, number_kind
+from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
     broadcast,
@@ -20,7 +21,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.ranges import linspace
 from ..arrange.shape import ravel

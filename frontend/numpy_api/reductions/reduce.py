@@ -16,6 +16,7 @@ from ....ir.diagnose import ShapeError, error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
 from ....ir.types import as_dtype
+from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
     axes_of,
@@ -31,7 +32,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.create import band
 from ..arrange.shape import moveaxis, ravel

@@ -22,6 +22,7 @@ from ....ir.diagnose import Error, error
 from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
 from ....ir.types import TensorType
+from ...tracing.active import current
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import (
     as_dim,
@@ -34,7 +35,6 @@ from ...tracing.operand import (
     reshape,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import SymbolicDim, Tracer
 
 _INT = np.dtype(np.int64)

@@ -13,11 +13,11 @@ from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ... import tree
+from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axes_of, broadcast, cast, matched, to_tracer
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name

@@ -14,6 +14,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, product
 from ....ir.types import I64
+from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
     as_shape,
@@ -29,7 +30,6 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable

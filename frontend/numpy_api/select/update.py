@@ -19,6 +19,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, TensorType, number_kind
+from ...tracing.active import current
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import (
     broadcast,
@@ -34,7 +35,6 @@ from ...tracing.operand import (
     stored,
     to_tracer,
 )
-from ...tracing.recorder import current
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans

@@ -19,8 +19,9 @@ from ....ir.diagnose import error
 from ....ir.types import TensorType, as_dtype
 from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
+from ..active import context_for
 from ..methods import ArrayMethods
-from ..recorder import ACTIVE, TraceContext, context_for
+from ..recorder import ACTIVE, TraceContext
 from ..source import user_loc
 from ..tracer import Tracer
 
