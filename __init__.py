@@ -14,7 +14,8 @@ and fetching any value; ``weft.export`` writes programs that need neither Python
 import sys as _sys
 
 from .frontend import tree
-from .frontend.compile.function import CacheInfo, Function, RecompileWarning, compile, export
+from .frontend.compile.decorator import compile, export
+from .frontend.compile.function import CacheInfo, Function, RecompileWarning
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.library import data, nn, optim, random, special

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...runtime.checkpoint import save
-from ..compile.function import compile as compile_function
-from ..compile.function import export
+from ..compile.decorator import compile as compile_function
+from ..compile.decorator import export
 from ..library import nn, optim
 from ..tracing.arrays.variable import Variable
 

@@ -33,7 +33,8 @@ from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
-from ..compile.function import Function, compile, export
+from ..compile.decorator import compile, export
+from ..compile.function import Function
 from ..compile.pipeline import STAGES, Stages
 from ..tracing.source import is_internal
 from . import demo, models

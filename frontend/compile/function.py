@@ -15,16 +15,12 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from ...ir.diagnose import ShapeError, TracerError, error
-from ...ir.types import Device
 from .. import tree
-from ..interchange.export import ExportJob, write_artifact
 from ..numpy_api.host import Warned
 from ..rewriting.retrace import trace_as_written
 from ..tracing.active import context_for
@@ -406,119 +402,3 @@ def _kind_of(leaf: Any) -> Any:
     if isinstance(leaf, Variable):
         return id(leaf)
     return type(leaf)
-
-
-@overload
-def compile(function: Callable[P, R], /) -> Function[P, R]: ...
-
-
-@overload
-def compile(
-    *, static_argnames: Sequence[str] | str = (),
-    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
-    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
-    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
-    on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False,
-) -> Callable[[Callable[P, R]], Function[P, R]]: ...
-
-
-def compile(
-    function: Callable[..., Any] | None = None, /, *, static_argnames: Sequence[str] | str = (),
-    dynamic: Mapping[str, Mapping[int, Any]] | None = None,
-    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
-    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
-    on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False,
-) -> Any:
-    """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
-
-    Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
-    scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
-    order. Closed-over arrays are read at each call (what is computed from them alone, once, while
-    tracing); where a name has another array, the function is traced again. Numbers and other
-    objects are read while tracing. A default value is used as it is, spelled out or not. As a
-    method, the function has specialisations for each object, whose attributes are closed over (an
-    object that is itself a nest, such as a dataclass of arrays, is an argument like any other).
-
-    Args:
-        static_argnames: arguments that stay Python values and select the specialisation, by type
-            and value: 1, 1.0 and True are three. They must be hashable. A text is static by
-            itself, and so is a bool that an ``if`` asks for; ``explain()`` lists them.
-        dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
-        donate_argnames: arguments whose memory results may use; a permission, not yet used.
-        device: only "cpu:0" runs so far.
-        threads: how many threads calls may use; None follows ``set_num_threads``.
-        target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
-        opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
-        check: run-time checks by name; none so far (indices are always checked).
-        verify: run the reference interpreter beside each call and compare.
-        on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
-        on_unsupported: "host" has NumPy run the functions that cannot be compiled, at each call,
-            where a trial tells the type of what they return; with a HostWarning for each line. The
-            default, "error", refuses them. A function that is called while another one is traced
-            follows that one.
-        disable: call the Python function itself.
-
-    Raises (at calls): weft errors with the user's line; see ``weft.Error``.
-
-    >>> import numpy as np
-    >>> double = compile(lambda x: x * 2)
-    >>> double(np.arange(3.0))
-    array([0., 2., 4.])
-    """
-    options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
-                      else tuple(check), verify, on_unsupported)
-
-    def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
-        return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,
-                            on_recompile, disable, options)
-
-    return decorate if function is None else decorate(function)
-
-
-def compile_with(
-    function: Callable[..., Any], static_argnames: Sequence[str] | str,
-    dynamic: Mapping[str, Mapping[int, Any]] | None, donate_argnames: Sequence[str],
-    device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
-) -> Function[..., Any]:
-    """The decorator's work, with its options checked."""
-    binds: type | None = None
-    if isinstance(function, (classmethod, staticmethod)):
-        binds, function = type(function), function.__func__
-    if not callable(function):
-        raise error("W112", f"compile needs a function, not {type(function).__name__}",
-                    locs=user_loc(), hint="write @weft.compile above a function")
-    if on_recompile not in ("warn", "silent", "error"):
-        raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
-                    hint="use 'warn', 'silent' or 'error'")
-    if device is not None:
-        try:
-            wanted = Device.parse(device)
-        except ValueError as problem:
-            raise error("W401", str(problem), locs=user_loc(),
-                        hint="this version runs on cpu:0") from None
-        if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
-            raise error("W401", f"no device {device!r}", locs=user_loc(),
-                        hint="this version runs on cpu:0")
-    signature = Signature(function, static_argnames, dynamic)
-    unknown = set(donate_argnames) - set(signature.positional)
-    if unknown:
-        raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
-                    hint=f"the arguments are {', '.join(signature.positional)}")
-    return Function(function, options, signature, on_recompile, disable, binds)
-
-
-def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
-    """Write a function ahead of time as a folder: object file, C header, weights, plan, manifest.
-
-    See ``frontend.interchange.export`` for what is in it; ``weft.load(path)`` runs it without a
-    compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
-    """
-    found = function if isinstance(function, (Function, Bound)) else compile(function)
-    base: Function[..., Any] = found.function if isinstance(found, Bound) else found
-    specs = (*found.given, *specs) if isinstance(found, Bound) else specs
-    traced = base.trace(*specs)
-    stages, _ = stages_of(traced, replace(base.options, target=target))
-    names = base.argument_names(len(traced.in_tree.children[0].children))
-    return write_artifact(ExportJob.of(traced, stages, names, target), path)

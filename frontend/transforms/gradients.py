@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.function import Function, compile
+from ..compile.decorator import compile
+from ..compile.function import Function
 from . import batch
 from . import reverse as transforms
 
