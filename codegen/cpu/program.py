@@ -26,8 +26,8 @@ from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.support import element
+from .loops.accesses import NOWHERE
 from .loops.kernel import emit_kernel
-from .loops.statements import NOWHERE
 from .steps.launches import run_steps, step_globals
 from .steps.table import StepTable
 from .target import Target

@@ -21,7 +21,8 @@ from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
 from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
 from .scalars import LlvmValue
-from .statements import Scope, StmtEmitter
+from .scope import Scope
+from .statements import StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
 
 Take = Callable[[Scope, Ends], None]

@@ -21,7 +21,8 @@ from ..runs import common_run, in_runs
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
-from .statements import Scope, StmtEmitter
+from .scope import Scope
+from .statements import StmtEmitter
 
 
 class _Operand:

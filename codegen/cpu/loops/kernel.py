@@ -45,7 +45,8 @@ from ..types import LLVM_TYPES, vector_type
 from .columns import ColumnLoops, Take, by_order, of_sums
 from .contract import emit_contract
 from .scalars import LlvmValue
-from .statements import Scope, StmtEmitter
+from .scope import Scope
+from .statements import StmtEmitter
 from .sums import Values, in_chunks, renamed
 
 

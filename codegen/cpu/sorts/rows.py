@@ -17,7 +17,8 @@ from ....ir.scalar.order import key_of, packed, place_of, value_of
 from ....ir.types import DTYPES, I64
 from ..dims import emit_dim
 from ..loops.scalars import LlvmValue
-from ..loops.statements import Scope, StmtEmitter
+from ..loops.scope import Scope
+from ..loops.statements import StmtEmitter
 from .radix import sorter, sorter_of_pairs
 
 STEP = 16    # elements of a vector step

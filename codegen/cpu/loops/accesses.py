@@ -1,0 +1,350 @@
+"""Loads and stores of a kernel in LLVM IR, and the indices at which they are.
+
+A scope knows the i64 of every axis that is fixed there and at most one vector axis, whose lanes
+are ``base, base + 1, ...``. A load whose offset grows by one a lane is a vector load, one that does
+not depend on the lanes is a scalar load, any other is a gather; stores likewise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, Symbol, row_major, symbols_of
+from ....ir.indices.runs import PAIR
+from ....ir.indices.walk import fold
+from ....ir.kernels.kernel import Kernel, Load, Stmt, Store
+from ....ir.kernels.operands import MOST_STEP, offset_of
+from ....ir.types import DType
+from ..dims import emit_dim, floor_divide
+from ..target import Target
+from ..text import FunctionText
+from ..types import memory_type, suffix, vector_type
+from .scalars import LlvmScalars, LlvmValue
+from .scope import Scope
+
+MOST_BYTES = 1024  # of a load with what lies between its lanes
+
+# Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
+# hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
+NOWHERE = "@weft_nowhere = internal global [4096 x i8] zeroinitializer, align 4096"
+
+
+def hidden_mask(f: FunctionText, mask: str, width: int, bits: int) -> str:
+    """``mask``, for a load of ``width`` elements of so many bits, by a way LLVM cannot see through.
+
+    Without mask registers a vector wider than one is loaded in parts. LLVM's selector (at least up
+    to version 22) loses the mask of a part that it finds to be all off only then, while other lanes
+    are not known: it reads the whole part, whatever lies there. So no lane may be known.
+    """
+    if width > 64:
+        half, kind = width // 2, f"<{width} x i1>"
+        low, high = (hidden_mask(f, f(
+            f"shufflevector {kind} {mask}, {kind} poison, <{half} x i32> "
+            f"<{', '.join(f'i32 {first + lane}' for lane in range(half))}>"), half, bits)
+            for first in (0, half))
+        return f(f"shufflevector <{half} x i1> {low}, <{half} x i1> {high}, <{width} x i32> "
+                 f"<{', '.join(f'i32 {lane}' for lane in range(width))}>")
+    known = f(f"bitcast <{width} x i1> {mask} to i{width}")
+    known = f(f"zext i{width} {known} to i64") if width < 64 else known
+    word = f(f'call i64 asm "", "=r,0"(i64 {known}) nounwind memory(none)')
+    lane = "i64" if bits == 64 or width > 32 else "i32"
+    word = word if lane == "i64" else f(f"trunc i64 {word} to i32")
+    vector = f"<{width} x {lane}>"
+    one = f(f"insertelement {vector} poison, {lane} {word}, i64 0")
+    many = f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")
+    own = f(f"and {vector} {many}, <{', '.join(f'{lane} {1 << at}' for at in range(width))}>")
+    return f(f"icmp ne {vector} {own}, zeroinitializer")
+
+
+_SCALAR = LlvmValue("", "i64")
+
+
+class Accesses:
+    """Emits the accesses of ``kernel`` into ``f``; ``pointers`` are the parameters' addresses."""
+
+    def __init__(self, f: FunctionText, kernel: Kernel, target: Target) -> None:
+        self.f, self.kernel, self.target = f, kernel, target
+        self.s = LlvmScalars(f, f16c=target.f16c)
+        self.pointers: dict[str, str] = {}
+        self.hidden: dict[tuple[str, int], str] = {}  # masks of tails, for loads
+        self._stored: Store | None = None             # with the one before it
+
+    def prefix_mask(self, count: str, width: int) -> str:
+        """``<width x i1>`` true in the first ``count`` lanes."""
+        lanes = ", ".join(f"i32 {lane}" for lane in range(width))
+        limit = self.s.splat(LlvmValue(self.f(f"trunc i64 {count} to i32"), "i32"), width)
+        mask = self.f(f"icmp ult <{width} x i32> <{lanes}>, {limit.ref}")
+        if not self.target.mask_registers:
+            for bits in {8 * stmt.dtype.itemsize for stmt in self.kernel.body
+                         if isinstance(stmt, Load)}:
+                self.hidden[mask, bits] = hidden_mask(self.f, mask, width, bits)
+        return mask
+
+    # -- indices
+
+    def _lane_independent(self, scope: Scope, dim: Dim) -> bool:
+        return all(name != scope.vector and scope.values.get(name, _SCALAR).width == 1
+                   for name in symbols_of(dim))
+
+    def _scalar_dim(self, scope: Scope, dim: Dim) -> str:
+        table = dict(scope.axes)
+        table.update({name: self.s.cast(scope.values[name], "i64").ref
+                      for name in symbols_of(dim) if name.startswith("%")})
+        return emit_dim(self.f, dim, table)
+
+    def index(self, scope: Scope, expr: Dim) -> LlvmValue:
+        """An index expression as an i64 value: a vector if it depends on the lanes."""
+        if self._lane_independent(scope, expr):
+            return LlvmValue(self._scalar_dim(scope, expr), "i64")
+
+        def constant(value: int) -> object:
+            return LlvmValue(str(value), "i64")
+
+        def leaf(symbol: Symbol) -> object:
+            if symbol.name == scope.vector:
+                lanes = ", ".join(f"i64 {lane}" for lane in range(scope.width))
+                base = LlvmValue(scope.axes[symbol.name], "i64")
+                return self.s.add(base, LlvmValue(f"<{lanes}>", "i64", scope.width))
+            if symbol.name.startswith("%"):
+                return self.s.cast(scope.values[symbol.name], "i64")
+            return LlvmValue(scope.axes[symbol.name], "i64")
+
+        def binary(sign: str, left: object, right: object) -> object:
+            assert isinstance(left, LlvmValue) and isinstance(right, LlvmValue)
+            if sign in "*+":
+                return self.s.apply("mul" if sign == "*" else "add", left, right)
+            width = max(left.width, right.width)
+            a, b = (self.s.splat(value, width) for value in (left, right))
+            if sign == "max":
+                ref = self.f.call(a.type, f"llvm.smax.{suffix('i64', width)}", (a.type, a.ref),
+                                  (b.type, b.ref))
+                return LlvmValue(ref, "i64", width)
+            ref = floor_divide(self.f, a.ref, b.ref, quotient=sign == "//", width=width)
+            return LlvmValue(ref, "i64", width)
+
+        result = fold(expr, constant, leaf, binary)
+        assert isinstance(result, LlvmValue)
+        return result
+
+    def _offset(self, scope: Scope, stmt: Load | Store) -> tuple[str | int, LlvmValue]:
+        """How an access moves with the lanes, ("same" | "next" | "any", or how many elements it
+        goes on), and its offset: that of the first lane, but for "any"."""
+        offset = row_major(stmt.indices, self.kernel.param(stmt.param).type.shape)
+        if self._lane_independent(scope, offset):
+            return "same", LlvmValue(self._scalar_dim(scope, offset), "i64")
+        assert scope.vector is not None
+        slope = coefficient(offset, scope.vector)
+        if slope is not None and self._lane_independent(scope, slope[1]):
+            if slope[0] == 1:
+                return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
+            if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and (
+                    isinstance(stmt, Load) or (slope[0] == PAIR and not stmt.accumulate))
+                    and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
+                return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
+        return "any", self.index(scope, offset)
+
+    def _address(self, stmt: Load | Store, offset: LlvmValue) -> str:
+        memory = memory_type(stmt.dtype)
+        return self.f(f"getelementptr {memory}, ptr {self.pointers[stmt.param]}, "
+                      f"{offset.type} {offset.ref}")
+
+    def address_of(self, scope: Scope, stmt: Stmt) -> str:
+        """The address that a load reads in a scope without lanes."""
+        assert isinstance(stmt, Load)
+        return self._address(stmt, self._offset(scope, stmt)[1])
+
+    def _lanes_on(self, scope: Scope, guard: LlvmValue | None) -> str | None:
+        """The mask of a vector access: the tail mask and the guard; None when all lanes are on."""
+        masks = [scope.mask] if scope.mask else []
+        if guard is not None:
+            masks.append(self.s.splat(guard, scope.width).ref)
+        if len(masks) == 2:
+            return self.f(f"and <{scope.width} x i1> {masks[0]}, {masks[1]}")
+        return masks[0] if masks else None
+
+    # -- memory
+
+    def _load(self, scope: Scope, stmt: Load) -> LlvmValue:
+        how, offset = self._offset(scope, stmt)
+        guard = scope.values[stmt.guard] if stmt.guard else None
+        if how == "same" and (guard is None or guard.width == 1):
+            return self._load_scalar(stmt, offset, guard)
+        width, memory = scope.width, memory_type(stmt.dtype)
+        type_ = vector_type(memory, width)
+        if how == "same":
+            how, offset = "any", self.s.splat(offset, width)
+        address, size = self._address(stmt, offset), stmt.dtype.itemsize
+        if isinstance(how, int):
+            mask = self._lanes_on(scope, guard)
+            if guard is not None:
+                some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
+                                   (f"<{width} x i1>", mask or ""))
+                address = self._readable(some, address)
+            ref = self._load_every(how, address, mask, memory, size, width)
+            return self._from_memory(ref, stmt.dtype, width)
+        if how == "next" and guard is not None and guard.width == 1:  # all lanes, or none
+            address, guard = self._readable(guard.ref, address), None
+        mask = self._lanes_on(scope, guard)
+        if how == "next" and mask is None:
+            ref = self.f(f"load {type_}, ptr {address}, align {size}")
+        elif how == "next":
+            assert mask is not None
+            load = self.load_masked if guard is None else self._load_guarded
+            ref = load(address, mask, memory, size, width)
+        else:
+            on = mask or "splat (i1 true)"
+            ref = self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
+                              (f"<{width} x ptr>", address), ("i32", str(size)),
+                              (f"<{width} x i1>", on), (type_, "zeroinitializer"))
+        return self._from_memory(ref, stmt.dtype, width)
+
+    def _readable(self, some: str, address: str) -> str:
+        """An address, or that of zeros where no lane is on."""
+        return self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
+
+    def load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+        """The lanes that are on, zeros elsewhere; nothing else is read."""
+        if not self.target.mask_registers:
+            mask = self.hidden.get((mask, 8 * size)) or hidden_mask(self.f, mask, width, 8 * size)
+        type_ = vector_type(memory, width)
+        return self.f.call(type_, f"llvm.masked.load.{suffix(memory, width)}.p0",
+                           ("ptr", address), ("i32", str(size)),
+                           (f"<{width} x i1>", mask), (type_, "zeroinitializer"))
+
+    def _load_every(
+        self, step: int, address: str, mask: str | None, memory: str, size: int, width: int
+    ) -> str:
+        """Lanes that are ``step`` elements apart: what lies between is not read, but loaded as
+        lanes that are off, which takes less time than a gather."""
+        lanes, wide = f"<{width} x i1>", width * step
+        spread = ", ".join(f"i32 {at // step if at % step == 0 else width}" for at in range(wide))
+        ones = "<" + ", ".join(f"i1 {int(at % step == 0)}" for at in range(wide)) + ">"
+        if mask is not None:
+            ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
+                          f"<{wide} x i32> <{spread}>")
+        all_ = self.load_masked(address, ones, memory, size, wide)
+        type_ = vector_type(memory, wide)
+        chosen = ", ".join(f"i32 {at}" for at in range(0, wide, step))
+        return self.f(f"shufflevector {type_} {all_}, {type_} poison, <{width} x i32> <{chosen}>")
+
+    def _load_guarded(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
+        """A masked load of lanes that a guard chooses, perhaps none of them. Nearly always it is
+        all, which a branch makes cheap where masks are not."""
+        f, type_ = self.f, vector_type(memory, width)
+        bits = (f"<{width} x i1>", mask)
+        full, part, done = f.fresh("full"), f.fresh("part"), f.fresh("done")
+        if not self.target.mask_registers:
+            f.branch(f.call("i1", f"llvm.vector.reduce.and.v{width}i1", bits), full, part)
+            f.place(full)
+            whole = f(f"load {type_}, ptr {address}, align {size}")
+            f.jump(done)
+            f.place(part)
+        some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", bits)
+        masked = self.load_masked(self._readable(some, address), mask, memory, size, width)
+        if self.target.mask_registers:
+            return masked
+        f.jump(done)
+        f.place(done)
+        return f(f"phi {type_} [ {whole}, %{full} ], [ {masked}, %{part} ]")
+
+    def _load_scalar(self, stmt: Load, offset: LlvmValue, guard: LlvmValue | None) -> LlvmValue:
+        address = self._address(stmt, offset)
+        if guard is not None:
+            address = self._readable(guard.ref, address)
+        ref = self.f(f"load {memory_type(stmt.dtype)}, ptr {address}, align {stmt.dtype.itemsize}")
+        return self._from_memory(ref, stmt.dtype, 1)
+
+    def _from_memory(self, ref: str, dtype: DType, width: int) -> LlvmValue:
+        if dtype.name == "bool":
+            zero = "0" if width == 1 else "zeroinitializer"
+            ref = self.f(f"icmp ne {vector_type('i8', width)} {ref}, {zero}")
+        return LlvmValue(ref, dtype.name, width)
+
+    def _to_memory(self, value: LlvmValue) -> str:
+        if value.dtype == "bool":
+            return self.f(f"zext {value.type} {value.ref} to {vector_type('i8', value.width)}")
+        return value.ref
+
+    def _store(self, scope: Scope, stmt: Store) -> None:
+        how, offset = self._offset(scope, stmt)
+        address = self._address(stmt, offset)
+        value = scope.values[stmt.value]
+        memory, size = memory_type(stmt.dtype), stmt.dtype.itemsize
+        if how == "same":
+            self._store_scalar(scope, stmt, address, value)
+            return
+        width, type_ = scope.width, vector_type(memory, scope.width)
+        mask = self._lanes_on(scope, scope.values[stmt.guard] if stmt.guard else None)
+        if stmt.accumulate:
+            # Lanes never collide: no schedule puts an axis that indexes by value into lanes.
+            held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))
+            value = self.s.add(held, value)
+        ref = self._to_memory(self.s.splat(value, width))
+        if isinstance(how, int):
+            self._store_pairs(scope, stmt, address, ref, mask)
+        elif how == "next" and mask is None:
+            self.f.do(f"store {type_} {ref}, ptr {address}, align {size}")
+        elif how == "next":
+            self.f.call("void", f"llvm.masked.store.{suffix(memory, width)}.p0", (type_, ref),
+                        ("ptr", address), ("i32", str(size)), (f"<{width} x i1>", mask or ""))
+        else:
+            self.f.call("void", f"llvm.masked.scatter.{suffix(memory, width)}.v{width}p0",
+                        (type_, ref), (f"<{width} x ptr>", address), ("i32", str(size)),
+                        (f"<{width} x i1>", mask or "splat (i1 true)"))
+
+    def _store_pairs(
+        self, scope: Scope, stmt: Store, address: str, ref: str, mask: str | None
+    ) -> None:
+        """Lanes between which those of another store lie: both are stored at once where the other
+        one follows, else the places of the others are lanes that are off."""
+        if stmt is self._stored:
+            return
+        width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
+        type_, lanes, wide = vector_type(memory, width), f"<{width} x i1>", 2 * width
+        twice = ", ".join(f"i32 {at // 2}" for at in range(wide))
+        between = ", ".join(f"i32 {at // 2 + at % 2 * width}" for at in range(wide))
+        other = self._second_of_pair(stmt)
+        self._stored = None
+        if other is None or other.value not in scope.values:
+            second, ones = "poison", "<" + ", ".join(
+                f"i1 {int(at % 2 == 0)}" for at in range(wide)) + ">"
+            if mask is not None:
+                ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
+                              f"<{wide} x i32> <{between}>")
+        else:
+            self._stored = other
+            second = self._to_memory(self.s.splat(scope.values[other.value], width))
+            ones = "" if mask is None else self.f(
+                f"shufflevector {lanes} {mask}, {lanes} poison, <{wide} x i32> <{twice}>")
+        both = self.f(f"shufflevector {type_} {ref}, {type_} {second}, <{wide} x i32> <{between}>")
+        type_ = vector_type(memory, wide)
+        if ones:
+            self.f.call("void", f"llvm.masked.store.{suffix(memory, wide)}.p0", (type_, both),
+                        ("ptr", address), ("i32", str(size)), (f"<{wide} x i1>", ones))
+        else:
+            self.f.do(f"store {type_} {both}, ptr {address}, align {size}")
+
+    def _second_of_pair(self, stmt: Store) -> Store | None:
+        """The next statement, if it stores the elements after those of this one."""
+        body = self.kernel.body
+        other = next((after for each, after in pairwise(body) if each is stmt), None)
+        if not isinstance(other, Store) or other.param != stmt.param or (
+                other.guard or stmt.guard or other.accumulate):
+            return None
+        return other if offset_of(self.kernel, other) - offset_of(self.kernel, stmt) == 1 else None
+
+    def _store_scalar(self, scope: Scope, stmt: Store, address: str, value: LlvmValue) -> None:
+        if value.width != 1:
+            raise AssertionError(f"{self.kernel.name}: lanes collide in a store to {stmt.param}")
+        if stmt.guard:
+            with self.f.when(scope.values[stmt.guard].ref):
+                self._store_scalar(scope, replace(stmt, guard=""), address, value)
+            return
+        if stmt.accumulate:
+            held = self.f(f"load {memory_type(stmt.dtype)}, ptr {address}, "
+                          f"align {stmt.dtype.itemsize}")
+            value = self.s.add(self._from_memory(held, stmt.dtype, 1), value)
+        self.f.do(f"store {memory_type(stmt.dtype)} {self._to_memory(value)}, ptr {address}, "
+                  f"align {stmt.dtype.itemsize}")
