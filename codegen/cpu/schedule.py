@@ -79,10 +79,11 @@ def _vector(stage: Kernel) -> Axis | None:
     used = axes_used(stage)
     axes = [axis for axis in stage.axes if axis.block != 1]
     if stage.locals:
-        axes = [axis for axis in axes if axis.kind != "par" and axis.name in used
-                and (axis.name in summed) == bool(summed)]
-    if stage.locals and not summed:
-        axes = [axis for axis in axes[-1:] if axis.extent != 1]
+        axes = [axis for axis in axes if axis.kind != "par" and axis.name in used]
+        if summed:  # down columns, if what is summed over is walked one by one
+            axes = [axis for axis in axes if axis.name in summed] or axes
+        else:
+            axes = [axis for axis in axes[-1:] if axis.extent != 1]
     return axes[0] if axes else None
 
 

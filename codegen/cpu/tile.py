@@ -16,7 +16,7 @@ from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
-from ..kernel.stages import needs_stages, with_stages
+from ..kernel.stages import needs_stages, sums_again, with_stages
 from ..kernel.walks import (
     crosses,
     in_task_order,
@@ -39,6 +39,7 @@ LONG_BYTES = 32 << 20  # of their locals: half of what a worker has
 FAR = 4        # times L2: an operand that is not there any more when it is read again
 FEW_TASKS = 8  # that are left to share among cores
 COLUMNS = 512
+ROWS_BYTES = 128 << 10  # of rows of sums that a task keeps: part of L2
 NOMINAL = 8    # stands in for an extent that is known at run time only, such as a batch
 STREAM = 0.03  # cycles for a byte of an operand that each task reads from beyond its caches
 
@@ -68,6 +69,9 @@ def _tile_loops(kernel: Kernel) -> Kernel:
     if vector and unit_strides(kernel, vector) < 0 and any(
             isinstance(stmt, Carry) for stmt in kernel.body):
         vector = None  # what is carried along a row goes no faster beside that of rows far away
+    rows = _kept_rows(kernel) if vector in {axis.name for axis in kernel.loop_axes} else None
+    if rows:
+        return _with_kept_rows(kernel, rows, vector)
     across = crosses(kernel, vector)
 
     def tiled(axis: Axis) -> Axis:
@@ -79,6 +83,27 @@ def _tile_loops(kernel: Kernel) -> Kernel:
         return replace(axis, block=ACROSS_BLOCK if along else 1)
 
     return replace(kernel, axes=in_task_order(map(tiled, kernel.axes), vector, across))
+
+
+def _kept_rows(kernel: Kernel) -> frozenset[str]:
+    """Sums that are computed once for all loops over them: those whose rows are short enough."""
+    if len(kernel.loop_axes) < 2 or any(isinstance(stmt, Carry) for stmt in kernel.body):
+        return frozenset()
+    rows = sums_again(kernel)
+    size = sum(product(kernel.axis(name).extent for name in kernel.value_axes[stmt.name]
+                       if kernel.axis(name).kind != "par") * stmt.dtype.itemsize
+               for stmt in kernel.body if stmt.name in rows)
+    return rows if isinstance(size, int) and size <= ROWS_BYTES else frozenset()
+
+
+def _with_kept_rows(kernel: Kernel, rows: frozenset[str], vector: str | None) -> Kernel:
+    """A task for each of its rows; what is not walked in vectors is walked one by one, but for the
+    axes of what is kept, along which later stages go."""
+    kept = frozenset[str]().union(*(kernel.value_axes[name] for name in rows))
+    return with_stages(replace(kernel, axes=tuple(
+        replace(axis, block=1) if axis.kind == "par"
+        else replace(axis, kind="lane", block=0) if axis.name == vector or axis.name in kept
+        else axis for axis in kernel.axes)), rows)
 
 
 def _vector_block(kernel: Kernel, axis: Axis) -> int:

@@ -11,10 +11,14 @@ contraction, and what is too expensive to be computed twice. All else is compute
     e = exp (c - m)
     z = reduce add e over j
     y = contract (e / z), v over j
+
+So is a row of sums that two loops along it would compute, each for itself: the distances of which
+the smallest is found, then where it is.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -35,6 +39,7 @@ from ...ir.kernels.kernel import (
 from ...ir.plans.plan import ALIGNMENT
 from ...ir.types import TensorType
 from .cost import is_composite
+from .nest import Loop, nest
 
 
 def needs_stages(kernel: Kernel) -> bool:
@@ -46,12 +51,26 @@ def needs_stages(kernel: Kernel) -> bool:
     return len(sums) > 1 and any(isinstance(stmt, Contract) for stmt in sums)
 
 
-def with_stages(kernel: Kernel) -> Kernel:
-    """The kernel cut into stages. Axes have their blocks: they give the locals their shapes.
+def sums_again(kernel: Kernel) -> frozenset[str]:
+    """The sums that more than one loop would compute, by name: each has the axis of these loops."""
+    found: Counter[str] = Counter()
+    pending: list[Stmt | Loop] = list(nest(kernel, [axis.name for axis in kernel.loop_axes]))
+    while pending:
+        item = pending.pop()
+        if isinstance(item, Loop):
+            pending += item.body
+        elif isinstance(item, Reduce):
+            found[item.name] += 1
+    return frozenset(name for name, times in found.items() if times > 1)
+
+
+def with_stages(kernel: Kernel, rows: frozenset[str] = frozenset()) -> Kernel:
+    """The kernel cut into stages. Axes have their blocks: they give the locals their shapes. The
+    sums ``rows`` are kept for later stages, as contractions are.
 
     Raises ValueError for a local whose size is not known.
     """
-    plan = _Plan(kernel)
+    plan = _Plan(kernel, rows)
     plan.assign()
     plan.choose()
     return plan.rewritten()
@@ -60,9 +79,11 @@ def with_stages(kernel: Kernel) -> Kernel:
 @dataclass
 class _Plan:
     kernel: Kernel
+    rows: frozenset[str]
     sums: list[bool] = field(default_factory=list)          # of each stage: is it a contraction
     home: dict[int, int] = field(default_factory=dict)      # position of a sum or effect -> stage
     after: dict[str, int] = field(default_factory=dict)     # the last stage behind a value, or -1
+    first: set[int] = field(default_factory=set)            # stages of sums that others wait for
     kept: list[dict[str, None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -78,7 +99,7 @@ class _Plan:
                 last = self.home[at] = len(self.sums) - 1
                 product[last] = self.kernel.value_axes[stmt.name]
             elif isinstance(stmt, Reduce):
-                last = self.home[at] = self._loops(last)
+                last = self.home[at] = self._loops(last, stmt.name in self.rows)
             elif not stmt.name:
                 axes = self.kernel.effect_axes[at]
                 fused = last >= 0 and self.sums[last] and axes == product[last]
@@ -86,12 +107,16 @@ class _Plan:
             if stmt.name:
                 self.after[stmt.name] = last
 
-    def _loops(self, after: int) -> int:
-        """The first stage of loops that sees what stage ``after`` has computed."""
+    def _loops(self, after: int, first: bool = False) -> int:
+        """The first stage of loops that sees what stage ``after`` has computed; or one of sums for
+        which all that reads them waits."""
         for stage in range(max(after, 0), len(self.sums)):
-            if not self.sums[stage]:
+            if not self.sums[stage] and (stage in self.first) == first and not (
+                    first and stage == after):
                 return stage
         self.sums.append(False)
+        if first:
+            self.first.add(len(self.sums) - 1)
         return len(self.sums) - 1
 
     def choose(self) -> None:

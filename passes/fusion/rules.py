@@ -58,7 +58,8 @@ def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
 
 def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Over what the region reduces already, or the first; after another one if that is short, so
-    that it will be unrolled; after a contraction if a block of its rows can be kept."""
+    that it will be unrolled, or if a row of its sums can be kept; after a contraction if a block of
+    its rows can be."""
     index = _closed(own)
     if index is None or axes_of(index) not in region.spaces or not in_order(
             [str(dim) for dim in index if dim != 0], region):
@@ -74,10 +75,21 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     if Kind.CONTRACT in region.kinds:
         return not region.reduced and _rows_can_be_kept(region, node, axes)
     done = {axis for run in region.reduced if run not in runs for axis in run}
+    if not done:
+        return True
     short = product(region.axes[axis] for axis in done)
     rest = product(region.axes[axis] for axis in region.par - axes)
-    return not done or (isinstance(short, int) and short <= SHORT and done.isdisjoint(axes)
-                        and _tasks_suffice(region, node, rest))
+    return (done.isdisjoint(axes) and _tasks_suffice(region, node, rest)
+            and ((isinstance(short, int) and short <= SHORT) or _sums_can_be_kept(
+                region, node, axes)))
+
+
+def _sums_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
+    """Whether a task can hold a row of sums that something is reduced along, as of the distances
+    to all centres: one of several rows, and of known length."""
+    length = product(region.axes[axis] for axis in axes)
+    return bool(region.par - axes) and isinstance(length, int) and (
+        length * node.inputs[0].dtype.itemsize <= ROW_BYTES)
 
 
 def _scan_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:

@@ -85,6 +85,16 @@ def nearest_centre(x: Any, centres: Any, norms: Any) -> Any:
     return np.argmin(norms - 2 * (x @ centres.T), axis=1)
 
 
+def nearest_point(x: Any, points: Any) -> Any:
+    """The same by differences: a row of sums that is read twice."""
+    return np.argmin(np.sum((x[:, None] - points) ** 2, axis=-1), axis=1)
+
+
+def nearest_column(x: Any, points: Any) -> Any:
+    """Of points that are columns: sums down them."""
+    return np.argmin(np.sum((x[:, :, None] - points) ** 2, axis=1), axis=1)
+
+
 def cross_entropy(x: Any, w: Any, labels: Any) -> Any:
     return weft.nn.cross_entropy(x @ w.T, labels, reduction="none")
 
@@ -187,6 +197,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "model_to_heads": (model_to_heads, (
         numbers(6, 10, 24), numbers(24, 96), numbers(96)), 1),
     "nearest_centre": (nearest_centre, (numbers(300, 8), numbers(20, 8), numbers(20) ** 2), 1),
+    "nearest_point": (nearest_point, (numbers(300, 20), numbers(30, 20)), 1),
+    "nearest_column": (nearest_column, (numbers(300, 20), numbers(20, 30)), 1),
     "cross_entropy": (cross_entropy, (
         numbers(150, 24), numbers(33, 24), np.arange(150) % 33), 1),
     "forces": (forces, (numbers(150, 3), numbers(150) ** 2), 1),

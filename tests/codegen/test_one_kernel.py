@@ -17,6 +17,8 @@ from one_kernel import (
     convolution,
     cross_entropy,
     nearest_centre,
+    nearest_column,
+    nearest_point,
     numbers,
 )
 from texts import without_places
@@ -213,3 +215,31 @@ def test_sums_over_short_and_empty_axes(shape: tuple[int, ...], reps: tuple[int,
         lambda x: weft.value_and_grad(lambda x: np.sum(np.tanh(np.tile(x, reps))))(x))(x)
     np.testing.assert_allclose(value, np.tanh(np.tile(x, reps)).sum(), atol=1e-12)
     np.testing.assert_allclose(grad, np.prod(reps) * (1 - np.tanh(x) ** 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+@pytest.mark.parametrize("depth", [3, 8, 9, 40, 1500, "d"])
+def test_points_of_any_number_of_coordinates_are_assigned_by_one_kernel(
+    depth: int | str, target: str | None
+) -> None:
+    for function, shape in ((nearest_point, (30, depth)), (nearest_column, (depth, 30))):
+        compiled = weft.compile(target=target)(function).lower(
+            weft.Spec("f4", ("n", depth)), weft.Spec("f4", shape))
+        assert compiled.stages.plan.launches == 1
+        for count in (1, 70):
+            sizes = [19 if depth == "d" else depth for depth in shape]
+            x, points = numbers(count, 19 if depth == "d" else depth), numbers(*sizes, seed=1)
+            x[-1, 0] = np.nan
+            want = weft.compile(opt=0, target=target)(function)(x, points)
+            np.testing.assert_array_equal(compiled.compile()(x, points), want)
+
+
+def test_sums_that_nobody_reads_twice_are_not_kept() -> None:
+    """One loop takes each as it comes; rows of unknown length are stored."""
+    def largest(x: Any) -> Any:
+        return np.max(np.sum(x * x, axis=-1), axis=-1)
+
+    (kernel,) = weft.compile(largest).lower("f32[200,50,60]").stages.plan.kernels.values()
+    assert not kernel.locals
+    assert weft.compile(nearest_point).lower(
+        "f32[n,20]", "f32[m,20]").stages.plan.launches == 2
