@@ -339,3 +339,14 @@ def writes(node: Node) -> bool:
     """True if the node changes a variable or may fail on purpose, so that it is never merged or
     dropped as dead."""
     return any(each.op.effect is not Effect.READS for each in effects_of(node))
+
+
+def live_nodes(graph: Graph) -> list[Node]:
+    """The nodes that a result or a variable needs, in order."""
+    live: set[Node] = {value.node for value in graph.results if value.node is not None}
+    for node in reversed(graph.nodes):
+        if node in live or writes(node):
+            live.add(node)
+            live.update(node.after)
+            live.update(value.node for value in node.inputs if value.node is not None)
+    return [node for node in graph.nodes if node in live]

@@ -4,6 +4,9 @@
     operands that no body reads; what a loop carries without ever changing it is one that it reads
     constants among the operands stand in the bodies; a condition that is known chooses its body
 
+What may fail stays, and results for it, though nobody reads them: a node that is needed is run with
+all of its checks, whatever of it is needed.
+
 Effects must have been resolved (``state``): a body with any is left as it is.
 """
 
@@ -12,20 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..ir.graph import Graph, Node, Value, constant_of, control_of, effects_of
+from ..ir.graph import Graph, Node, Value, can_fail, constant_of, control_of, effects_of, live_nodes
 from ..ir.ops.control.region import Branching, Looping
 from .clone import Clone
 
 
 def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:
     """The graph with smaller bodies, each of them simplified."""
-    if not any(node.op.control is not None for node in graph.nodes):
+    nodes = live_nodes(graph)
+    if not any(node.op.control is not None for node in nodes):
         return graph
-    read = {value for node in graph.nodes for value in node.inputs} | set(graph.results)
+    read = {value for node in nodes for value in node.inputs} | set(graph.results)
     clone = Clone(graph)
     for value in graph.params:
         clone.param(value)
-    for node in graph.nodes:
+    for node in nodes:
         control = control_of(node)
         if control is None or next(effects_of(node), None) is not None:
             clone.node(node)
@@ -46,14 +50,32 @@ def live_values(graph: Graph, results: Collection[Value]) -> set[Value]:
     return live
 
 
+def _checked(body: Graph, wanted: Collection[int]) -> set[int]:
+    """The other results of a body on which something depends that may fail, and that those which
+    are ``wanted`` do without."""
+    live = live_values(body, [body.results[at] for at in wanted])
+    found: set[int] = set()
+    for at, result in enumerate(body.results):
+        if at not in wanted and result not in live:
+            behind = live_values(body, [result])
+            lost = behind - live
+            if any(can_fail(node) for node in body.nodes if not lost.isdisjoint(node.results)):
+                found.add(at)
+                live |= behind
+    return found
+
+
 def _branching(
     clone: Clone, node: Node, control: Branching, read: Collection[Value],
     simplify: Callable[[Graph], Graph],
 ) -> None:
+    asked = {at for at, result in enumerate(node.results) if result in read}
+    if not asked:
+        return
     condition, *operands = node.inputs
     known = constant_of(condition)
-    if known is not None:
-        body = control.then if known else control.other
+    body = control.then if known else control.other
+    if known is not None and not _checked(body, asked):
         clone.values.update({param: clone.values[operand]
                              for param, operand in zip(body.params, operands, strict=True)})
         for inner in body.nodes:
@@ -61,9 +83,7 @@ def _branching(
         clone.values.update({result: clone.values[value]
                              for result, value in zip(node.results, body.results, strict=True)})
         return
-    wanted = [at for at, result in enumerate(node.results) if result in read]
-    if not wanted:
-        return
+    wanted = sorted(asked | _checked(control.then, asked) | _checked(control.other, asked))
     bodies = [simplify(_cut(body, range(len(operands)), wanted, {})) for body in (
         control.then, control.other)]
     needed = [live_values(body, body.results) for body in bodies]
@@ -83,9 +103,16 @@ def _looping(
     carried, scanned = control.carried, control.scanned
     body, params = control.body, control.body.params
     fixed = {at for at in range(carried) if body.results[at] is params[at]}
-    for at in fixed:  # it is what it was before the loop
+    asked = {at for at, result in enumerate(node.results) if result in read}
+    needed = asked - fixed
+    if not needed and asked and can_fail(node):  # what is as it was before waits for the loop
+        clone.node(node)
+        return
+    for at in fixed:
         clone.values[node.results[at]] = clone.values[node.inputs[at]]
-    needed = {at for at, result in enumerate(node.results) if result in read} - fixed
+    if not needed:
+        return
+    needed |= _checked(body, needed | fixed)
     live = live_values(body, [body.results[at] for at in needed])
     tested: set[Value] = set()
     if control.test is not None:
@@ -98,8 +125,6 @@ def _looping(
             break
         needed |= more
         live |= live_values(body, [body.results[at] for at in more])
-    if not any(node.results[at] in read for at in needed):
-        return
     used = {at for at, param in enumerate(params) if param in live or (
         control.test is not None and control.test.params[at] in tested)}
     states = [at for at in range(carried) if at in needed]

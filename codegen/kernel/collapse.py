@@ -23,10 +23,11 @@ def with_few_axes(kernel: Kernel) -> Kernel:
 
 
 def does_nothing(kernel: Kernel) -> bool:
-    """True if all that a kernel stores or checks runs over an axis without elements: indices into
-    no elements mean nothing."""
+    """True if all that a kernel stores runs over an axis without elements: it has no tasks then,
+    and indices into no elements mean nothing."""
     empty = {axis.name for axis in kernel.axes if axis.extent == 0}
-    return bool(empty) and not any(empty.isdisjoint(axes) for axes in kernel.effect_axes.values())
+    return bool(empty) and not any(empty.isdisjoint(axes) for at, axes in kernel.effect_axes.items()
+                                   if isinstance(kernel.body[at], Store))
 
 
 def offsets(kernel: Kernel) -> list[Dim]:

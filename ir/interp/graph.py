@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnose import error
-from ..graph import Graph, Node
+from ..graph import Graph, Node, live_nodes
 from ..host import call_host
 from ..indices.dims import bind_dims, check_requirement, node_requirements
 from ..indices.index import Expr
@@ -37,7 +37,7 @@ def run_graph(
     watch: Watch | None = None,
     most: int | None = None,
 ) -> list[Array]:
-    """Results of a graph as new arrays.
+    """Results of a graph as new arrays. Nodes that nothing needs are not run, as in a program.
 
     ``args`` are the parameters in order. ``variables`` holds the state by name and is changed only
     when every node has succeeded. Where state is explicit (``var_params``), parameters and results
@@ -92,12 +92,17 @@ class _Run:
 
     def body(self, graph: Graph, operands: Sequence[Array]) -> list[Array]:
         """The results of a graph; recursion is by nesting of regions only."""
-        last = {id(value): at for at, node in enumerate(graph.nodes) for value in node.inputs}
+        live = set(live_nodes(graph))
+        last = {id(value): at for at, node in enumerate(graph.nodes) if node in live
+                for value in node.inputs}
         last.update((id(value), len(graph.nodes)) for value in graph.results)
         known = dict(zip(map(id, graph.params), operands, strict=True))
         for at, node in enumerate(graph.nodes):
-            if node.op.kind is Kind.HOST and all(id(value) not in last for value in node.results):
-                continue  # nobody needs what it makes, so nobody is to see that it fails
+            if self.dims:  # what sizes have to be, nobody needs to read
+                for need in node_requirements(node):
+                    check_requirement(need, self.dims)
+            if node not in live:
+                continue
             results = self.node(node, [known[id(value)] for value in node.inputs])
             for value, result in zip(node.results, results, strict=True):
                 if id(value) in last:
@@ -109,9 +114,6 @@ class _Run:
 
     def node(self, node: Node, operands: list[Array]) -> tuple[Array, ...]:
         """The results of one node, in their inferred types."""
-        if self.dims:
-            for need in node_requirements(node):
-                check_requirement(need, self.dims)
         raw = self._evaluate(node, operands)
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",

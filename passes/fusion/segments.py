@@ -13,14 +13,13 @@ its own, as every region does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ...ir.graph import Builder, Graph, Node, Value, control_of, with_bodies
+from ...ir.graph import Builder, Graph, Node, Value, control_of, live_nodes, with_bodies
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.rounds import is_one_kernel
-from ..bodies import live_values
 from ..clone import Clone
 
 
@@ -29,13 +28,11 @@ def fuse_around(
     *, rounds: bool,
 ) -> Graph:
     """The graph with its segments fused by ``fuse_part``, and all bodies by ``fuse``; ``rounds`` of
-    a loop, too, become one kernel. What nobody needs is left out, as it is where there is but one
-    segment."""
-    if not any(map(_is_apart, graph.nodes)):
-        return fuse_part(graph)
-    live = live_values(graph, graph.results)
-    segments = _Segments(graph, [node for node in graph.nodes
-                                 if not live.isdisjoint(node.results)])
+    a loop, too, become one kernel. What nobody needs is left out."""
+    nodes = live_nodes(graph)
+    if not any(map(_is_apart, nodes)):
+        return fuse_part(replace(graph, nodes=nodes))
+    segments = _Segments(graph, nodes)
     clone = Clone(graph)
     for value in graph.params:
         clone.param(value)

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.graph import Builder, Graph, Node, Value, live_nodes
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone
-from ..simplify.rewrite import Rule, live_nodes, matched
+from ..simplify.rewrite import Rule, matched
 from ..simplify.updates import Update, update_of
 
 FAR = 16  # rows behind which one may be found

@@ -30,7 +30,7 @@ from functools import cache
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, writes
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, live_nodes
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.types import DType, TensorType
@@ -352,14 +352,3 @@ def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tu
                 fired.update(rewriter.fired)
             return made, bool(rewriter.fired)
         kept |= lost
-
-
-def live_nodes(graph: Graph) -> list[Node]:
-    """The nodes that a result or a variable needs, in order."""
-    live: set[Node] = {value.node for value in graph.results if value.node is not None}
-    for node in reversed(graph.nodes):
-        if node in live or writes(node):
-            live.add(node)
-            live.update(node.after)
-            live.update(value.node for value in node.inputs if value.node is not None)
-    return [node for node in graph.nodes if node in live]

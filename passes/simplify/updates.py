@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, live_nodes
 from ...ir.indices.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from .rewrite import Match, Rewriter, Rule, live_nodes, matched
+from .rewrite import Match, Rewriter, Rule, matched
 
 LETTERS = "xyz"
 SMALL = 8   # elements that are computed one by one where one of them is asked for
