@@ -45,7 +45,8 @@ def once(name: str) -> tuple[float, float]:
     """Seconds of the import and of the first call, in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         # Not from this folder, and with nothing remembered from an earlier run.
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder}
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder,
+                       "PYTHONDONTWRITEBYTECODE": ""}  # which the round before wrote, as anywhere
         done = subprocess.run([sys.executable, "-c", TIMED.format(*PROGRAMS[name])], cwd=folder,
                               env=environment, capture_output=True, text=True, check=True)
     first, second = done.stdout.split()[-2:]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.indices.index import product
+from ...ir.kernels.access import lines_across, turned_bytes, turning_axis
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -24,10 +25,11 @@ from ...ir.kernels.kernel import (
     stages_of,
     summed_axes,
 )
-from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, UNROLLED, Vectors, Way
+from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, Vectors, Way
 from ...ir.kernels.tiling import power_of_two
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
+from .loops.turned import tile_lines
 from .target import Target
 
 UNROLL = 8          # rounds of a loop that are written one after the other
@@ -56,7 +58,8 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
         found = None
         if axis is not None:
             axis = inner.axis(axis.name)
-            found = Vectors(at, axis.name, _lanes(inner, axis, target), _kept(inner, axis))
+            found = Vectors(at, axis.name, _lanes(inner, axis, target), _kept(inner, axis),
+                            _turned(part, axis, target))
             vectors.append(found)
         body += _with_ways(inner, found, target)
     return replace(kernel, body=tuple(body), vectors=tuple(vectors))
@@ -159,6 +162,19 @@ def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
                     if operand in heavy and first.get(operand, level) < level:
                         found[operand] = None
     return tuple(name for name in found if extent * heavy[name].dtype.itemsize <= KEPT_BYTES)
+
+
+def _turned(stage: Kernel, vector: Axis, target: Target) -> tuple[str, ...]:
+    """Loads of a map that jump from line to line with the vectors, if a tile fits into them."""
+    along = turning_axis(stage, vector.name)
+    if along is None:
+        return ()
+    return tuple(
+        stmt.name for stmt in stage.body if isinstance(stmt, Load)
+        and lines_across(stage, stmt, vector.name, along.name)
+        and turned_bytes(stage, stmt, vector.name, along) <= TURNED_BYTES
+        and all(not isinstance(axis.extent, int) or axis.extent >= tile_lines(
+            stmt.dtype.itemsize, target) for axis in (vector, along)))
 
 
 def _with_ways(stage: Kernel, vectors: Vectors | None, target: Target) -> Iterator[Stmt]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..indices.index import symbols_of
+from ..indices.affine import coefficient
+from ..indices.index import Dim, row_major, symbols_of
 from ..plans.plan import ALIGNMENT
-from .kernel import Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
+from .kernel import Axis, Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
 from .tiling import round_up
 
 
@@ -53,6 +54,33 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
     return (len(where) == 1 and plain and not computed and par <= names
             and _stored_last(kernel, source, target))
+
+
+def lines_across(kernel: Kernel, load: Load, axis: str, along: str) -> tuple[Dim, Dim] | None:
+    """How many elements a load goes on with each index of ``axis``, and its offset, if it jumps
+    from line to line there and lines lie ``along`` another one; None for any other load."""
+    param = kernel.param(load.param)
+    offset = row_major(load.indices, param.type.shape)
+    if load.guard or param.mutable or any(name.startswith("%") for name in symbols_of(offset)):
+        return None
+    jump, line = coefficient(offset, axis), coefficient(offset, along)
+    if jump is None or line is None or line[0] != 1 or jump[0] in (0, 1) or (
+            along in symbols_of(jump[0])):
+        return None
+    return jump[0], offset
+
+
+def turning_axis(kernel: Kernel, vector: str) -> Axis | None:
+    """The axis along which lie the lines of what a task of a map may turn: the only one, besides
+    that of the vectors, of which the task has several indices."""
+    axes = [axis for axis in kernel.axes if axis.name != vector and axis.block != 1]
+    plain = all(axis.kind == "par" for axis in kernel.axes) and not kernel.locals
+    return axes[0] if plain and len(axes) == 1 else None
+
+
+def turned_bytes(kernel: Kernel, load: Load, vector: str, along: Axis) -> int:
+    """Memory for what a task turns of a load, but for the margins of an emitter."""
+    return kernel.axis(vector).block * along.block * load.dtype.itemsize
 
 
 def local_uses(kernel: Kernel) -> dict[str, list[int]]:

@@ -23,6 +23,7 @@ from typing import Literal, get_args
 
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
+TURNED_BYTES = 32 << 10  # of what a task turns of one load
 MOST_UNROLLED = 128     # rounds of a loop that are all written out
 MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
 # Lanes of a masked step: the mask of more does not stay in registers, which takes LLVM as long as
@@ -37,17 +38,20 @@ class Vectors:
 
     Values that they compute along it are vectors then. A stage without is run index by index.
     ``keep`` are values of a row, of which a later loop over the row finds what an earlier one has
-    computed in memory; all others that it needs it computes again.
+    computed in memory; all others that it needs it computes again. ``turn`` are loads of a stage
+    without loops whose lines lie across the vectors: a task turns its part of them first.
     """
 
     stage: int
     axis: str
     lanes: int
     keep: tuple[str, ...] = ()
+    turn: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        keep = f" keep {', '.join(self.keep)}" if self.keep else ""
-        return f"vectorize {self.axis} by {self.lanes}{keep}"
+        values = "".join(f" {word} {', '.join(names)}"
+                         for word, names in (("keep", self.keep), ("turn", self.turn)) if names)
+        return f"vectorize {self.axis} by {self.lanes}{values}"
 
 
 WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]

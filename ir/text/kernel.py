@@ -12,7 +12,7 @@
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
     way     = "unrolled" | ("by" "lanes" number | "in" "strips" number) ["," "few" number]
-    vectors = "vectorize" axis "by" number ["keep" {%id}]
+    vectors = "vectorize" axis "by" number ["keep" {%id}] ["turn" {%id}]
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
 make no sense, or ways, are errors of the text, with their line; the rest is ``verify``'s.
@@ -114,10 +114,15 @@ class _KernelReader:
         return tuple(body), tuple(vectors)
 
     def _vectors(self, axis: str, stage: int) -> Vectors:
-        lanes, keep = self.scanner.number(), list[str]()
-        while self.scanner.accept("," if keep else "keep"):
-            keep.append(self._value())
-        return Vectors(stage, axis, lanes, tuple(keep))
+        lanes = self.scanner.number()
+        return Vectors(stage, axis, lanes, self._values("keep"), self._values("turn"))
+
+    def _values(self, word: str) -> tuple[str, ...]:
+        """The values that are listed after a word, if it stands here."""
+        found = list[str]()
+        while self.scanner.accept("," if found else word):
+            found.append(self._value())
+        return tuple(found)
 
     def _program(self) -> Program | None:
         start = self.scanner.position()

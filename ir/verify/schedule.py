@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..kernels.kernel import Carry, Contract, Kernel, Reduce, Stmt, Store, stages_of, summed_axes
+from ..kernels.access import lines_across, turned_bytes, turning_axis
+from ..kernels.kernel import (
+    Carry,
+    Contract,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    stages_of,
+    summed_axes,
+)
 from ..kernels.schedule import (
     IN_TURN,
     KEPT_BYTES,
     MOST_AT_ONCE,
     MOST_UNROLLED,
     MOST_VECTOR,
+    TURNED_BYTES,
     UNROLLED,
     WAY_KINDS,
     Program,
@@ -82,6 +94,25 @@ def _of_vectors(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]
                    "its chunk")
     if vectors.keep:
         yield from _of_keep(kernel, vectors, stage)
+    if vectors.turn:
+        yield from _of_turn(kernel, vectors, stage)
+
+
+def _of_turn(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
+    along = turning_axis(kernel, vectors.axis)
+    if along is None:
+        yield (f"loads are turned in tasks of a map that have several indices of '{vectors.axis}' "
+               "and of one other axis")
+        return
+    ranks = {param.name: param.type.rank for param in kernel.params}
+    loads = {stmt.name: stmt for stmt in stage
+             if isinstance(stmt, Load) and ranks.get(stmt.param) == len(stmt.indices)}
+    for name in vectors.turn:
+        if name not in loads or not lines_across(kernel, loads[name], vectors.axis, along.name):
+            yield (f"{name} is no load, without a guard and of what is not stored to, of lines "
+                   f"along '{along.name}' that '{vectors.axis}' crosses")
+        elif turned_bytes(kernel, loads[name], vectors.axis, along) > TURNED_BYTES:
+            yield f"what a task reads by {name} has more than {TURNED_BYTES} bytes"
 
 
 def _of_keep(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:

@@ -341,7 +341,8 @@ class Rewriter:
 
 
 def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tuple[Graph, bool]:
-    """The graph after one walk, without the loss of a check, and whether a rule applied."""
+    """The graph after one walk, without the loss of a check, and whether another walk may find
+    more: rules that ask for a value's only reader see those that have died meanwhile as well."""
     kept: frozenset[Node] = frozenset()
     while True:
         rewriter = Rewriter(graph, rules, kept)
@@ -350,5 +351,7 @@ def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tu
         if not lost:
             if fired is not None:
                 fired.update(rewriter.fired)
-            return made, bool(rewriter.fired)
+            reads = Counter(value for node in made.nodes for value in node.inputs)
+            reads.update(made.results)
+            return made, any(rewriter.uses[value] > 1 for value, n in reads.items() if n == 1)
         kept |= lost

@@ -35,7 +35,7 @@ def simplify(
     """
     graph = tidy_regions(graph, lambda body: simplify(body, rounds, fired=fired))
     for _ in range(rounds):
-        graph, applied = rewrite(graph, _rules(), fired)
-        if not applied:
+        graph, more = rewrite(graph, _rules(), fired)
+        if not more:
             break
     return join_updates(graph)

@@ -122,11 +122,31 @@ def test_vectors_along_another_axis() -> None:
     assert_same(kernel_text(function, *args), r"par i in 20 by 1, lane j in 100 \{\n.*",
                 "par i in 20 by 16, lane j in 100 {\n vectorize i by 4", args)
     function, args, _ = PROGRAMS["transpose"]
-    text = kernel_text(function, *args)
+    text = re.sub(r" turn [^\n]*", "", kernel_text(function, *args))
     axes = re.findall(r"par (\w+) in", text)
     along = re.findall(r"vectorize (\w+)", text)[0]
     other = next(axis for axis in axes if axis != along)
     assert_same(text, f"vectorize {along} by", f"vectorize {other} by", args)
+
+
+def crossed(x: Any, y: Any) -> Any:
+    return np.where(y > 0, x[1:, 2:].T, y)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "bool", "u2"])
+@pytest.mark.parametrize("shape", [(64, 64), (17, 33), (100, 257), (130, 16), (40, 3)])
+def test_lines_that_vectors_cross_are_turned(shape: tuple[int, int], dtype: str) -> None:
+    rows, columns = shape
+    x, y = ((100 * numbers(*size)).astype(dtype) for size in ((rows + 1, columns + 2), shape[::-1]))
+    text = kernel_text(crossed, x, y)
+    assert ("turn %" in text) == (columns >= 16)
+    if columns >= 16:
+        assert_same(text, r" turn [^\n]*", "", (y, x))
+    dims = {"x": {0: "a + 1", 1: "b + 2"}, "y": {0: "b", 1: "a"}}
+    for target in CPUS:
+        compiled = weft.compile(crossed, dynamic=dims, target=target)
+        np.testing.assert_array_equal(compiled(x, y), crossed(x, y))
+        assert "turn %" in compiled.lower(x, y).as_text("kernel")
 
 
 def columns(x: Any) -> Any:

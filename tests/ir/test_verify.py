@@ -489,7 +489,24 @@ kernel @k(x: f32[9,40], y: mut f32[9,40], z: mut f32[40], a: mut f32[2]) {
   }
 }
 """
+TURNED = """
+kernel @k(x: f32[40,90], y: mut f32[90,40]) {
+  par j in 40 by 64, par i in 90 by 64 {
+    vectorize j by 16 turn %0
+    %0: f32 = x[j, i]
+    %1: f32 = sin %0
+    %2: bool = lt %0, %1
+    y[i, j] = %1
+  }
+}
+"""
 BROKEN_SCHEDULES = [
+    (TURNED, "turn %0", "turn %1", "%1 is no load"),
+    (TURNED, "turn %0", "turn %0, %9", "%9 is no load"),
+    (TURNED, "vectorize j", "vectorize i", "of lines along 'j' that 'i' crosses"),
+    (TURNED, "i in 90 by 64", "i in 90 by 1", "several indices of 'j' and of one other axis"),
+    (TURNED, "x[j, i]", "y[i, j]", "of lines along 'i' that 'j' crosses"),
+    (TURNED, "i in 90 by 64", "i in 90 by 1024", "has more than 32768 bytes"),
     (SCHEDULED, "by 32", "by 12", "lanes are a power of two from 2 to 256"),
     (SCHEDULED, "by 32", "by 512", "lanes are a power of two from 2 to 256"),
     (SCHEDULED, "j by 32", "k by 32", "there is no axis 'k'"),

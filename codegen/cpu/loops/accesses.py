@@ -23,6 +23,7 @@ from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
 from .scalars import LlvmScalars, LlvmValue
 from .scope import Scope
+from .turned import Turned
 
 MOST_BYTES = 1024  # of a load with what lies between its lanes
 
@@ -70,6 +71,7 @@ class Accesses:
         self.pointers: dict[str, str] = {}
         self.hidden: dict[tuple[str, int], str] = {}  # masks of tails, for loads
         self._stored: Store | None = None             # with the one before it
+        self.turned: dict[str, Turned] = {}           # loads whose part of the task lies turned
 
     def prefix_mask(self, count: str, width: int) -> str:
         """``<width x i1>`` true in the first ``count`` lanes."""
@@ -167,6 +169,8 @@ class Accesses:
     # -- memory
 
     def _load(self, scope: Scope, stmt: Load) -> LlvmValue:
+        if stmt.name in self.turned:
+            return self._load_turned(scope, stmt, self.turned[stmt.name])
         how, offset = self._offset(scope, stmt)
         guard = scope.values[stmt.guard] if stmt.guard else None
         if how == "same" and (guard is None or guard.width == 1):
@@ -198,6 +202,15 @@ class Accesses:
             ref = self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
                               (f"<{width} x ptr>", address), ("i32", str(size)),
                               (f"<{width} x i1>", on), (type_, "zeroinitializer"))
+        return self._from_memory(ref, stmt.dtype, width)
+
+    def _load_turned(self, scope: Scope, stmt: Load, turned: Turned) -> LlvmValue:
+        width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
+        address = turned.address(self.f, scope, memory)
+        if scope.mask is None:
+            ref = self.f(f"load {vector_type(memory, width)}, ptr {address}, align {size}")
+        else:
+            ref = self.load_masked(address, scope.mask, memory, size, width)
         return self._from_memory(ref, stmt.dtype, width)
 
     def _readable(self, some: str, address: str) -> str:

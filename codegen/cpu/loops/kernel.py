@@ -48,6 +48,7 @@ from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
 from .sums import Values, in_chunks, renamed
+from .turned import turn
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
@@ -87,6 +88,8 @@ def _rows(
     """A stage of loops; once for each index of the loops around it."""
     part, around = inside(stage, vectors.axis if vectors else None)
     inner = scope.child()
+    if vectors and vectors.turn:
+        stmts.turned = turn(f, stage, vectors, scope, stmts.pointers, stmts.target)
     with ExitStack() as loops:
         for axis in around:
             start, stop = "0", emit_dim(f, axis.extent, scope.axes)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from ....ir.kernels.tiling import Tiling
 from ..text import FunctionText
+from ..types import LLVM_TYPES
 from .packing import Operand, Packing
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 from .vectors import Vectors
@@ -86,7 +87,8 @@ class _Block(Vectors):
         even_columns: bool,
     ) -> None:
         self.even_rows, self.even_columns = even_rows, even_columns
-        super().__init__(f, plan)
+        super().__init__(f, LLVM_TYPES[plan.dtype.name], plan.dtype.itemsize, plan.lanes)
+        self.plan = plan
         self.M, self.N, self.K = M, N, K
         self.lhs, self.rhs, self.epilogue = lhs, rhs, epilogue
         self.lhs_base = lhs.pointer(f) if plan.lhs == "in_place" else ""

@@ -29,6 +29,8 @@ _MOST_TASKS = 8
 _ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
+_ROWS_IN_SET = 4  # that a tile may read there side by side: panels of rhs need the others' places
+_CROWDED = 1.3  # times the cycles of a product that reads such rows from L2
 _TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
 
@@ -108,6 +110,7 @@ def _plan(
                     packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap)
     if _in_place(lhs, size, plan.pr, N, 8 * nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
+        compute *= _CROWDED if _crowded(lhs, size, plan.pr) else 1.0
     if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, 8 * mr):
         plan = replace(plan, rhs="in_place")
     if rhs.lanes == "free" and rhs.run:
@@ -118,16 +121,24 @@ def _plan(
 
 
 def _in_place(access: Access, size: int, width: int, uses: int | None, few: int) -> bool:
-    """Whether a plain array is read where it lies.
-
-    Not if each step of k reads ``width`` elements of a row that shares its place in L1 with most
-    other rows, as rows a power of two apart do, and packing them pays (more than ``few`` uses).
-    """
+    """Whether a plain array is read where it lies; a crowded one only if there are too ``few`` uses
+    of each element for packing to pay."""
     if access.stride is None:
         return False
-    if access.lanes == "k" or (uses is not None and uses <= few):
-        return True
-    return math.gcd(access.stride * size, _SAME_SET) <= 16 * width * size
+    return uses is not None and uses <= few or not _crowded(access, size, width)
+
+
+def _crowded(access: Access, size: int, width: int) -> bool:
+    """Whether an array that is read where it lies shares its places in L1 with too much else, as
+    rows a power of two apart do.
+
+    Each step of k reads one element of ``width`` rows along k, or ``width`` of the next row.
+    """
+    assert access.stride is not None
+    shared = math.gcd(access.stride * size, _SAME_SET)
+    if access.lanes == "k":
+        return width * shared > _ROWS_IN_SET * _SAME_SET
+    return shared > 16 * width * size
 
 
 def _copies(access: Access, K: int | None) -> bool:

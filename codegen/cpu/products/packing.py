@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ....ir.kernels.tiling import SHORT_RUN, Tiling
 from ..text import FunctionText
+from ..types import LLVM_TYPES
 from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, prefix_mask, span, strips
 from .vectors import Vectors
@@ -41,7 +42,8 @@ class Packing(Vectors):
     """Writes the packing of ``depth`` indices of k, from ``k0`` on."""
 
     def __init__(self, f: FunctionText, plan: Tiling, k0: Size, depth: Size) -> None:
-        super().__init__(f, plan)
+        super().__init__(f, LLVM_TYPES[plan.dtype.name], plan.dtype.itemsize, plan.lanes)
+        self.plan = plan
         self.k0, self.depth = k0, depth
 
     def rows(

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....ir.kernels.tiling import Tiling
 from ..text import FunctionText
-from ..types import LLVM_TYPES
 from .sizes import Size, integer
 
 
 class Vectors:
-    """Writes operations on the vectors of a tiling into a function."""
+    """Writes operations on vectors of ``lanes`` elements of ``size`` bytes into a function."""
 
-    def __init__(self, f: FunctionText, plan: Tiling) -> None:
-        self.f, self.plan = f, plan
-        self.type = LLVM_TYPES[plan.dtype.name]
-        self.vector = f"<{plan.lanes} x {self.type}>"
-        self.group = min(plan.lanes, 128 // plan.dtype.bits)
+    def __init__(self, f: FunctionText, type_: str, size: int, lanes: int) -> None:
+        self.f, self.type, self.size, self.lanes = f, type_, size, lanes
+        self.vector = f"<{lanes} x {type_}>"
+        self.group = min(lanes, 16 // size)
 
     def at(self, pointer: str, *offsets: Size) -> str:
         """The address ``offsets`` elements past ``pointer``; constants last, to fold into loads."""
@@ -28,23 +25,22 @@ class Vectors:
         return pointer
 
     def load(self, pointer: str, mask: str | None = None) -> str:
-        size = self.plan.dtype.itemsize
+        size = self.size
         if mask is None:
             return self.f(f"load {self.vector}, ptr {pointer}, align {size}")
-        width, kind = self.plan.lanes, "f" if self.type in ("float", "double") else "i"
+        width, kind = self.lanes, "f" if self.type in ("float", "double") else "i"
         return self.f.call(
             self.vector, f"llvm.masked.load.v{width}{kind}{8 * size}.p0", ("ptr", pointer),
             ("i32", str(size)), (f"<{width} x i1>", mask), (self.vector, "zeroinitializer"),
         )
 
     def store(self, value: str, pointer: str) -> None:
-        size = self.plan.dtype.itemsize
-        self.f.do(f"store {self.vector} {value}, ptr {pointer}, align {size}")
+        self.f.do(f"store {self.vector} {value}, ptr {pointer}, align {self.size}")
 
     def multiply_add(self, a: str, b: str, c: str) -> str:
-        width, vector = self.plan.lanes, self.vector
+        width, vector = self.lanes, self.vector
         if self.type in ("float", "double"):
-            name = f"llvm.fma.v{width}f{self.plan.dtype.bits}"
+            name = f"llvm.fma.v{width}f{8 * self.size}"
             return self.f.call(vector, name, (vector, a), (vector, b), (vector, c))
         return self.f(f"add {vector} {c}, {self.f(f'mul {vector} {a}, {b}')}")
 
@@ -60,18 +56,18 @@ class Vectors:
     def least(self, a: Size, b: Size) -> Size:
         return integer(self.f, "smin", a, b)
 
-    def transposed(self, source: str, stride: int, height: int, group: int) -> list[str]:
+    def transposed(self, source: str, stride: Size, height: int, group: int) -> list[str]:
         """``group`` columns of ``height`` rows, as vectors down the rows.
 
-        Loads gather the 128-bit pieces that belong together, so that what is left is a transpose
-        inside 128-bit pieces: log2(group) rounds of cheap interleaving.
+        Loads gather the pieces that belong together, so that what is left is a transpose inside of
+        pieces: log2(group) rounds of interleaving, cheap where pieces have 128 bits.
         """
-        lanes = self.plan.lanes
+        lanes = self.lanes
         rows = []
         for r in range(group):
             pieces = [
-                self.f(f"load <{group} x {self.type}>, ptr {self.at(source, (r + q) * stride)}, "
-                       f"align {self.plan.dtype.itemsize}")
+                self.f(f"load <{group} x {self.type}>, ptr "
+                       f"{self.at(source, self.mul(r + q, stride))}, align {self.size}")
                 if r + q < height else "zeroinitializer"
                 for q in range(0, lanes, group)
             ]
@@ -106,11 +102,11 @@ class Vectors:
         """Zero outside ``mask``, so that no stray denormal or NaN slows the arithmetic."""
         if mask is None:
             return value
-        return self.f(f"select <{self.plan.lanes} x i1> {mask}, {self.vector} {value}, "
+        return self.f(f"select <{self.lanes} x i1> {mask}, {self.vector} {value}, "
                       f"{self.vector} zeroinitializer")
 
     def broadcast(self, pointer: str) -> str:
-        f, vector, width = self.f, self.vector, self.plan.lanes
+        f, vector, width = self.f, self.vector, self.lanes
         value = f(f"load {self.type}, ptr {pointer}")
         one = f(f"insertelement {vector} poison, {self.type} {value}, i64 0")
         return f(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer")
