@@ -111,6 +111,10 @@ class TracerError(Error, TypeError):
     asked = ""  # the parameter of the graph whose truth was asked for
 
 
+class StepTimeoutError(Error, TimeoutError):
+    """A step that was not done in time; it has changed nothing."""
+
+
 class TextError(Error, ValueError):
     """Text that is not the IR it should be."""
 
@@ -129,6 +133,7 @@ _CLASSES = MappingProxyType({
     "W12": OutOfRangeError,   # axes and indices
     "W13": RangeError,   # Python numbers
     "W20": TracerError,  # tracing
+    "W306": StepTimeoutError,
     "W30": FeedError,    # sessions, feeds, fetches
     "W40": Error,        # devices, targets, artifacts
     "W50": TextError,    # text
@@ -162,6 +167,7 @@ CODES = MappingProxyType({
     "W303": "a fed value does not fit its placeholder",
     "W304": "a variable does not fit the value assigned to it",
     "W305": "the elements of a data set do not fit together",
+    "W306": "a step is not done within its timeout",
     "W401": "not a device, or no such device",
     "W402": "target CPU not supported",
     "W403": "artifact cannot be loaded",

@@ -48,7 +48,8 @@ def place(graph: Graph, devices: Sequence[Device] = (CPU0,)) -> Graph:
     for node in graph.nodes:
         copy = clone.node(node, allowed[groups.find(node)][0])
         if node.op.control is not None:  # recursion is by nesting of bodies only
-            copy.attrs = with_bodies(node, lambda body: place(body, devices))
+            inside = [copy.device, *(each for each in devices if each != copy.device)]
+            copy.attrs = with_bodies(node, lambda body: place(body, inside))
     return clone.finish()
 
 

@@ -50,11 +50,12 @@ class Kind(enum.Enum):
 
 
 class Effect(enum.Enum):
-    """What an op does to the variable its ``var`` attribute names."""
+    """What an op does to the variable its ``var`` attribute names, or to a ``resource``."""
 
     READS = "reads"
     WRITES = "writes"
     ASSERTS = "asserts"  # takes note of what has to hold, and fails the step
+    TALKS = "talks"      # with a resource, which is no variable: it may wait, and is seen at once
 
 
 @dataclass(frozen=True)
