@@ -49,7 +49,7 @@ def place(graph: Graph, devices: Sequence[Device] = (CPU0,)) -> Graph:
         copy = clone.node(node, allowed[groups.find(node)][0])
         if node.op.control is not None:  # recursion is by nesting of bodies only
             inside = [copy.device, *(each for each in devices if each != copy.device)]
-            copy.attrs = with_bodies(node, lambda body: place(body, inside))
+            copy.attrs = with_bodies(node, lambda body, near=inside: place(body, near))
     return clone.finish()
 
 
