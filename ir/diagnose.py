@@ -105,14 +105,22 @@ class FeedError(Error, KeyError):
     __str__ = Error.__str__  # KeyError would print the repr
 
 
+class QueueClosedError(Error, RuntimeError):
+    """A queue that nothing can be put into any more, or a call that was cancelled."""
+
+
+class QueueEndError(Error, EOFError):
+    """A queue that is closed, and has not as many elements as were asked for."""
+
+
+class DeadlineError(Error, TimeoutError):
+    """What took longer than it was given."""
+
+
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
     asked = ""  # the parameter of the graph whose truth was asked for
-
-
-class StepTimeoutError(Error, TimeoutError):
-    """A step that was not done in time; it has changed nothing."""
 
 
 class TextError(Error, ValueError):
@@ -128,12 +136,14 @@ _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
     "W132": ParameterError,
+    "W411": QueueClosedError,
+    "W412": QueueEndError,
+    "W413": DeadlineError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
     "W13": RangeError,   # Python numbers
     "W20": TracerError,  # tracing
-    "W306": StepTimeoutError,
     "W30": FeedError,    # sessions, feeds, fetches
     "W40": Error,        # devices, targets, artifacts
     "W50": TextError,    # text
@@ -166,13 +176,15 @@ CODES = MappingProxyType({
     "W302": "a placeholder that the fetches need was not fed",
     "W303": "a fed value does not fit its placeholder",
     "W304": "a variable does not fit the value assigned to it",
-    "W305": "the elements of a data set do not fit together",
-    "W306": "a step is not done within its timeout",
+    "W305": "the elements of a data set or queue do not fit together",
     "W401": "not a device, or no such device",
     "W402": "target CPU not supported",
     "W403": "artifact cannot be loaded",
     "W404": "the linker or an extra package is missing",
     "W405": "functions recompiled although on_recompile='error'",
+    "W411": "a queue is closed: nothing can be put into it",
+    "W412": "a queue is closed and has too few elements",
+    "W413": "a step or a call waited longer than it was given",
     "W501": "IR text does not parse, or breaks a rule of the IR",
     "W601": "the IR breaks one of its rules",
 })

@@ -30,7 +30,7 @@ from typing import Any
 
 from .graph import Graph, Node, control_of
 from .index import Expr, symbol, symbols_of
-from .ops.op import Effect
+from .ops.op import Kind
 from .ops.region import Looping
 from .plan import Slot
 from .types import BOOL, Device, TensorType
@@ -102,7 +102,7 @@ def all_segments(partition: Partition) -> Iterator[Segment]:
 
 def talks(node: Node) -> bool:
     """True if a resource computes the node: it may wait, and has effects that are seen at once."""
-    return node.op.effect is Effect.TALKS
+    return node.op.kind is Kind.RESOURCE
 
 
 def size_key(name: str) -> str:

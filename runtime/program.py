@@ -80,7 +80,7 @@ class Program:
         return lambda *args: call(*args, *held)
 
     def within(self, seconds: float) -> Program:
-        """The same program for one step that raises StepTimeoutError (W306), and commits nothing,
+        """The same program for one step that raises DeadlineError (W413), and commits nothing,
         if it is not done by then. Native code is not interrupted: time is looked at where it ends.
         """
         deadline = time.monotonic() + seconds
@@ -170,7 +170,7 @@ class Program:
 
 def out_of_time(seconds: float) -> Exception:
     """The error of a step that is not done within its timeout."""
-    return error("W306", f"the step is not done after {seconds:g} s",
+    return error("W413", f"the step is not done after {seconds:g} s",
                  hint="give it a longer timeout; variables are as they were before it")
 
 
