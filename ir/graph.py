@@ -73,6 +73,8 @@ class Graph:
     # and the position in ``results`` of the value it takes when the step succeeds.
     var_params: dict[str, Value] = field(default_factory=dict)
     var_results: dict[str, int] = field(default_factory=dict)
+    # Where variables live: what was asked for, full once the graph is placed.
+    homes: dict[str, Device] = field(default_factory=dict)
     _names: dict[str, int] = field(default_factory=dict, repr=False)
 
     def unique_name(self, stem: str) -> str:

@@ -272,7 +272,8 @@ def _is_light(node: Node) -> bool:
     size = node.results[0].type.nbytes if len(node.results) == 1 else None
     kept = [value.type.nbytes for value in node.inputs if value.type.rank]
     return (node.op.kind is Kind.MAP and isinstance(size, int)
-            and all(isinstance(each, int) for each in kept) and sum(kept) <= size
+            and all(isinstance(each, int) for each in kept)
+            and sum(each for each in kept if isinstance(each, int)) <= size
             and node.op.cost * size <= _LIGHT)
 
 

@@ -36,7 +36,7 @@ from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
-from ...passes.place import place
+from ...passes.placement.place import place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ..tracing.source import user_loc
@@ -129,7 +129,7 @@ def _tile(known: Known) -> Known:
 
 def _place(known: Known) -> Known:
     devices = tuple(map(Device.parse, known.options.devices))
-    return replace(known, graph=place(known.graph, devices))
+    return replace(known, graph=place(known.graph, devices).graph)
 
 
 def _memory(known: Known) -> Known:

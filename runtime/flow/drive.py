@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.graph import Node, control_of
 from ...ir.index import evaluate
 from ...ir.ops.region import Branching, Looping
-from ..program import Array
+from ..state import Array
 from .run import Driver, Frames, size_array
 
 

@@ -19,7 +19,8 @@ from ...ir.graph import Node
 from ...ir.index import plain_symbol
 from ...ir.partition import Partition, Segment
 from ...ir.plan import CheckSite
-from ..program import Array, Cell, Program, Source, check_sizes, fit_all
+from ..program import Program, Source, check_sizes, fit_all
+from ..state import Array, Cell
 from .drive import driver
 from .helpers import Helpers
 from .run import Frame, Frames, Run, Unit, size_array

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..program import Array, out_of_time
+from ..program import out_of_time
+from ..state import Array
 from .helpers import Helpers
 
 Wanted = tuple["Frames", Sequence[Array]]
