@@ -1,7 +1,7 @@
-"""A step cut into segments, each of one device: what ``passes/partition`` makes of a placed graph.
+"""A step cut into segments, each of one device: ``passes/partition`` makes them of a placed graph.
 
-A segment is an ordinary graph: what it takes are its parameters, what it gives are its results, each
-known to all others by a key. ``a + sum(a @ b)`` with the product pinned to cpu:1:
+A segment is an ordinary graph: what it takes are its parameters, what it gives are its results,
+each known to all others by a key. ``a + sum(a @ b)`` with the product pinned to cpu:1:
 
     partition @step ("a": f32[8,8], "b": f32[8,8]) -> ("add:0": f32[8,8]) {
       segment 0 on cpu:1 takes "a", "b" gives "sum:0"
@@ -28,12 +28,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .graph import Graph, Node, control_of
+from .graph import Graph, Node, control_of, talks
 from .index import Expr, symbol, symbols_of
-from .ops.op import Kind
 from .ops.region import Looping
 from .plan import Slot
 from .types import BOOL, Device, TensorType
+
 
 @dataclass(frozen=True, eq=False)
 class Segment:
@@ -49,7 +49,7 @@ class Segment:
     @property
     def resource(self) -> bool:
         """True if the executor asks a resource for the results of its only node."""
-        return any(map(talks, self.graph.nodes))
+        return not self.bodies and any(map(talks, self.graph.nodes))
 
     @property
     def compiled(self) -> bool:
@@ -64,7 +64,7 @@ class Send:
     keys: tuple[str, ...]
     source: Device
     target: Device
-    after: int  # the number of the segment
+    after: int  # the number of the segment; -1: a variable, at the start of the step
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,7 @@ class Partition:
     results: tuple[Slot, ...]
     segments: tuple[Segment, ...]
     sends: tuple[Send, ...] = ()
+    homes: tuple[tuple[str, Device], ...] = ()  # of the variables
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -98,11 +99,6 @@ def all_segments(partition: Partition) -> Iterator[Segment]:
         yield segment
         for _, body in segment.bodies:
             yield from all_segments(body)
-
-
-def talks(node: Node) -> bool:
-    """True if a resource computes the node: it may wait, and has effects that are seen at once."""
-    return node.op.kind is Kind.RESOURCE
 
 
 def size_key(name: str) -> str:

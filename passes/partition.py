@@ -24,11 +24,11 @@ crosses as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from ..ir.diagnose import error
-from ..ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
+from ..ir.graph import Builder, Graph, Node, Value, all_nodes, control_of, talks, with_bodies
 from ..ir.index import plain_symbol
 from ..ir.ops.op import Kind
 from ..ir.ops.region import Branching, Looping
@@ -41,7 +41,6 @@ from ..ir.partition import (
     size_key,
     symbols_in,
     symbols_of_node,
-    talks,
 )
 from ..ir.plan import Slot
 from ..ir.types import CPU0, DTYPES, F32, Device, DType
@@ -68,6 +67,13 @@ def needs_partition(graph: Graph) -> bool:
     return len(used) > 1 or any(map(talks, all_nodes(graph)))
 
 
+def queues_of(node: Node) -> set[str]:
+    """The queues that a node talks to, in its bodies too."""
+    inner = (each for attr in node.attrs.values() if isinstance(attr, Graph)
+             for each in all_nodes(attr))
+    return {each.attrs["queue"] for each in (node, *inner) if each.op.kind is Kind.RESOURCE}
+
+
 def _is_copied(node: Node) -> bool:
     """True for constants and their kin, which are made where they are read."""
     return not node.inputs and not node.after and node.op.kind is Kind.MAP
@@ -81,7 +87,7 @@ def _home(node: Node) -> tuple[Device, bool]:
         return own, False
     inner = [each for body in bodies for each in all_nodes(body) if not _is_copied(each)]
     used = {each.device or CPU0 for each in inner}
-    if any(map(talks, inner)) or len(used) > 1:
+    if talks(node) or len(used) > 1:
         return own, True
     return next(iter(used), own), False
 
@@ -93,12 +99,14 @@ class _Cut:
     graph: Graph
     narrow: DType | None
     nodes: Sequence[Node] = ()
+    after: dict[Node, list[Node]] = field(default_factory=dict)
     place: dict[Node, _Place] = field(default_factory=dict)
     readers: dict[Value, list[Node]] = field(default_factory=dict)
 
     def made(self) -> Partition:
         graph = self.graph
         self.nodes = live_nodes(graph)
+        self._in_order()
         for node in self.nodes:
             for value in node.inputs:
                 self.readers.setdefault(value, []).append(node)
@@ -124,12 +132,25 @@ class _Cut:
         outs = {at: var for var, at in graph.var_results.items()}
         results = [Slot(value.name, value.type, outs.get(at, ""))
                    for at, value in enumerate(graph.results)]
-        return Partition(graph.name, tuple(params), tuple(results), tuple(segments),
-                         tuple(_sends(segments)))
+        homes = {slot.var: graph.homes.get(slot.var, CPU0)
+                 for slot in (*params, *results) if slot.var}
+        made = Partition(graph.name, tuple(params), tuple(results), tuple(segments),
+                         homes=tuple(homes.items()))
+        return replace(made, sends=tuple(_sends(made)))
 
     def _params(self) -> list[tuple[Value, str]]:
         held = {value: var for var, value in self.graph.var_params.items()}
         return [(value, held.get(value, "")) for value in self.graph.params]
+
+    def _in_order(self) -> None:
+        """What talks to one queue does so in the order of the list."""
+        last: dict[str, Node] = {}
+        for node in self.nodes:
+            self.after[node] = list(node.after)
+            for queue in queues_of(node):
+                if queue in last:
+                    self.after[node].append(last[queue])
+                last[queue] = node
 
     def _alone(self, node: Node) -> bool:
         """True if a node is a segment of its own, which nothing is copied into."""
@@ -138,12 +159,12 @@ class _Cut:
     def _levels(self) -> None:
         for node in self.nodes:
             device, driven = _home(node)
-            alone = driven or talks(node)
+            alone = driven or node.op.kind is Kind.RESOURCE
             color = device, node if alone else None
             before = [value.node for value in node.inputs if value.node is not None and (
                 alone or not _is_copied(value.node))]
             level = 0
-            for each in (*before, *node.after):
+            for each in (*before, *self.after[node]):
                 theirs, at = self.place[each]
                 level = max(level, at + (theirs != color))
             self.place[node] = color, level
@@ -151,7 +172,7 @@ class _Cut:
     def _late(self) -> None:
         """Cheap nodes go to the level of their first reader, if all readers are on their device;
         results that nobody reads to the last level of it."""
-        waited = {each for node in self.nodes for each in node.after}
+        waited = {each for node in self.nodes for each in self.after[node]}
         last: dict[_Color, int] = {}
         for color, level in self.place.values():
             last[color] = max(last.get(color, 0), level)
@@ -202,8 +223,10 @@ class _Cut:
         for node in nodes:
             for value in node.inputs:
                 if value.node is not None and value not in clone.values:
-                    clone.node(value.node)  # a constant
-            clone.node(node)
+                    clone.node(value.node, device)  # a constant
+            copy = clone.node(node, device)
+            if alone is None and node.op.control is not None:
+                copy.attrs = with_bodies(node, partial(_all_on, device))
         gives = {value.name: clone.values[value] for value in wanted}
         for value in wanted if self.narrow is not None else ():
             far = [self.place[each] for each in self.readers.get(value, ())]
@@ -215,11 +238,11 @@ class _Cut:
                 del gives[value.name]
         clone.graph.results = list(gives.values())
         bodies: tuple[tuple[str, Partition], ...] = ()
-        if alone is not None and not talks(alone):
+        if alone is not None:
             bodies = tuple((name, _body(alone, attr, self.narrow))
                            for name, attr in alone.attrs.items() if isinstance(attr, Graph))
         self._tell_sizes(clone.graph, takes, alone)
-        after = {numbers[self.place[each]] for node in nodes for each in node.after}
+        after = {numbers[self.place[each]] for node in nodes for each in self.after[node]}
         return Segment(device, clone.graph, tuple(takes), tuple(gives),
                        tuple(sorted(after - {numbers[place]})), bodies)
 
@@ -261,6 +284,18 @@ def _body(node: Node, body: Graph, narrow: DType | None) -> Partition:
     return Partition(made.name, (*known, *sizes), made.results, made.segments, made.sends)
 
 
+def _all_on(device: Device, body: Graph) -> Graph:
+    """A body that is a part of a program, with its constants."""
+    clone = Clone(body)
+    for value in body.params:
+        clone.param(value)
+    for node in body.nodes:
+        copy = clone.node(node, device)
+        if node.op.control is not None:  # recursion is by nesting of bodies only
+            copy.attrs = with_bodies(node, partial(_all_on, device))
+    return clone.finish()
+
+
 def _sizes(segment: Segment) -> list[tuple[str, str]]:
     return [(key, key.removeprefix("size ")) for key in segment.takes if key.startswith("size ")]
 
@@ -280,17 +315,20 @@ def _is_light(node: Node) -> bool:
 _LIGHT = 1 << 18  # additions: some 30 microseconds, which is what overlapping them could save
 
 
-def _sends(segments: Sequence[Segment]) -> list[Send]:
-    """For each segment and other device, what it takes of what the segment gives."""
-    found = []
-    for number, segment in enumerate(segments):
+def _sends(made: Partition) -> Iterator[Send]:
+    """From the home of each variable, then from each segment: what is needed on other devices."""
+    homes = dict(made.homes)
+    for number, (keys, source) in enumerate([
+            *(({slot.name}, homes[slot.var]) for slot in made.params if slot.var),
+            *((set(segment.gives), segment.device) for segment in made.segments)],
+            -sum(bool(slot.var) for slot in made.params)):
         targets: dict[Device, dict[str, None]] = {}
-        given = set(segment.gives)
-        for reader in segments[number + 1:]:
-            if reader.device != segment.device:
-                for key in reader.takes:
-                    if key in given:
-                        targets.setdefault(reader.device, {})[key] = None
-        found += [Send(tuple(keys), segment.device, target, number)
-                  for target, keys in targets.items()]
-    return found
+        for reader in made.segments:
+            targets.setdefault(reader.device, {}).update(
+                dict.fromkeys(key for key in reader.takes if key in keys))
+        for slot in made.results:
+            if slot.var and slot.name in keys:
+                targets.setdefault(homes[slot.var], {})[slot.name] = None
+        for target, wanted in targets.items():
+            if wanted and target != source:
+                yield Send(tuple(wanted), source, target, max(number, -1))

@@ -1,23 +1,23 @@
 """Steps over several devices: each segment compiled as a program of its own, and what runs them.
 
-    graph -> place -> partition -> for each segment: the pipeline of ``pipeline.STEPS`` -> FlowProgram
+    graph -> place -> partition -> each segment through the pipeline -> FlowProgram
 
 ``FlowStages`` is to such a step what ``Stages`` is to a program of one device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ...ir.dims import requirements
-from ...ir.graph import Graph, Node
+from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
-from ...ir.text.printer import print_graph
 from ...passes.partition import needs_partition, partition
 from ...runtime.flow.helpers import Helpers
-from ...runtime.flow.program import Begin, FlowProgram
+from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
@@ -76,17 +76,17 @@ def make_flow(
     sources: Sequence[Source],
     variables: Mapping[str, Variable],
     helpers: Helpers,
-    begin: Callable[[Node], Begin] | None = None,
+    resources: Mapping[str, Any],
 ) -> FlowProgram:
-    """Compile the segments and bind the step's parameters; ``begin`` gives what a node of a
-    resource asks."""
+    """Compile the segments and bind the step's parameters; ``resources`` are the
+    queues by name."""
     programs: dict[Segment, Program] = {
         segment: make_program(each) for segment, each in stages.parts.items()}
     cells = {name: variable.cell for name, variable in variables.items()}
     held = [cells[slot.var] for slot in stages.partition.params if slot.var]
     program = FlowProgram(
         stages.partition, programs, sources=[*sources, *held], written=cells, helpers=helpers,
-        requires=requirements(stages.traced), begin=begin)
+        requires=requirements(stages.traced), resources=resources)
     program.threads = stages.options.threads or thread_limit()
     if stages.options.threads is None:
         follow_thread_limit(program)

@@ -18,7 +18,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...ir.types import DTYPES, Device, TensorType
+from ...ir.types import Device, TensorType
 from ...passes.prune import prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
@@ -262,8 +262,9 @@ class Session:
                     if param in hidden and param in pruned.values]
         stages = step_stages(Stages(pruned.graph, self._options))
         with paused_collector():
-            program = make_flow(stages, sources, variables, self._helpers) if isinstance(
-                stages, FlowStages) else make_program(stages, sources, variables)
+            program = make_flow(
+                stages, sources, variables, self._helpers, self.graph.resources,
+            ) if isinstance(stages, FlowStages) else make_program(stages, sources, variables)
         return Compiled(stages, program, tuple(feeds))
 
     def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:

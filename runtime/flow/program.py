@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ...ir.dims import Requirement, bind_dims
-from ...ir.graph import Node
 from ...ir.index import plain_symbol
 from ...ir.partition import Partition, Segment
 from ...ir.plan import CheckSite
@@ -23,17 +23,16 @@ from ..program import Program, Source, check_sizes, fit_all
 from ..state import Array, Cell
 from .drive import driver
 from .helpers import Helpers
+from .resource import asker
 from .run import Frame, Frames, Run, Unit, size_array
 
-Begin = Callable[..., None]
-"""``begin(task, operands)`` of a resource; see ``run.Task``."""
 _SIZE = "size "
 
 
 class FlowProgram(Program):
     """A partition, its compiled segments, and where the step's parameters come from.
 
-    ``programs`` has those of compiled segments; ``begin`` gives what a node of a resource asks.
+    ``programs`` has those of compiled segments; ``resources`` are the queues by name.
     """
 
     def __init__(
@@ -45,11 +44,11 @@ class FlowProgram(Program):
         written: Mapping[str, Cell],
         helpers: Helpers,
         requires: Sequence[Requirement] = (),
-        begin: Callable[[Node], Begin] | None = None,
+        resources: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.partition, self._programs = partition, dict(programs)
         self._helpers, self._requires = helpers, tuple(requires)
-        self._frames = frames_of(partition, self._programs, begin)
+        self._frames = frames_of(partition, self._programs, resources)
         self.params = tuple(slot for slot in partition.params
                             if not slot.name.startswith(_SIZE))
         self._told = [slot.name.removeprefix(_SIZE)
@@ -126,7 +125,7 @@ class FlowProgram(Program):
 
 def frames_of(
     partition: Partition, programs: Mapping[Segment, Program],
-    begin: Callable[[Node], Begin] | None = None,
+    resources: Mapping[str, Any],
 ) -> Frames:
     """What the executor runs; recursion is by nesting of bodies only."""
     slots: dict[str, int] = {slot.name: at for at, slot in enumerate(partition.params)}
@@ -139,7 +138,7 @@ def frames_of(
         givers.update(dict.fromkeys(segment.gives, number))
         unit = Unit(number, [slots[key] for key in segment.takes],
                     [slots[key] for key in segment.gives])
-        _set(unit, segment, programs, begin)
+        _set(unit, segment, programs, resources)
         units.append(unit)
     _tell_sizes(partition, slots, givers, units)
     before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
@@ -160,7 +159,7 @@ def frames_of(
 
 def _set(
     unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
-    begin: Callable[[Node], Begin] | None,
+    resources: Mapping[str, Any],
 ) -> None:
     """What a unit does, of three."""
     if segment.compiled:
@@ -174,10 +173,9 @@ def _set(
     slots = [unit.takes[places[value]] for value in node.inputs]
     unit.takes = (*slots, *unit.takes[len(unit.takes) - len(sizes):])
     if segment.resource:
-        assert begin is not None, "resources are given with the segments that ask them"
-        unit.begin = begin(node)
+        unit.begin = asker(node, resources)
         return
-    bodies = {name: (frames_of(body, programs, begin),
+    bodies = {name: (frames_of(body, programs, resources),
                      [slot.name.removeprefix(_SIZE) for slot in body.params
                       if slot.name.startswith(_SIZE)])
               for name, body in segment.bodies}

@@ -31,6 +31,9 @@ Wanted = tuple["Frames", Sequence[Array]]
 """What a driver asks for: a body, and the values of its parameters."""
 Driver = Generator[Wanted, Sequence[Array], Sequence[Array]]
 
+Begin = Callable[["Task", Sequence[Array]], None]
+"""What asks a resource; it returns at once."""
+
 # A segment that took less than this when it ran last is not worth another thread's waking.
 _WORTH_WAKING = 25e-6
 
@@ -54,7 +57,7 @@ class Unit:
         self.call: Callable[..., Any] | None = None
         self.run: Callable[[Sequence[Array]], Sequence[Array]] | None = None  # with errors
         self.drive: Callable[[Sequence[Array]], Driver] | None = None
-        self.begin: Callable[[Task, Sequence[Array]], None] | None = None
+        self.begin: Begin | None = None
 
 
 class Frames:
