@@ -143,10 +143,18 @@ class _Cut:
         return [(value, held.get(value, "")) for value in self.graph.params]
 
     def _in_order(self) -> None:
-        """What talks to one queue does so in the order of the list."""
+        """What talks to one queue does so in the order of the list, and sizes that a queue tells
+        are known when it has answered."""
         last: dict[str, Node] = {}
+        told: dict[str, Node] = {}
         for node in self.nodes:
             self.after[node] = list(node.after)
+            if told:
+                self.after[node] += {told[name] for name in symbols_of_node(node) & told.keys()}
+            if node.op.kind is Kind.RESOURCE:
+                for dim in (dim for value in node.results for dim in value.shape):
+                    if not isinstance(dim, int):
+                        told.setdefault(str(plain_symbol(dim)), node)
             for queue in queues_of(node):
                 if queue in last:
                     self.after[node].append(last[queue])
@@ -266,7 +274,10 @@ class _Cut:
         return f"{value.name} as {self.narrow}" if narrow else value.name
 
     def _tell_sizes(self, graph: Graph, takes: dict[str, Value], alone: Node | None) -> None:
-        """Parameters for the sizes that no other one tells; a driven node is told all."""
+        """Parameters for the sizes that no other one tells; a driven node is told all, and a
+        resource none: it looks at its arrays."""
+        if alone is not None and alone.op.kind is Kind.RESOURCE:
+            return
         names = symbols_in(graph) if alone is None else symbols_of_node(alone)
         told = set() if alone is not None else {
             plain_symbol(dim) for value in graph.params for dim in value.shape}
