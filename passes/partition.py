@@ -58,7 +58,7 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
     ``transfer`` names the dtype in which float32 values cross devices; "" leaves them as they are.
     """
-    return _Cut(graph, DTYPES[transfer] if transfer else None).made()
+    return _Cut(graph, DTYPES[transfer] if transfer else None, graph.name).made()
 
 
 def needs_partition(graph: Graph) -> bool:
@@ -98,6 +98,7 @@ class _Cut:
 
     graph: Graph
     narrow: DType | None
+    name: str
     nodes: Sequence[Node] = ()
     after: dict[Node, list[Node]] = field(default_factory=dict)
     place: dict[Node, _Place] = field(default_factory=dict)
@@ -134,7 +135,7 @@ class _Cut:
                    for at, value in enumerate(graph.results)]
         homes = {slot.var: graph.homes.get(slot.var, CPU0)
                  for slot in (*params, *results) if slot.var}
-        made = Partition(graph.name, tuple(params), tuple(results), tuple(segments),
+        made = Partition(self.name, tuple(params), tuple(results), tuple(segments),
                          homes=tuple(homes.items()))
         return replace(made, sends=tuple(_sends(made)))
 
@@ -214,8 +215,7 @@ class _Cut:
         wanted: Sequence[Value],
     ) -> Segment:
         (device, alone), _ = place
-        clone = Clone(Graph(f"{self.graph.name}.{numbers[place]}"))
-        clone.graph.name = clone.old.name
+        clone = Clone(Graph(f"{self.name}.{numbers[place]}"))
         inside = set(nodes)
         takes: dict[str, Value] = {}
         for node in nodes:
@@ -247,7 +247,7 @@ class _Cut:
         clone.graph.results = list(gives.values())
         bodies: tuple[tuple[str, Partition], ...] = ()
         if alone is not None:
-            bodies = tuple((name, _body(alone, attr, self.narrow))
+            bodies = tuple((name, _body(alone, attr, self.narrow, f"{clone.graph.name}.{name}"))
                            for name, attr in alone.attrs.items() if isinstance(attr, Graph))
         self._tell_sizes(clone.graph, takes, alone)
         after = {numbers[self.place[each]] for node in nodes for each in self.after[node]}
@@ -285,13 +285,13 @@ class _Cut:
             takes[size_key(name)] = graph.add_param(carrier(name), size_key(name))
 
 
-def _body(node: Node, body: Graph, narrow: DType | None) -> Partition:
+def _body(node: Node, body: Graph, narrow: DType | None, name: str) -> Partition:
     """The partition of a body, whose last parameters tell the sizes that the node counts on."""
-    made = _Cut(body, narrow).made()
+    made = _Cut(body, narrow, name).made()
     control = control_of(node)
-    names = symbols_of_node(node) | ({control.index} if isinstance(control, Looping) else set())
+    told = symbols_of_node(node) | ({control.index} if isinstance(control, Looping) else set())
     known = [slot for slot in made.params if not slot.name.startswith("size ")]
-    sizes = [Slot(size_key(name), carrier(name)) for name in sorted(names)]
+    sizes = [Slot(size_key(name), carrier(name)) for name in sorted(told)]
     return Partition(made.name, (*known, *sizes), made.results, made.segments, made.sends)
 
 
