@@ -23,6 +23,7 @@ from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
+from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -67,6 +68,7 @@ __all__ = [
     "Saver",
     "Session",
     "Spec",
+    "StepReport",
     "Traced",
     "TracingWarning",
     "Variable",

@@ -105,6 +105,10 @@ class FeedError(Error, KeyError):
     __str__ = Error.__str__  # KeyError would print the repr
 
 
+class TimedOutError(Error, TimeoutError):
+    """A step that was not over in the time that it was given."""
+
+
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
@@ -124,6 +128,7 @@ _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
     "W132": ParameterError,
+    "W306": TimedOutError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -162,6 +167,7 @@ CODES = MappingProxyType({
     "W303": "a fed value does not fit its placeholder",
     "W304": "a variable does not fit the value assigned to it",
     "W305": "the elements of a data set do not fit together",
+    "W306": "a step was not over in the time that it was given",
     "W401": "not a device, or no such device",
     "W402": "target CPU not supported",
     "W403": "artifact cannot be loaded",

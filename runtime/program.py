@@ -2,13 +2,13 @@
 
 New values of variables are results like all others, in memory of their own, and committed once the
 program has succeeded: a failed step leaves every variable as it was. Steps that write a variable
-take turns from their reading on, or for the commit alone if they read none of those they write;
-all others run side by side. ``state`` has the rules.
+take turns from their reading on, or for the commit alone if they read none of those they write or
+are asynchronous; all others run side by side. ``state`` has the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,8 @@ from ..ir.entry import SCALARS
 from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
-from .state import Cell, Writer, commit, cut
+from .state import Cell, Writer, commit, cut, merged
+from .watch import Watch
 
 Source = int | Array | Cell
 
@@ -31,7 +32,9 @@ class Program:
 
     ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
     a closed-over array, or a variable's cell; ``checked`` knows its form.
-    ``written`` has the cells of the variables that the plan writes, by name.
+    ``written`` has the cells of the variables that the plan writes, by name. With ``asynchronous``
+    steps do not wait for their turn before they read: it has the names of the variables whose new
+    values are made of their old ones, which are ``merged``.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Program:
         *,
         sources: Sequence[Source],
         written: Mapping[str, Cell],
+        asynchronous: Collection[str] | None = None,
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
         self.launches, self._each = 0, plan.launches
@@ -54,7 +58,13 @@ class Program:
         self._written = [written[slot.var] for slot in plan.results if slot.var]
         self._returned = len(plan.results) - len(self._written)
         self._writer = Writer(self._written)
-        self._updates = not set(self._written).isdisjoint(self._read)
+        self._updates = (asynchronous is None
+                         and not set(self._written).isdisjoint(self._read))
+        names = [slot.var for slot in plan.results if slot.var]
+        # Of what is written, what is to be merged: where it is, and where it was read.
+        self._merged = [(at, self._read.index(cell))
+                        for at, (name, cell) in enumerate(zip(names, self._written, strict=True))
+                        if name in (asynchronous or ()) and cell in self._read]
 
     @property
     def stateless(self) -> bool:
@@ -94,25 +104,51 @@ class Program:
             return NotImplemented
         return self._run(leaves, _no_retry)
 
+    def watched(self, leaves: Sequence[Any], watch: Watch) -> tuple[Array, ...]:
+        """``run`` within the time that ``watch`` gives, to which it tells how far it is. Raises
+        TimedOutError (W306), with nothing committed."""
+        def step() -> tuple[tuple[Array, ...], list[Array]]:
+            watch.reached("waiting")
+            read = cut(self._read)
+            results: tuple[Array, ...] = self._step(leaves, self._retry, read)
+            watch.reached("running")
+            return results, read
+
+        def update() -> tuple[Array, ...]:
+            return self._commit(*step())
+
+        if not self._written:
+            return step()[0]
+        if self._updates:
+            return watch.turn(self._writer, update)
+        results, read = step()
+        return watch.turn(self._writer, self._commit, results, read)
+
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step; ``otherwise(args)`` gives the results where the call has none."""
         if not self._written:
             return self._step(leaves, otherwise)
         if self._updates:
             return self._writer.run(self._update, leaves, otherwise)
-        results = self._step(leaves, otherwise)
-        return results if results is NotImplemented else self._writer.run(self._commit, results)
+        read = cut(self._read)
+        results = self._step(leaves, otherwise, read)
+        return results if results is NotImplemented else self._writer.run(
+            self._commit, results, read)
 
     def _update(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         results = self._step(leaves, otherwise)
         return results if results is NotImplemented else self._commit(results)
 
-    def _commit(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        commit(self._written, results[self._returned:])
+    def _commit(self, results: tuple[Array, ...], read: Sequence[Array] = ()) -> tuple[Array, ...]:
+        new = list(results[self._returned:])
+        for at, place in self._merged:
+            new[at] = merged(read[place], new[at], self._written[at].value)
+        commit(self._written, new)
         return results[:self._returned]
 
-    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
-        args = [*leaves, *self._held, *cut(self._read)]
+    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
+              read: Sequence[Array] | None = None) -> Any:
+        args = [*leaves, *self._held, *(cut(self._read) if read is None else read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
         self.launches += self._each

@@ -13,7 +13,8 @@ from ... import tree
 from ...compile.eager import run_eagerly
 from ...tracing.arrays.variable import Variable
 from ...tracing.dependencies import after
-from ...tracing.recorder import active
+from ...tracing.recorder import active, context_of
+from ...tracing.scope import name_scope
 from ...tracing.tracer import Tracer
 from ...transforms.reverse import gradients, variable_gradients
 from .clipping import clip_by_global_norm, clip_by_value
@@ -119,15 +120,18 @@ class Optimizer(ABC):
     def _counter(self) -> Variable:
         with _MAKING:
             if self._steps is None:
-                self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
+                with name_scope(None):
+                    self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
             return self._steps
 
     def _slot(self, variable: Variable, name: str) -> Variable:
         key = (id(variable), name)
         with _MAKING:
             if key not in self._variables:
-                self._variables[key] = Variable(np.zeros(variable.shape, variable.dtype),
-                                                name=f"{variable.name}/{name}", trainable=False)
+                with name_scope(None):
+                    self._variables[key] = Variable(
+                        np.zeros(variable.shape, variable.dtype),
+                        name=f"{variable.name}/{name}", trainable=False)
                 self._kept.append(variable)
             return self._variables[key]
 
