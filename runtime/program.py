@@ -9,6 +9,7 @@ are asynchronous; all others run side by side. ``state`` has the rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from ..ir.index import Expr, evaluate, symbols_of
 from ..ir.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
 from .state import Cell, Writer, commit, cut, merged
-from .watch import Watch
+from .watch import Turns, Watch
 
 Source = int | Array | Cell
 
@@ -48,19 +49,28 @@ class Program:
         asynchronous: Collection[str] | None = None,
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
-        self.launches, self._each = 0, plan.launches
+        self.launches, self.each = 0, plan.launches
         self._kinds = [item.kind for item in checked.entry.inputs]
+        self.params = plan.params
+        self._bind(sources, written, plan.results, asynchronous)
+
+    def _bind(
+        self, sources: Sequence[Source], written: Mapping[str, Cell], results: Sequence[Slot],
+        asynchronous: Collection[str] | None = None,
+    ) -> None:
+        """Note where parameters come from, and where results go."""
+        self.results = tuple(results)
         self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
         self._order = _order(sources)
         # Results for the caller come first.
-        self._written = [written[slot.var] for slot in plan.results if slot.var]
-        self._returned = len(plan.results) - len(self._written)
-        self._writer = Writer(self._written)
+        self._written = [written[slot.var] for slot in results if slot.var]
+        self._returned = len(results) - len(self._written)
+        self._writer: Writer | Turns = Writer(self._written)
         self._updates = (asynchronous is None
                          and not set(self._written).isdisjoint(self._read))
-        names = [slot.var for slot in plan.results if slot.var]
+        names = [slot.var for slot in results if slot.var]
         # Of what is written, what is to be merged: where it is, and where it was read.
         self._merged = [(at, self._read.index(cell))
                         for at, (name, cell) in enumerate(zip(names, self._written, strict=True))
@@ -79,6 +89,19 @@ class Program:
             return call
         # Closed-over arrays come after the arguments.
         return lambda *args: call(*args, *held)
+
+    def within(self, watch: Watch) -> Program:
+        """The same program for one step that raises DeadlineError (W413), and commits nothing,
+        if it is not done by then. Native code is not interrupted: time is looked at where it ends.
+        """
+        watched = copy(self)
+        watched._call = watch.calls(self._timed(watch))
+        watched._writer = Turns(self._writer, watch)
+        return watched
+
+    def _timed(self, watch: Watch) -> Callable[..., Any]:
+        """What runs the program in the time that is left."""
+        return self._call
 
     @property
     def threads(self) -> int:
@@ -103,26 +126,6 @@ class Program:
         if len(leaves) != self._count:
             return NotImplemented
         return self._run(leaves, _no_retry)
-
-    def watched(self, leaves: Sequence[Any], watch: Watch) -> tuple[Array, ...]:
-        """``run`` within the time that ``watch`` gives, to which it tells how far it is. Raises
-        TimedOutError (W306), with nothing committed."""
-        def step() -> tuple[tuple[Array, ...], list[Array]]:
-            watch.reached("waiting")
-            read = cut(self._read)
-            results: tuple[Array, ...] = self._step(leaves, self._retry, read)
-            watch.reached("running")
-            return results, read
-
-        def update() -> tuple[Array, ...]:
-            return self._commit(*step())
-
-        if not self._written:
-            return step()[0]
-        if self._updates:
-            return watch.turn(self._writer, update)
-        results, read = step()
-        return watch.turn(self._writer, self._commit, results, read)
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step; ``otherwise(args)`` gives the results where the call has none."""
@@ -151,7 +154,7 @@ class Program:
         args = [*leaves, *self._held, *(cut(self._read) if read is None else read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
-        self.launches += self._each
+        self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)

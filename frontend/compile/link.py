@@ -53,13 +53,13 @@ def make_program(
                           for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources
     program = Program(plan, native or checked, checked, sources=[*given, *held], written=cells,
-                      asynchronous=_changed(stages) if updates == "async" else None)
+                      asynchronous=changed(stages) if updates == "async" else None)
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program
 
 
-def _changed(stages: Stages) -> set[str]:
+def changed(stages: Stages) -> set[str]:
     """The variables whose new values are computed from their old ones."""
     graph = stages.after("state").graph
     return {var for var, at in graph.var_results.items() if var in graph.var_params

@@ -44,15 +44,14 @@ class StepReport:
 
     def fill(self, program: Program, watch: Watch) -> None:
         """Take what is known of a step that is over."""
-        plan = program.plan
         self.seconds = watch.now()
         for part, spent in watch.spent.items():
             setattr(self, part, spent)
-        self.launches = plan.launches
-        self.fed = {slot.name: str(slot.type) for slot in plan.params if not slot.var}
-        self.fetched = {slot.name: str(slot.type) for slot in plan.results if not slot.var}
-        self.reads = tuple(slot.var for slot in plan.params if slot.var)
-        self.writes = tuple(slot.var for slot in plan.results if slot.var)
+        self.launches = program.each
+        self.fed = {slot.name: str(slot.type) for slot in program.params if not slot.var}
+        self.fetched = {slot.name: str(slot.type) for slot in program.results if not slot.var}
+        self.reads = tuple(slot.var for slot in program.params if slot.var)
+        self.writes = tuple(slot.var for slot in program.results if slot.var)
 
     def __str__(self) -> str:
         parts = ", ".join(f"{part} {1e3 * getattr(self, part):.3f} ms" for part in (

@@ -7,6 +7,7 @@ program that holds just what these fetches need; it is made on first use and kep
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +16,13 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
+from ...ir.types import Device
 from ...passes.prune import prune
+from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
 from .. import tree
+from ..compile.flow import FlowStages, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..compile.stages import Lowered
@@ -42,7 +46,7 @@ _MOST_STEPS = 1024
 class Compiled:
     """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
 
-    stages: Stages
+    stages: Stages | FlowStages
     program: Program
     feeds: tuple[Fed, ...]
 
@@ -57,7 +61,7 @@ class Step:
                  feeds: Sequence[Fed], asked: Any) -> None:
         self.made = made
         self._program = made.program
-        self._launches = made.program.plan.launches
+        self._launches = made.program.each
         self._feeds = feeds
         self._asked = asked
         self._structure = structure
@@ -67,8 +71,9 @@ class Step:
         self._order = None if order == list(range(len(feeds))) else order
         # Variables that are fed, and that nothing of the step reads.
         self._unused = [(at, feed) for at, feed in enumerate(feeds) if at not in order]
-        ranks = [slot.type.rank for slot in made.program.plan.results]
-        plain = structure.kind is None and not any(self._operations) and ranks[0] > 0
+        ranks = [slot.type.rank for slot in made.program.results]
+        plain = isinstance(made.stages, Stages) and (
+            structure.kind is None and not any(self._operations) and ranks[0] > 0)
         # The program's one array is the result: native code itself is called, if it has no state.
         self._direct = made.program.direct if plain and made.program.stateless else None
 
@@ -87,7 +92,9 @@ class Step:
     def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
         """The same, within the time that ``watch`` gives."""
         given = self._converted(self._ordered(arrays))
-        return self._nest(self._program.watched(given, watch))
+        raw = self._program.within(watch).run(given)
+        self._program.launches += self._launches
+        return self._nest(raw)
 
     def _ordered(self, arrays: Sequence[Any]) -> Sequence[Any]:
         for at, feed in self._unused:
@@ -120,7 +127,8 @@ class Session:
     """
 
     def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
-                 threads: int | None = None, target: str | None = None, opt: int = 2,
+                 devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
+                 target: str | None = None, opt: int = 2, transfer: str | None = None,
                  updates: str = "sync") -> None:
         found = graph if graph is not None else active()
         if isinstance(found, (IRGraph, Traced)):
@@ -132,7 +140,10 @@ class Session:
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
         self.graph, self.updates = found, updates
-        self._options = Options(opt, target, threads)
+        self._options = Options(opt, target, threads, devices=_devices(devices),
+                                transfer=_transfer(transfer))
+        self._helpers = Helpers(len(self._options.devices) - 1)
+        weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
         self._steps: dict[Any, Step] = {}
         self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
@@ -147,6 +158,7 @@ class Session:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
         self._compiled = {}
         self._steps = {}
+        self._helpers.stop()
 
     @property
     def launches(self) -> int:
@@ -168,7 +180,7 @@ class Session:
         compilation and a native program are one each. ``trace`` is filled with where the time went.
 
         Raises W301 for an unknown name, W302 for a placeholder that is needed and not fed, W303 for
-        a value that does not fit, W306 for a step that takes too long.
+        a value that does not fit, W413 for a step that takes too long.
 
         >>> import weft
         >>> g = weft.Graph()
@@ -220,7 +232,7 @@ class Session:
         return call
 
     @boundary
-    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages | FlowStages:
         """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
         elements, _ = self._fetched(fetches)
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
@@ -238,7 +250,9 @@ class Session:
         >>> weft.Session(g).lower(y, [x]).cost_analysis()["flops"]
         4
         """
-        return lowered(self.program(fetches, feeds), lambda: self.make_callable(fetches, feeds))
+        stages = self.program(fetches, feeds)
+        return lowered(stages if isinstance(stages, Stages) else stages.whole,
+                       lambda: self.make_callable(fetches, feeds))
 
     def _found(self, fetches: Any, feeds: Mapping[Any, Any]) -> Step:
         """The step for fetches and feeds, made now if need be."""
@@ -311,12 +325,15 @@ class Session:
         sources: list[Source] = list(range(len(values)))
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
-        stages = Stages(pruned.graph, self._options)
+        stages = step_stages(Stages(pruned.graph, self._options))
         given = names_of(self.graph, feeds)
-        read = [slot.var for slot in stages.plan.params if slot.var in given] if given else []
+        read = [slot.var for slot in stages.params if slot.var in given] if given else []
         fed = {name: len(values) + at for at, name in enumerate(read)}
         with paused_collector():
-            program = make_program(stages, sources, variables, fed, self.updates)
+            program = make_flow(
+                stages, sources, variables, self._helpers, self.graph.resources, fed, self.updates,
+            ) if isinstance(stages, FlowStages) else make_program(
+                stages, sources, variables, fed, self.updates)
         return Compiled(stages, program, (*values, *map(given.__getitem__, read)))
 
     def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:
@@ -334,6 +351,30 @@ class Session:
             elif isinstance(element, Value):
                 results.append(next(others))
         graph.results = results
+
+
+def _devices(names: Sequence[str]) -> tuple[str, ...]:
+    """Full names of different devices; raises W401."""
+    try:
+        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
+    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+                  or each.index is None or each in found[:at]), None)
+    if wrong is not None or not found:
+        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
+            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+        raise error("W401", what, locs=user_loc(),
+                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+    return tuple(map(str, found))
+
+
+def _transfer(name: str | None) -> str:
+    if name not in (None, "bf16"):
+        raise error("W113", f"transfer={name!r} is not supported", locs=user_loc(),
+                    hint="use 'bf16', or None to send values as they are")
+    return name or ""
 
 
 def _key(fetches: Any) -> Any:

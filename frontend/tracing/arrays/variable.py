@@ -37,6 +37,7 @@ class Variable(ArrayMethods):
     The dtype and shape are those of the first value and never change. The name begins with the
     name scopes around (``layer1/w``) and is made unique among living variables (``Variable``,
     ``Variable_1``), as checkpoints go by it. A ``weft.Graph`` that is being built lists it.
+    ``home`` is where it lives: what ``weft.device`` says where it is made, if anything.
     """
 
     # Names must differ among all variables of the process; a dead one gives its name back.
@@ -54,6 +55,7 @@ class Variable(ArrayMethods):
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None
         self.trainable = trainable
+        self.home = SCOPE.get().device
         self.cell = Cell(array)
         self.name = self._register(SCOPE.get().prefix + (name or "Variable"))
         trace = ACTIVE.get()
