@@ -17,6 +17,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Node, Value
+from ...ir.ops.table import OPS
 from ..numpy_api.dispatch import NumpyApi
 from ..tracing.arrays.variable import Variable
 from ..tracing.recorder import TraceContext, active
@@ -34,6 +35,7 @@ class Graph(TraceContext):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())
         self.placeholders: list[Tracer] = []
+        self.queues: dict[str, Any] = {}  # by the names that nodes have for them
         self._named: dict[str, Node] = {}
         self._seen = 0
 
@@ -57,6 +59,20 @@ class Graph(TraceContext):
             tracer = Tracer(self, value, argument=True)
             self.placeholders.append(tracer)
             return tracer
+
+    def queue_name(self, queue: Any) -> str:
+        """What nodes of this graph call a queue."""
+        for name, known in self.queues.items():
+            if known is queue.resource:
+                return name
+        name = self.graph.unique_name(queue.name)
+        self.queues[name] = queue.resource
+        return name
+
+    def operation(self, op: str, *operands: Tracer, **attrs: Any) -> Operation:
+        """Append a node without results."""
+        node = self.builder.emit(OPS[op], [self.value_of(x) for x in operands], attrs)
+        return Operation((node,), node.name, self)
 
     def find(self, name: str) -> Value | Node | Operation | Variable:
         """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder, captured array
