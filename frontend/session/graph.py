@@ -35,7 +35,7 @@ class Graph(TraceContext):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())
         self.placeholders: list[Tracer] = []
-        self.queues: dict[str, Any] = {}  # by the names that nodes have for them
+        self.resources: dict[str, Any] = {}  # queues by name, for nodes whose ``queue`` they are
         self._named: dict[str, Node] = {}
         self._seen = 0
 
@@ -62,11 +62,11 @@ class Graph(TraceContext):
 
     def queue_name(self, queue: Any) -> str:
         """What nodes of this graph call a queue."""
-        for name, known in self.queues.items():
+        for name, known in self.resources.items():
             if known is queue.resource:
                 return name
         name = self.graph.unique_name(queue.name)
-        self.queues[name] = queue.resource
+        self.resources[name] = queue.resource
         return name
 
     def operation(self, op: str, *operands: Tracer, **attrs: Any) -> Operation:

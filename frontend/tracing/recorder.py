@@ -26,7 +26,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.index import Dim
 from ...ir.ops.table import OPS
-from ...ir.types import I64, DType, Loc, TensorType, as_dtype
+from ...ir.types import I64, Device, DType, Loc, TensorType, as_dtype
 from .arrays.buffer import Buffer, unwrapped
 from .arrays.views import track
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
@@ -43,6 +43,8 @@ class Resource(Protocol):
     def name(self) -> str: ...
     @property
     def type(self) -> TensorType: ...
+    @property
+    def home(self) -> Device | None: ...
 
 
 class Capture(NamedTuple):
@@ -338,6 +340,8 @@ class TraceContext:
             self._var_names[id(variable)] = name
             self.variables[name] = variable
             self.graph.variables[name] = variable.type
+            if variable.home is not None:
+                self.graph.homes[name] = variable.home
         return {"var": name, "type": variable.type}
 
     def variable(self, name: str) -> Any:
@@ -351,8 +355,7 @@ class TraceContext:
         if known is None and self.parent is not None:
             known = self._substitute(attrs["var"])
         if known is None:
-            name = f"{attrs['var']}/read"
-            node = self.builder.emit(OPS["read_var"], (), attrs, name=name)
+            node = self._effect("read_var", (), attrs, variable.home)
             known = Tracer(self, node.results[0], argument=True)
             # With control dependencies a read may be later than others: it is not shared.
             if not self.builder.after:
@@ -378,10 +381,22 @@ class TraceContext:
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
         """Assign to (``assign_var``) or add to (``update_var``) a variable."""
         attrs = self.resource(variable)
-        name = f"{attrs['var']}/{op.removesuffix('_var')}"
-        node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
+        node = self._effect(op, (self.value_of(value),), attrs,
+                            variable.home or self.builder.device)
         self.forget_reads((attrs["var"],))
         return Operation((node,), node.name, self)
+
+    def _effect(
+        self, op: str, inputs: tuple[Value, ...], attrs: dict[str, Any], device: Device | None
+    ) -> Node:
+        """A node that reads or writes a variable: on a device that the scope has no say in."""
+        builder = self.builder
+        saved, builder.device = builder.device, device
+        try:
+            return builder.emit(OPS[op], inputs, attrs,
+                                name=f"{attrs['var']}/{op.removesuffix('_var')}")
+        finally:
+            builder.device = saved
 
     def assertion(self, condition: Tracer, message: str) -> None:
         """Let the step fail unless a bool is true."""

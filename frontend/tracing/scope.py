@@ -110,14 +110,18 @@ def name_scope(name: str) -> Iterator[None]:
 def device(spec: str | Device | None) -> Iterator[None]:
     """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
 
-    Raises Error (W401) for text that is no device.
+    What a name leaves open is as around it: ``cpu:1`` inside of ``/job:worker`` is
+    ``/job:worker/cpu:1``. None asks for nothing. A variable lives, and is assigned, where it was
+    made. Raises Error (W401) for text that is no device.
     """
+    scope = SCOPE.get()
     try:
         wanted = Device.parse(spec) if isinstance(spec, str) else spec
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
-    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    token = SCOPE.set(replace(scope, device=None if wanted is None else
+                              wanted.inside(scope.device)))
     try:
         yield
     finally:

@@ -203,6 +203,9 @@ def check_state(scope: Scope) -> Problems:
     for var, at in graph.var_results.items():
         if not 0 <= at < len(graph.results) or graph.variables.get(var) != graph.results[at].type:
             yield None, f"variable '{var}' is not a result of its type"
+    for var in graph.homes:
+        if var not in graph.variables:
+            yield None, f"'{var}' has a device, but is no variable"
 
 
 GRAPH_CHECKS: tuple[Callable[[Scope], Problems], ...] = (

@@ -384,6 +384,7 @@ def _rebuild(graph: Graph, partition: Partition) -> Graph:
     result.variables = dict(graph.variables)
     result.var_params = {var: moved[id(value)] for var, value in graph.var_params.items()}
     result.var_results = dict(graph.var_results)
+    result.homes = dict(graph.homes)
     return result
 
 

@@ -10,7 +10,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.text.printer import print_graph
 from weft.ir.types import CPU0, F64, Device, Loc, TensorType
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.place import fits, place
+from weft.passes.placement.place import place
 from weft.passes.state import resolve_state
 
 T = TensorType(F64, (3,))
@@ -36,7 +36,7 @@ def homes(graph: Graph) -> dict[str, str]:
 
 
 def test_the_default_is_the_first_device() -> None:
-    placed = place(model())
+    placed = place(model()).graph
     verify_graph(placed)
     assert set(homes(placed).values()) == {"cpu:0"}
 
@@ -44,7 +44,7 @@ def test_the_default_is_the_first_device() -> None:
 def test_partial_constraints_and_colocation() -> None:
     graph = model("gpu", second="/gpu:1")
     before = print_graph(graph)
-    placed = place(graph, DEVICES)
+    placed = place(graph, DEVICES).graph
     assert homes(placed) == {"read_var": "gpu:1", "tanh": "cpu:0", "neg": "gpu:1",
                              "assign_var": "gpu:1"}
     assert print_graph(graph) == before
@@ -52,7 +52,7 @@ def test_partial_constraints_and_colocation() -> None:
 
 def test_the_next_value_of_a_variable_stays_with_it() -> None:
     graph = resolve_state(model(second="gpu:0"))
-    placed = place(graph, DEVICES)
+    placed = place(graph, DEVICES).graph
     verify_graph(placed)
     assert homes(placed) == {"tanh": "cpu:0", "neg": "gpu:0"}
     assert placed.var_results == {"w": 1} and list(placed.var_params) == ["w"]
@@ -74,9 +74,9 @@ def test_constraints_that_cannot_hold_together() -> None:
 
 def test_fits() -> None:
     worker = Device.parse("/job:worker/task:1/gpu:0")
-    assert fits(worker, None) and fits(worker, Device.parse("/job:worker"))
-    assert fits(worker, Device.parse("gpu")) and not fits(worker, Device.parse("/task:0"))
-    assert not fits(CPU0, Device.parse("/job:worker")) and not fits(CPU0, Device.parse("cpu:1"))
+    assert worker.fits(None) and worker.fits(Device.parse("/job:worker"))
+    assert worker.fits(Device.parse("gpu")) and not worker.fits(Device.parse("/task:0"))
+    assert not CPU0.fits(Device.parse("/job:worker")) and not CPU0.fits(Device.parse("cpu:1"))
 
 
 def test_variables_that_share_a_node_share_a_device() -> None:
@@ -88,6 +88,6 @@ def test_variables_that_share_a_node_share_a_device() -> None:
     b.device = None
     for var in ("a", "c"):
         b.emit(OPS["assign_var"], [shared], {"var": var, "type": T})
-    placed = place(resolve_state(graph), DEVICES)
+    placed = place(resolve_state(graph), DEVICES).graph
     assert [str(node.device) for node in placed.nodes] == ["gpu:1"]
     assert isinstance(placed.nodes[0], Node)

@@ -21,6 +21,7 @@ from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
 from ..methods import ArrayMethods
 from ..recorder import ACTIVE, TraceContext, context_for
+from ..scope import SCOPE
 from ..source import user_loc
 from ..tracer import Tracer
 
@@ -34,7 +35,8 @@ class Variable(ArrayMethods):
     """A mutable array; ``trainable`` says whether optimizers take it by default.
 
     The dtype and shape are those of the first value and never change. The name is made unique
-    among living variables (``Variable``, ``Variable_1``), as checkpoints go by it.
+    among living variables (``Variable``, ``Variable_1``), as checkpoints go by it. ``home`` is
+    where it lives: what ``weft.device`` says where it is made, if anything.
     """
 
     # Names must differ among all variables of the process; a dead one gives its name back.
@@ -52,6 +54,7 @@ class Variable(ArrayMethods):
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None
         self.trainable = trainable
+        self.home = SCOPE.get().device
         self.cell = Cell(array)
         self.name = self._register(name or "Variable")
 
