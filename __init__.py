@@ -23,6 +23,7 @@ from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
+from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
 from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
@@ -41,6 +42,7 @@ from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
+from .runtime.runner import QueueRunner
 from .runtime.saver import Saver, SaveWarning
 from .runtime.threads import set_num_threads
 
@@ -59,11 +61,15 @@ __all__ = [
     "CacheInfo",
     "Compiled",
     "Error",
+    "FIFOQueue",
     "Function",
     "Graph",
     "HostWarning",
     "Lowered",
     "MemoryAnalysis",
+    "PaddingFIFOQueue",
+    "QueueRunner",
+    "RandomShuffleQueue",
     "RecompileWarning",
     "SaveWarning",
     "Saver",

@@ -22,6 +22,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph as IRGraph
 from ...ir.graph import Node, Value, all_nodes
 from ...ir.ops.op import Effect
+from ...ir.ops.table import OPS
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
 from ..tracing.arrays.variable import Variable
@@ -119,7 +120,7 @@ class Graph(TraceContext):
         """Write the graph as text to ``path``, and beside it, as safetensors, what it holds: the
         values that its variables have at one moment, and closed-over arrays.
 
-        Raises Error (W304) for a dtype that safetensors lack.
+        Raises Error: W304 for a dtype that safetensors lack, W113 for a graph with queues.
 
         >>> import os, tempfile, weft
         >>> g, v = weft.Graph(), weft.Variable([1.0, 2.0], name="start")
@@ -133,6 +134,9 @@ class Graph(TraceContext):
         array([2., 3.])
         """
         with self.lock:
+            if self.resources:
+                raise error("W113", f"graph '{self.graph.name}' has queues, which a file cannot "
+                                    "hold", locs=user_loc(), hint="save a graph without them")
             write_state(path, self.graph, self.variables, self.captures,
                         {name: [node.name for node in made.nodes]
                          for name, made in self.groups.items()})
@@ -176,6 +180,20 @@ class Graph(TraceContext):
             tracer = Tracer(self, value, argument=True)
             self.placeholders.append(tracer)
             return tracer
+
+    def queue_name(self, queue: Any) -> str:
+        """What nodes of this graph call a queue."""
+        for name, known in self.resources.items():
+            if known is queue.resource:
+                return name
+        name = self.graph.unique_name(queue.name)
+        self.resources[name] = queue.resource
+        return name
+
+    def operation(self, op: str, *operands: Tracer, **attrs: Any) -> Operation:
+        """Append a node without results."""
+        node = self.builder.emit(OPS[op], [self.value_of(x) for x in operands], attrs)
+        return Operation((node,), node.name, self)
 
     def find(self, name: str) -> Value | Node | Operation | Variable:
         """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder, captured array
