@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import error
@@ -25,6 +25,7 @@ from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
+from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.dependencies import group
@@ -160,9 +161,11 @@ class Graph(TraceContext):
                 tuple(nodes[each] for each in names), name, made)
         return made
 
-    def as_default(self) -> AbstractContextManager[TraceContext]:
+    @contextmanager
+    def as_default(self) -> Iterator[TraceContext]:
         """Add what the body does to this graph."""
-        return self.activate()
+        with self.activate() as trace, standing_in():
+            yield trace
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:
         """A value that is fed. ``dtype`` may be a whole type (``"f32[b,784]"``, a Spec); a dim that
