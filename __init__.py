@@ -23,6 +23,8 @@ from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
+from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
+from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -36,9 +38,11 @@ from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
+from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
+from .runtime.runner import QueueRunner
 from .runtime.saver import Saver, SaveWarning
 from .runtime.threads import set_num_threads
 
@@ -57,16 +61,21 @@ __all__ = [
     "CacheInfo",
     "Compiled",
     "Error",
+    "FIFOQueue",
     "Function",
     "Graph",
     "HostWarning",
     "Lowered",
     "MemoryAnalysis",
+    "PaddingFIFOQueue",
+    "QueueRunner",
+    "RandomShuffleQueue",
     "RecompileWarning",
     "SaveWarning",
     "Saver",
     "Session",
     "Spec",
+    "StepReport",
     "Traced",
     "TracingWarning",
     "Variable",
@@ -79,6 +88,7 @@ __all__ = [
     "export",
     "fori_loop",
     "grad",
+    "gradients",
     "group",
     "host_call",
     "jvp",

@@ -131,6 +131,19 @@ def write_tensors(
             raise OSError(f"{path} cannot be written: {problem}") from None
 
 
+def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays of a safetensors file by name, and its metadata. Raises Error (W403)."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
+    except SafetensorError as problem:
+        raise error("W403", f"{path} is not a safetensors file: {problem}",
+                    hint="it may be incomplete: copy or save it again") from None
+
+
 def _named(variables: Variables) -> dict[str, Any]:
     """The variables by name."""
     named: dict[str, Any] = {}

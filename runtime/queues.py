@@ -25,7 +25,7 @@ import numpy as np
 
 from ..ir.diagnose import Error, error
 from ..ir.dims import bind_dims
-from ..ir.index import symbols_of
+from ..ir.index import evaluate, symbols_of
 from ..ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -101,7 +101,8 @@ class Pool:
     def __init__(self, types: Sequence[TensorType], seed: int | None) -> None:
         self.size = self.moves = 0
         self._rng = np.random.default_rng(seed)
-        self._columns = [np.empty((0, *map(int, type_.shape)), type_.dtype.numpy)
+        self._columns = [np.empty((0, *[evaluate(dim, {}) for dim in type_.shape]),
+                                  type_.dtype.numpy)
                          for type_ in types]
 
     def put(self, rows: Rows) -> None:
