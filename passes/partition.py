@@ -266,7 +266,10 @@ class _Cut:
         return f"{value.name} as {self.narrow}" if narrow else value.name
 
     def _tell_sizes(self, graph: Graph, takes: dict[str, Value], alone: Node | None) -> None:
-        """Parameters for the sizes that no other one tells; a driven node is told all."""
+        """Parameters for the sizes that no other one tells; a driven node is told all, a resource
+        none: it tells those of what it gives."""
+        if alone is not None and alone.op.kind is Kind.RESOURCE:
+            return
         names = symbols_in(graph) if alone is None else symbols_of_node(alone)
         told = set() if alone is not None else {
             plain_symbol(dim) for value in graph.params for dim in value.shape}
