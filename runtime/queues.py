@@ -407,11 +407,12 @@ def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:
 
 
 def _misfit(queue: Queue, array: Array, type_: TensorType, many: bool) -> Error:
-    rows = "rows of " if many else ""
+    rows, wanted = "rows of " if many else "", type_.dtype.numpy
+    hint = f"convert it: x.astype(np.{wanted})"
+    if array.dtype == wanted:
+        hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
     return error("W305", f"queue '{queue.name}' takes {rows}{type_}, got {array.dtype}"
-                         f"{list(array.shape)}", hint=f"convert it: x.astype(np.{type_.dtype.numpy})"
-                 if array.dtype != type_.dtype.numpy else
-                 "sizes that differ from element to element need weft.PaddingFIFOQueue, with None")
+                         f"{list(array.shape)}", hint=hint)
 
 
 def _cancelled(queue: Queue) -> Error:
