@@ -22,6 +22,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
+from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
 from ..tracing.source import is_internal
@@ -148,7 +150,11 @@ def dump(options: argparse.Namespace) -> None:
         except Error as problem:
             raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
     function = load_function(options.function)
-    stages = function.lower(*read_arguments(function, options.args)).stages
+    whole = function.lower(*read_arguments(function, options.args)).stages
+    stages: Stages | FlowStages = whole
+    if options.devices:
+        devices = device_names(options.devices.split(","))
+        stages = step_stages(replace(whole, options=replace(whole.options, devices=devices)))
     if passes is not None:
         text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")
@@ -162,7 +168,7 @@ def dump(options: argparse.Namespace) -> None:
     print(text)
 
 
-def _stage(stages: Stages, name: str) -> str:
+def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
     except ModuleNotFoundError as problem:
@@ -230,6 +236,8 @@ def parser() -> argparse.ArgumentParser:
                          help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
                               """such as '{"w": "f32[784,10]"}'""")
     command.add_argument("--stage", choices=STAGES, default="opt")
+    command.add_argument("--devices", metavar="NAMES",
+                         help="cut the step for devices: cpu:0,cpu:1")
     command.add_argument("--diff", action="store_true", help="against the stage before")
     command.add_argument("--passes", metavar="PASSES",
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
