@@ -24,6 +24,7 @@ from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
+from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -36,6 +37,7 @@ from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds it
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp
+from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
@@ -73,6 +75,7 @@ __all__ = [
     "Saver",
     "Session",
     "Spec",
+    "StepReport",
     "Traced",
     "TracingWarning",
     "Variable",
@@ -85,6 +88,7 @@ __all__ = [
     "export",
     "fori_loop",
     "grad",
+    "gradients",
     "group",
     "host_call",
     "jvp",

@@ -66,6 +66,12 @@ def write_tensors(
             raise OSError(f"{path} cannot be written: {problem}") from None
 
 
+def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+    """The arrays of a safetensors file by name, and its metadata. Raises Error (W403)."""
+    with opened(Path(path), None, ()) as stored:
+        return dict(zip(stored.names, stored.read(stored.names), strict=True)), stored.metadata
+
+
 def write_shards(
     new: Addition, parts: Mapping[str, Mapping[str, Array]], metadata: Mapping[str, str]
 ) -> None:

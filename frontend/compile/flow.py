@@ -16,6 +16,7 @@ from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
+from ...ir.plan import Slot
 from ...ir.text.partition import print_partition
 from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
@@ -26,7 +27,7 @@ from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
-from .link import make_program
+from .link import changed, make_program
 from .pipeline import Options, Stages
 
 
@@ -55,6 +56,11 @@ class FlowStages:
         return {segment: Stages(segment.graph, replace(
                     self.options, devices=(str(segment.device),), threads=self.threads))
                 for segment in all_segments(self.partition) if segment.compiled}
+
+    @property
+    def params(self) -> Sequence[Slot]:
+        """What the step takes."""
+        return self.partition.params
 
     @property
     def threads(self) -> int:
@@ -104,16 +110,20 @@ def make_flow(
     variables: Mapping[str, Variable],
     helpers: Helpers,
     resources: Mapping[str, Any],
+    fed: Mapping[str, int] | None = None,
+    updates: str = "sync",
 ) -> FlowProgram:
     """Compile the segments and bind the step's parameters; ``resources`` are the
     queues by name."""
     programs: dict[Segment, Program] = {
         segment: make_program(each) for segment, each in stages.parts.items()}
     cells = {name: variable.cell for name, variable in variables.items()}
-    held = [cells[slot.var] for slot in stages.partition.params if slot.var]
+    held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
+                          for slot in stages.params if slot.var]
     program = FlowProgram(
         stages.partition, programs, sources=[*sources, *held], written=cells, helpers=helpers,
-        requires=requirements(stages.traced), resources=resources)
+        requires=requirements(stages.traced), resources=resources,
+        asynchronous=changed(stages.whole) if updates == "async" else None)
     program.threads = stages.options.threads or thread_limit()
     if stages.options.threads is None:
         follow_thread_limit(program)

@@ -31,7 +31,7 @@ from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
-from ...ir.plan import KernelCall, Plan, host_steps
+from ...ir.plan import KernelCall, Plan, Slot, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
@@ -232,6 +232,11 @@ class Stages:
     @property
     def plan(self) -> Plan:
         return self.after("workers").plan
+
+    @property
+    def params(self) -> Sequence[Slot]:
+        """What the program takes."""
+        return self.plan.params
 
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""

@@ -110,6 +110,11 @@ class TraceContext:
             SCOPE.reset(scope)
             ACTIVE.reset(trace)
 
+    def rebase(self, graph: Graph) -> None:
+        """Go on with a graph that exists."""
+        self.graph = graph
+        self.builder = Builder(graph, OPS, share=False, fold=False)
+
     def finish(self) -> None:
         """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a
         captured array was changed while tracing, since the program would see only its last state.
@@ -307,6 +312,11 @@ class TraceContext:
             self._held[id(array)] = held
         return held.tracer
 
+    def hold(self, capture: Capture) -> None:
+        """Let a parameter be a closed-over array."""
+        self._held[id(capture.array)] = _Held(
+            capture, Tracer(self, capture.param, argument=True), _checksum(capture.array), ())
+
     def constant(self, array: Array) -> Tracer:
         """The numbers that an array has now."""
         if self.parent is not None:
@@ -343,6 +353,15 @@ class TraceContext:
             if variable.home is not None:
                 self.graph.homes[name] = variable.home
         return {"var": name, "type": variable.type}
+
+    def bind(self, name: str, variable: Resource) -> None:
+        """Let a variable have this name in the graph, which knows its type."""
+        self.graph.unique_name(name)
+        self._var_names[id(variable)] = name
+        self.variables[name] = variable
+
+    def created(self, variable: Resource) -> None:
+        """A variable was made while this trace is active: none of its business."""
 
     def variable(self, name: str) -> Any:
         """The variable that has this name in the graph."""

@@ -7,9 +7,7 @@ devices, and a step that fails anywhere leaves them as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +19,7 @@ from ...ir.partition import Partition, Segment
 from ...ir.plan import CheckSite
 from ..program import Program, Source, check_sizes, fit_all
 from ..state import Array, Cell
+from ..watch import Watch
 from .drive import driver
 from .helpers import Helpers
 from .resource import asker
@@ -45,6 +44,7 @@ class FlowProgram(Program):
         helpers: Helpers,
         requires: Sequence[Requirement] = (),
         resources: Mapping[str, Any] = MappingProxyType({}),
+        asynchronous: Collection[str] | None = None,
     ) -> None:
         self.partition, self._programs = partition, dict(programs)
         self._helpers, self._requires = helpers, tuple(requires)
@@ -60,12 +60,10 @@ class FlowProgram(Program):
         self._call: Callable[..., Any] = self._flow
         self.launches = 0
         self.each = sum(program.plan.launches for program in self._programs.values())
-        self._bind(sources, written, partition.results)
+        self._bind(sources, written, partition.results, asynchronous)
 
-    def within(self, seconds: float) -> Program:
-        timed = copy(self)
-        timed._call = partial(self._flow, seconds=seconds)
-        return timed
+    def _timed(self, watch: Watch) -> Callable[..., Any]:
+        return lambda *args: self._flow(*args, seconds=watch.left)
 
     @property
     def threads(self) -> int:

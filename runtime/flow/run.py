@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..program import out_of_time
 from ..state import Array
+from ..watch import out_of_time
 from .helpers import Helpers
 
 Wanted = tuple["Frames", Sequence[Array]]
