@@ -61,6 +61,10 @@ class Groups:
         """The first variable of the group."""
         return self._var.get(self.find(key))
 
+    def settle(self, key: Key, device: Device) -> None:
+        """Let the group of a node or variable be on a device."""
+        self._allowed[self.find(key)] = (device,)
+
     def join(self, a: Key, b: Key) -> bool:
         """Make two groups one; False if no device may have both, and they stay apart."""
         first, second = self.find(a), self.find(b)
@@ -72,6 +76,19 @@ class Groups:
             if second in self._var:
                 self._var.setdefault(first, self._var[second])
         return bool(both)
+
+
+def checked(graph: Graph, device: Device, soft: bool = False) -> Groups:
+    """The constraints of a graph of which all is on one device: nothing has to be grouped.
+
+    Raises Error (W401) as ``groups_of``.
+    """
+    groups = Groups((device,), soft)
+    for node in all_nodes(graph):
+        _fitting(node, groups)
+    for var in graph.homes:
+        _living(var, graph, groups)
+    return groups
 
 
 def groups_of(graph: Graph, devices: Sequence[Device], soft: bool = False) -> Groups:

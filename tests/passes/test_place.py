@@ -45,7 +45,7 @@ def test_partial_constraints_and_colocation() -> None:
     graph = model("gpu", second="/gpu:1")
     before = print_graph(graph)
     placed = place(graph, DEVICES).graph
-    assert homes(placed) == {"read_var": "gpu:1", "tanh": "cpu:0", "neg": "gpu:1",
+    assert homes(placed) == {"read_var": "gpu:1", "tanh": "gpu:1", "neg": "gpu:1",
                              "assign_var": "gpu:1"}
     assert print_graph(graph) == before
 
