@@ -8,7 +8,9 @@ all others run side by side. ``state`` has the rules.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -44,15 +46,22 @@ class Program:
         written: Mapping[str, Cell],
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
-        self.launches, self._each = 0, plan.launches
+        self.launches, self.each = 0, plan.launches
         self._kinds = [item.kind for item in checked.entry.inputs]
+        self._bind(sources, written, plan.results)
+
+    def _bind(
+        self, sources: Sequence[Source], written: Mapping[str, Cell], results: Sequence[Slot]
+    ) -> None:
+        """Note where parameters come from, and where results go."""
+        self.results = tuple(results)
         self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
         self._order = _order(sources)
         # Results for the caller come first.
-        self._written = [written[slot.var] for slot in plan.results if slot.var]
-        self._returned = len(plan.results) - len(self._written)
+        self._written = [written[slot.var] for slot in results if slot.var]
+        self._returned = len(results) - len(self._written)
         self._writer = Writer(self._written)
         self._updates = not set(self._written).isdisjoint(self._read)
 
@@ -69,6 +78,22 @@ class Program:
             return call
         # Closed-over arrays come after the arguments.
         return lambda *args: call(*args, *held)
+
+    def within(self, seconds: float) -> Program:
+        """The same program for one step that raises DeadlineError (W413), and commits nothing,
+        if it is not done by then. Native code is not interrupted: time is looked at where it ends.
+        """
+        deadline = time.monotonic() + seconds
+        timed = copy(self)
+
+        def call(*args: Any) -> Any:
+            results = self._call(*args)
+            if time.monotonic() >= deadline:
+                raise out_of_time(seconds)
+            return results
+
+        timed._call = call
+        return timed
 
     @property
     def threads(self) -> int:
@@ -115,7 +140,7 @@ class Program:
         args = [*leaves, *self._held, *cut(self._read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
-        self.launches += self._each
+        self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)
@@ -141,6 +166,12 @@ class Program:
                         types=[slot.type for slot in self.plan.params],
                         hint="their sizes must make one solution for the symbolic dims")
         raise check_failed(self.plan.checks[ran[0] - 1])
+
+
+def out_of_time(seconds: float) -> Exception:
+    """The error of a step that is not done within its timeout."""
+    return error("W413", f"the step is not done after {seconds:g} s",
+                 hint="give it a longer timeout; variables are as they were before it")
 
 
 def _no_retry(args: list[Any]) -> Any:

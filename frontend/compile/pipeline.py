@@ -33,8 +33,10 @@ from ...ir.entry import Entry, entry_of
 from ...ir.graph import Graph
 from ...ir.plan import KernelCall, Plan, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
+from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
+from ...passes.placement.place import place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ..tracing.source import user_loc
@@ -52,6 +54,8 @@ class Options:
     check: tuple[str, ...] = ()
     verify: bool = False
     on_unsupported: str = "error"
+    devices: tuple[str, ...] = ("cpu:0",)
+    transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
@@ -123,6 +127,11 @@ def _tile(known: Known) -> Known:
     return replace(known, calls=map_kernels(known.calls, tiled))
 
 
+def _place(known: Known) -> Known:
+    devices = tuple(map(Device.parse, known.options.devices))
+    return replace(known, graph=place(known.graph, devices).graph)
+
+
 def _memory(known: Known) -> Known:
     plan = plan_memory(known.graph, known.calls, requirements(known.traced))
     return replace(known, _plan=replace(plan, name=symbol_name(plan.name)))
@@ -143,7 +152,7 @@ STEPS: tuple[Step, ...] = (
     Step("choose", "graph", _pass("choose")),      # short branches become selects
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops
     Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code
-    Step("place", "graph", _pass("place")),        # a device for every node
+    Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),

@@ -34,6 +34,7 @@ class Graph(TraceContext):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())
         self.placeholders: list[Tracer] = []
+        self.resources: dict[str, Any] = {}  # queues by name, for nodes whose ``queue`` they are
         self._named: dict[str, Node] = {}
         self._seen = 0
 

@@ -7,6 +7,7 @@ program that holds just what these fetches need; it is made on first use and kep
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,12 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...ir.types import TensorType
+from ...ir.types import Device, TensorType
 from ...passes.prune import prune
+from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from .. import tree
+from ..compile.flow import FlowStages, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..tracing.arrays.variable import Variable
@@ -39,7 +42,7 @@ _MOST_STEPS = 1024
 class Compiled:
     """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
 
-    stages: Stages
+    stages: Stages | FlowStages
     program: Program
     feeds: tuple[Value, ...]
 
@@ -54,7 +57,7 @@ class Step:
                  feeds: Sequence[Value], asked: Any) -> None:
         self.made = made
         self._program = made.program
-        self._launches = made.program.plan.launches
+        self._launches = made.program.each
         self._feeds = feeds
         self._asked = asked
         self._structure = structure
@@ -62,8 +65,9 @@ class Step:
         places = {value: at for at, value in enumerate(feeds)}
         order = [places[value] for value in made.feeds]
         self._order = None if order == list(range(len(order))) else order
-        ranks = [slot.type.rank for slot in made.program.plan.results]
-        plain = structure.kind is None and not any(self._operations) and ranks[0] > 0
+        ranks = [slot.type.rank for slot in made.program.results]
+        plain = isinstance(made.stages, Stages) and (
+            structure.kind is None and not any(self._operations) and ranks[0] > 0)
         # The program's one array is the result: native code itself is called, if it has no state.
         self._direct = made.program.direct if plain and made.program.stateless else None
 
@@ -74,10 +78,24 @@ class Step:
             if result is not NotImplemented:
                 self._program.launches += self._launches
                 return result[0]
-        raw = self._program.attempt(*given)
+        return self._unflattened(self._ran(self._program, given))
+
+    def within(self, seconds: float, *arrays: Any) -> Any:
+        """The same, done in time or not at all."""
+        timed = self._program.within(seconds)
+        given = arrays if self._order is None else [arrays[at] for at in self._order]
+        raw = self._ran(timed, given)
+        self._program.launches += self._launches
+        return self._unflattened(raw)
+
+    def _ran(self, program: Program, given: Sequence[Any]) -> Any:
+        raw = program.attempt(*given)
         if raw is NotImplemented:
-            raw = self._program.run([_convert(value, array) for value, array in zip(
+            raw = program.run([_convert(value, array) for value, array in zip(
                 self.made.feeds, given, strict=True)])
+        return raw
+
+    def _unflattened(self, raw: Any) -> Any:
         results = iter(raw)
         leaves = [None if operation else next(results)[()] for operation in self._operations]
         return leaves[0] if self._structure.kind is None else tree.unflatten(self._structure,
@@ -91,14 +109,18 @@ class Session:
     who needs a program that is being compiled waits for it.
     """
 
-    def __init__(self, graph: Graph | None = None, *, threads: int | None = None,
-                 target: str | None = None, opt: int = 2) -> None:
+    def __init__(self, graph: Graph | None = None, *,
+                 devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
+                 target: str | None = None, opt: int = 2, transfer: str | None = None) -> None:
         found = graph if graph is not None else active()
         if not isinstance(found, Graph):
             raise error("W301", "a session needs a graph", locs=user_loc(),
                         hint="g = weft.Graph(); weft.Session(g)")
         self.graph = found
-        self._options = Options(opt, target, threads)
+        self._options = Options(opt, target, threads, devices=_devices(devices),
+                                transfer=_transfer(transfer))
+        self._helpers = Helpers(len(self._options.devices) - 1)
+        weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
         self._steps: dict[Any, Step] = {}
         self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
@@ -113,6 +135,7 @@ class Session:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
         self._compiled = {}
         self._steps = {}
+        self._helpers.stop()
 
     @property
     def launches(self) -> int:
@@ -120,7 +143,8 @@ class Session:
         return sum(made.program.launches for made in list(self._compiled.values()))
 
     @boundary
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,
+            timeout: float | None = None) -> Any:
         """Values of ``fetches``: a nest of traced values, variables, operations and names.
 
         The result has the nest's structure. An operation gives None. A variable gives the value
@@ -143,6 +167,8 @@ class Session:
             if len(self._steps) >= _MOST_STEPS:
                 self._steps = {}
             step = self._steps[key] = self._step(fetches, list(feeds))
+        if timeout is not None:
+            return step.within(timeout, *feeds.values())
         return step(*feeds.values())
 
     @boundary
@@ -172,7 +198,7 @@ class Session:
         return call
 
     @boundary
-    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages | FlowStages:
         """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
         elements, _ = self._fetched(fetches)
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
@@ -234,9 +260,11 @@ class Session:
         sources: list[Source] = list(range(len(feeds)))
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
-        stages = Stages(pruned.graph, self._options)
+        stages = step_stages(Stages(pruned.graph, self._options))
         with paused_collector():
-            program = make_program(stages, sources, variables)
+            program = make_flow(
+                stages, sources, variables, self._helpers, self.graph.resources,
+            ) if isinstance(stages, FlowStages) else make_program(stages, sources, variables)
         return Compiled(stages, program, tuple(feeds))
 
     def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:
@@ -254,6 +282,30 @@ class Session:
             elif isinstance(element, Value):
                 results.append(next(others))
         graph.results = results
+
+
+def _devices(names: Sequence[str]) -> tuple[str, ...]:
+    """Full names of different devices; raises W401."""
+    try:
+        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
+    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+                  or each.index is None or each in found[:at]), None)
+    if wrong is not None or not found:
+        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
+            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+        raise error("W401", what, locs=user_loc(),
+                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+    return tuple(map(str, found))
+
+
+def _transfer(name: str | None) -> str:
+    if name not in (None, "bf16"):
+        raise error("W113", f"transfer={name!r} is not supported", locs=user_loc(),
+                    hint="use 'bf16', or None to send values as they are")
+    return name or ""
 
 
 def _key(fetches: Any) -> Any:

@@ -26,6 +26,9 @@ from . import (
     map as ops_map,
 )
 from . import (
+    queue as ops_queue,
+)
+from . import (
     random as ops_random,
 )
 from . import (
@@ -55,7 +58,7 @@ ALL_ROWS: tuple[OpDef, ...] = (*ops_map.ROWS, *ops_logarithm.ROWS,
                                *ops_reduce.ROWS, *ops_view.ROWS,
                                *ops_index.ROWS, *ops_scan.ROWS, *ops_sort.ROWS,
                                *ops_special.ROWS, *ops_random.ROWS, *ops_complex.ROWS,
-                               *ops_host.ROWS, *ops_fourier.ROWS, *ops_effect.ROWS,
+                               *ops_host.ROWS, *ops_fourier.ROWS, *ops_effect.ROWS, *ops_queue.ROWS,
                                *ops_region.ROWS, *ops_whole.ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

@@ -35,8 +35,11 @@ class Scope:
 
     @property
     def known_dims(self) -> frozenset[str]:
-        """Dims that a caller can bind: those of parameters and variables."""
-        types = (*(value.type for value in self.graph.params), *self.graph.variables.values())
+        """Dims that a caller can bind: those of parameters and variables, and of what comes out of
+        queues."""
+        types = (*(value.type for value in self.graph.params), *self.graph.variables.values(),
+                 *(value.type for node in self.graph.nodes if node.op.kind is Kind.RESOURCE
+                   for value in node.results))
         return self.dims.union(*map(symbols_in, types))
 
 
@@ -152,7 +155,7 @@ def check_types(scope: Scope) -> Problems:
 
 
 def check_dims(scope: Scope) -> Problems:
-    """Symbolic dims have plain names and occur in the type of a parameter or variable."""
+    """Symbolic dims have plain names and occur in the type of what is given."""
     known = scope.known_dims
     for name in sorted(known - scope.dims):
         if name in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", name):

@@ -1,0 +1,93 @@
+"""Steps over several devices: each segment compiled as a program of its own, and what runs them.
+
+    graph -> place -> partition -> each segment through the pipeline -> FlowProgram
+
+``FlowStages`` is to such a step what ``Stages`` is to a program of one device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ...ir.dims import requirements
+from ...ir.graph import Graph
+from ...ir.partition import Partition, Segment, all_segments
+from ...passes.partition import needs_partition, partition
+from ...runtime.flow.helpers import Helpers
+from ...runtime.flow.program import FlowProgram
+from ...runtime.program import Program, Source
+from ...runtime.threads import follow_thread_limit, thread_limit
+from ..tracing.arrays.variable import Variable
+from ..tracing.collector import paused_collector
+from .link import make_program
+from .pipeline import Options, Stages
+
+
+@dataclass(eq=False)
+class FlowStages:
+    """A step and its segments, each on its way through the pipeline."""
+
+    whole: Stages  # as far as its placement
+
+    @property
+    def traced(self) -> Graph:
+        return self.whole.traced
+
+    @property
+    def options(self) -> Options:
+        return self.whole.options
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The placed graph, cut."""
+        return partition(self.whole.placed, self.options.transfer)
+
+    @cached_property
+    def parts(self) -> Mapping[Segment, Stages]:
+        """The stages of each segment that is a program."""
+        return {segment: Stages(segment.graph, replace(
+                    self.options, devices=(str(segment.device),), threads=self.threads))
+                for segment in all_segments(self.partition) if segment.compiled}
+
+    @property
+    def threads(self) -> int:
+        """Of one device: all devices share what there are."""
+        return max(1, (self.options.threads or thread_limit()) // len(self.options.devices))
+
+    def text(self, stage: str) -> str:
+        """The text of a stage: that of the whole graph up to its placement, then that of each
+        segment."""
+        if stage in ("trace", "opt"):
+            return self.whole.text(stage)
+        return "\n".join(stages.text(stage) for stages in self.parts.values())
+
+
+def step_stages(stages: Stages) -> Stages | FlowStages:
+    """The stages of a step: of a program, or of segments where one program is not enough."""
+    return FlowStages(stages) if needs_partition(stages.placed) else stages
+
+
+@paused_collector()
+def make_flow(
+    stages: FlowStages,
+    sources: Sequence[Source],
+    variables: Mapping[str, Variable],
+    helpers: Helpers,
+    resources: Mapping[str, Any],
+) -> FlowProgram:
+    """Compile the segments and bind the step's parameters; ``resources`` are the
+    queues by name."""
+    programs: dict[Segment, Program] = {
+        segment: make_program(each) for segment, each in stages.parts.items()}
+    cells = {name: variable.cell for name, variable in variables.items()}
+    held = [cells[slot.var] for slot in stages.partition.params if slot.var]
+    program = FlowProgram(
+        stages.partition, programs, sources=[*sources, *held], written=cells, helpers=helpers,
+        requires=requirements(stages.traced), resources=resources)
+    program.threads = stages.options.threads or thread_limit()
+    if stages.options.threads is None:
+        follow_thread_limit(program)
+    return program
