@@ -6,9 +6,9 @@ a fused one are one launch. What was measured goes before all estimates, by the 
 node: what it computes, of which sizes, and no names.
 
     >>> costs = Costs()
-    >>> again = Costs.from_json(costs.measuring({"tanh 1f": 2e-6}).to_json())
+    >>> again = Costs.from_json(costs.measuring({"cpu*1 tanh 1f": 2e-6}).to_json())
     >>> again.measured, again.speeds == costs.speeds
-    ({'tanh 1f': 2e-06}, True)
+    ({'cpu*1 tanh 1f': 2e-06}, True)
 """
 
 from __future__ import annotations
@@ -76,53 +76,54 @@ LINKS: Mapping[str, Link] = MappingProxyType({
 class Costs:
     """A cost model.
 
-    ``workers``: threads of a cpu device. ``call``: seconds that a segment costs by itself.
-    ``sizes``: dims that are known at run time only. ``measured``: seconds by kind of device and
-    signature, ``"cpu tanh 1f5c"``.
+    ``call``: seconds that a segment costs by itself. ``sizes``: dims that are known at run time
+    only. ``measured``: seconds by kind of device, number of its workers and signature,
+    ``"cpu*2 tanh 1f5c"``.
     """
 
     speeds: Mapping[str, Speed] = field(default_factory=lambda: SPEEDS)
     links: Mapping[str, Link] = field(default_factory=lambda: LINKS)
-    workers: int = 1
     call: float = 2e-6
     sizes: Mapping[str, int] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
 
-    def seconds(self, node: Node, device: Device) -> float:
+    def seconds(self, node: Node, device: Device, workers: int = 1) -> float:
         """How long a node takes on a device; as one launch, if it has a body."""
         kind = device.kind or "cpu"
         if self.measured:
-            known = self.measured.get(f"{kind} {self.signature(node)}")
+            known = self.measured.get(measured_as(kind, workers, self.signature(node)))
             if known is not None:
                 return known
         speed = self.speeds[kind]
         control = control_of(node)
         if isinstance(control, Branching):
-            return max(self._all(body.nodes, device) for body in (control.then, control.other))
+            return max(self._all(body.nodes, device, workers)
+                       for body in (control.then, control.other))
         if isinstance(control, Looping):
             return self._rounds(control) * self._all(
-                [*control.body.nodes, *(control.test.nodes if control.test else ())], device)
+                [*control.body.nodes, *(control.test.nodes if control.test else ())], device,
+                workers)
         body = node.attrs.get("body")
-        work = self._work(body.nodes if isinstance(body, Graph) else [node], speed, device)
+        work = self._work(body.nodes if isinstance(body, Graph) else [node], speed)
         if not work:
             return 0.0
         moved = sum(self.bytes(value.type) for value in (*node.inputs, *node.results))
-        shared = self.workers if kind == "cpu" and work * speed.operations["map"] >= PARALLEL else 1
+        shared = workers if kind == "cpu" and work * speed.operations["map"] >= PARALLEL else 1
         return speed.launch + max(work, moved / speed.memory) / shared
 
-    def _all(self, nodes: Iterable[Node], device: Device) -> float:
-        return sum(self.seconds(node, device) for node in nodes)
+    def _all(self, nodes: Iterable[Node], device: Device, workers: int) -> float:
+        return sum(self.seconds(node, device, workers) for node in nodes)
 
     def _rounds(self, control: Looping) -> int:
         return ROUNDS if control.count is None else self.size(control.count)
 
-    def _work(self, nodes: Iterable[Node], speed: Speed, device: Device) -> float:
+    def _work(self, nodes: Iterable[Node], speed: Speed) -> float:
         """Seconds of one worker, for operations alone."""
         total = 0.0
         for node in nodes:
             control = control_of(node)
             if isinstance(control, Looping):  # a loop that is one kernel
-                total += self._rounds(control) * self._work(control.body.nodes, speed, device)
+                total += self._rounds(control) * self._work(control.body.nodes, speed)
             rate = speed.operations.get(node.op.kind.value)
             if rate is not None:
                 total += OPERATIONS[node.op.kind](node, self) / rate
@@ -188,7 +189,7 @@ class Costs:
             "speeds": {kind: {**vars(speed), "operations": dict(speed.operations)}
                        for kind, speed in self.speeds.items()},
             "links": {name: asdict(link) for name, link in self.links.items()},
-            "workers": self.workers, "call": self.call, "sizes": dict(self.sizes),
+            "call": self.call, "sizes": dict(self.sizes),
             "measured": dict(sorted(self.measured.items()))}, indent=1)
 
     @staticmethod
@@ -204,6 +205,11 @@ class Costs:
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
             raise error("W403", f"not a cost model: {problem}",
                         hint="write one with save_costs, or measure anew") from None
+
+
+def measured_as(kind: str, workers: int, signature: str) -> str:
+    """What a measured time is kept under."""
+    return f"{kind}*{workers} {signature}"
 
 
 def _logarithm(size: float) -> float:

@@ -63,14 +63,14 @@ class Placement:
 
 def place(
     graph: Graph, devices: Sequence[Device] = (CPU0,), costs: Costs | None = None,
-    soft: bool = False, gain: float = GAIN,
+    soft: bool = False, *, gain: float = GAIN, workers: int = 1,
 ) -> Placement:
     """A device of the list for every node.
 
     ``soft``: a constraint that no device meets is met in as many parts as can be, and told of in
     ``Placement.ignored``. More devices than one are used, where constraints leave it open, if that
-    saves the part ``gain`` of a step. Raises Error (W401) for a constraint that no device meets,
-    and for uses of a variable that no device may have together.
+    saves the part ``gain`` of a step; they share so many ``workers``. Raises Error (W401) for a
+    constraint that no device meets, and for uses of a variable that no device may have together.
     """
     if len(devices) == 1:
         alone = checked(graph, devices[0], soft)
@@ -79,15 +79,14 @@ def place(
     costs = costs or Costs()
     units = units_of(graph, groups, costs)
     constrained = {unit: _constraint(unit, graph, groups) for unit in units}
-    problem = problem_of(units, graph, groups, costs)
+    problem = problem_of(units, graph, groups, costs, workers)
     choice = search(problem, costs.call, gain)
     where, placed = {}, []
-    for unit, at, why in zip(units, choice.where, choice.why, strict=True):
+    for unit, task, at, why in zip(units, problem.tasks, choice.where, choice.why, strict=True):
         where.update(dict.fromkeys(unit.nodes, devices[at]))
         if unit.nodes:
             placed.append(Placed(
-                tuple(node.name for node in unit.nodes), devices[at],
-                costs.seconds(unit.form, devices[at]),
+                tuple(node.name for node in unit.nodes), devices[at], task.seconds[at],
                 constrained[unit] or why.format(*map(str, devices))))
     _rest(graph, where, groups)
     for node in graph.nodes:
@@ -105,7 +104,7 @@ def _constraint(unit: Unit, graph: Graph, groups: Groups) -> str:
         if len(allowed_for(node, groups)) == 1:
             asked = node.device if node.device is not None else "of its body"
             return f"constraint {asked}"
-    return f"with variable {groups.variable(unit.nodes[0])}"
+    return f"with {groups.shared(unit.nodes[0])}"
 
 
 def _rest(graph: Graph, where: dict[Node, Device], groups: Groups) -> None:

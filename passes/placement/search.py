@@ -35,6 +35,8 @@ def search(problem: Problem, call: float = 0.0, gain: float = 0.0) -> Choice:
     step shorter by more than the part ``gain``; reasons name devices by ``{number}``.
     """
     def seconds(where: Where) -> float:
+        if problem.lone and len(set(where)) == 1:
+            return call + problem.lone[where[0]]
         return simulate(*segments(problem, where, call)).seconds
 
     alone = min(_alone(problem), key=seconds)

@@ -51,11 +51,13 @@ class Made:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be placed on how many devices."""
+    """What is to be placed on how many devices. ``lone`` has the seconds of all of it on each
+    device if nothing is on others, which then has their workers; () if it is just the sum."""
 
     devices: int
     tasks: tuple[Task, ...]
     values: tuple[Made, ...] = ()
+    lone: tuple[float, ...] = ()
 
     @cached_property
     def makers(self) -> tuple[tuple[int, ...], ...]:

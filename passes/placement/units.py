@@ -18,6 +18,7 @@ Views and constants belong to no unit. They go where their first reader is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -148,9 +149,12 @@ def _labelled(graph: Graph, groups: Groups) -> Graph:
     return clone.finish()
 
 
-def problem_of(units: list[Unit], graph: Graph, groups: Groups, costs: Costs) -> Problem:
-    """The units as tasks: their seconds on each device, what they read of each other."""
-    devices = groups.devices
+def problem_of(
+    units: list[Unit], graph: Graph, groups: Groups, costs: Costs, workers: int
+) -> Problem:
+    """The units as tasks: their seconds on each device, what they read of each other. Devices share
+    so many workers."""
+    devices, share = groups.devices, max(1, workers // len(groups.devices))
     for unit in units:
         for node in unit.nodes[1:]:
             groups.join(unit.nodes[0], node)
@@ -161,7 +165,7 @@ def problem_of(units: list[Unit], graph: Graph, groups: Groups, costs: Costs) ->
     tasks = []
     for at, unit in enumerate(units):
         allowed = groups.allowed(unit.nodes[0]) if unit.nodes else devices
-        seconds = tuple(costs.seconds(unit.form, device) if device in allowed else float("inf")
+        seconds = tuple(costs.seconds(unit.form, device, share) if device in allowed else math.inf
                         for device in devices)
         group = roots.setdefault(groups.find(unit.nodes[0]), len(roots)) if unit.nodes else -1
         reads = tuple(dict.fromkeys(numbers[value] for value in unit.reads if value in numbers))
@@ -176,7 +180,9 @@ def problem_of(units: list[Unit], graph: Graph, groups: Groups, costs: Costs) ->
             made.append(Made(at, tuple(
                 tuple(0.0 if a == b else costs.link(a, b).seconds(size) for b in devices)
                 for a in devices)))
-    return Problem(len(devices), tuple(tasks), tuple(made))
+    lone = [math.inf if any(device not in groups.allowed(node) for node in graph.nodes) else
+            sum(costs.seconds(unit.form, device, workers) for unit in units) for device in devices]
+    return Problem(len(devices), tuple(tasks), tuple(made), tuple(lone))
 
 
 def _lives(units: list[Unit], graph: Graph, groups: Groups) -> Mapping[Value, Device]:

@@ -68,7 +68,7 @@ def test_a_device_that_does_not_exist() -> None:
 
 
 def test_constraints_that_cannot_hold_together() -> None:
-    with pytest.raises(Error, match="shares a variable with nodes that must be on gpu:0, gpu:1"):
+    with pytest.raises(Error, match="shares 'w' with nodes that must be on gpu:0, gpu:1"):
         place(model("gpu", second="cpu"), DEVICES)
 
 
