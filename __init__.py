@@ -22,6 +22,7 @@ from .frontend.library.segment import segment_max, segment_mean, segment_min, se
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
+from .frontend.session.costs import PlacementWarning
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
@@ -62,6 +63,7 @@ __all__ = [
     "HostWarning",
     "Lowered",
     "MemoryAnalysis",
+    "PlacementWarning",
     "RecompileWarning",
     "SaveWarning",
     "Saver",

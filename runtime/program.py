@@ -55,7 +55,7 @@ class Program:
     ) -> None:
         """Note where parameters come from, and where results go."""
         self.results = tuple(results)
-        self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
+        self.held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
         self._order = _order(sources)
@@ -73,7 +73,7 @@ class Program:
     @property
     def direct(self) -> Callable[..., Any]:
         """Calls of a stateless program straight to native code: arguments to raw results."""
-        call, held = self._call, self._held
+        call, held = self._call, self.held
         if not held:
             return call
         # Closed-over arrays come after the arguments.
@@ -137,7 +137,7 @@ class Program:
         return results[:self._returned]
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
-        args = [*leaves, *self._held, *cut(self._read)]
+        args = [*leaves, *self.held, *cut(self._read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
         self.launches += self.each

@@ -16,6 +16,7 @@ from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
 from ...passes.partition import needs_partition, partition
+from ...passes.placement.place import Placement
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Program, Source
@@ -39,6 +40,10 @@ class FlowStages:
     @property
     def options(self) -> Options:
         return self.whole.options
+
+    @property
+    def placement(self) -> Placement:
+        return self.whole.placement
 
     @cached_property
     def partition(self) -> Partition:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from ..tracing.collector import paused_collector
 from ..tracing.recorder import active
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
+from .costs import load_costs, measured_costs, save_costs, warn_ignored
 from .graph import Element, Graph
 
 # Steps that a session remembers; who makes new traced values all the time begins anew.
@@ -107,18 +109,24 @@ class Session:
 
     Sessions may be used from several threads; steps that write a variable take turns, and only
     who needs a program that is being compiled waits for it.
+
+    ``soft_placement``: what ``weft.device`` asks for goes to another device where there is no such
+    one, with a PlacementWarning (W406). ``costs`` decide what goes where otherwise: a file of
+    ``measure_costs``; by default they are estimates.
     """
 
     def __init__(self, graph: Graph | None = None, *,
                  devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
-                 target: str | None = None, opt: int = 2, transfer: str | None = None) -> None:
+                 target: str | None = None, opt: int = 2, transfer: str | None = None,
+                 soft_placement: bool = False, costs: str | PathLike[str] | None = None) -> None:
         found = graph if graph is not None else active()
         if not isinstance(found, Graph):
             raise error("W301", "a session needs a graph", locs=user_loc(),
                         hint="g = weft.Graph(); weft.Session(g)")
         self.graph = found
         self._options = Options(opt, target, threads, devices=_devices(devices),
-                                transfer=_transfer(transfer))
+                                transfer=_transfer(transfer), soft_placement=soft_placement,
+                                costs=None if costs is None else load_costs(costs))
         self._helpers = Helpers(len(self._options.devices) - 1)
         weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
@@ -203,6 +211,31 @@ class Session:
         elements, _ = self._fetched(fetches)
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
 
+    @boundary
+    def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
+        """A table of where each part of a step runs, how long it takes and why it is there."""
+        return self.program(fetches, feeds).placement.report()
+
+    @boundary
+    def measure_costs(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,
+                      path: str | PathLike[str] | None = None) -> None:
+        """Measure what the parts of a step cost on this machine, and what crossing devices costs.
+
+        The step's parts run by themselves, on what is fed; no variable changes. Steps are placed by
+        what was measured from now on, in other sessions if they are given the file ``path``.
+        """
+        feeds = feed_dict or {}
+        elements, _ = self._fetched(fetches)
+        made = self._compile(elements, [self._fed(key) for key in feeds])
+        arrays = [_convert(self._fed(key), array) for key, array in feeds.items()]
+        costs = measured_costs(
+            made.stages.whole if isinstance(made.stages, FlowStages) else made.stages,
+            [*arrays, *made.program.held], self.graph.variables)
+        if path is not None:
+            save_costs(costs, path)
+        self.close()
+        self._options = replace(self._options, costs=costs)
+
     def _step(self, fetches: Any, feeds: Sequence[Any]) -> Step:
         elements, structure = self._fetched(fetches)
         values = [self._fed(key) for key in feeds]
@@ -261,6 +294,7 @@ class Session:
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
         stages = step_stages(Stages(pruned.graph, self._options))
+        warn_ignored(stages.placement.ignored)
         with paused_collector():
             program = make_flow(
                 stages, sources, variables, self._helpers, self.graph.resources,

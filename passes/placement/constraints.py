@@ -182,9 +182,12 @@ def nearest(constraint: Device | None, devices: Sequence[Device]) -> Devices:
     ['cpu:1']
     """
     def score(device: Device) -> tuple[bool, int]:
-        same = [wanted is not None and wanted == found for wanted, found in zip(
-            constraint.parts, device.parts, strict=True)] if constraint else [False]
-        return same[0], sum(same)
+        if constraint is None:
+            return False, 0
+        kind, job = (None not in pair and pair[0] == pair[1] for pair in (
+            (constraint.kind, device.kind), (constraint.job, device.job)))
+        return kind, (job + (job and constraint.task == device.task)
+                      + (kind and constraint.index == device.index))
 
     best = max(map(score, devices))
     return tuple(device for device in devices if score(device) == best)

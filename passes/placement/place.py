@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from ...ir.diagnose import Error
 from ...ir.graph import Graph, Node, with_bodies
@@ -48,14 +49,20 @@ class Placement:
         return {name: unit.why for unit in self.units for name in unit.nodes}
 
     def report(self) -> str:
-        """A table: where each unit is, how long it takes, and why it is there."""
+        """A table: where units are, how long they take, and why they are there. What comes one
+        after the other on one device for one reason is a line, with the numbers of the first."""
+        if not self.units:
+            return "\n".join(f"all on {device}" for device in sorted(
+                {str(node.device) for node in self.graph.nodes}))
         used = len({node.device for node in self.graph.nodes})
         lines = [f"a step of {micros(self.seconds)} on {used} device{'s' * (used != 1)}, "
                  f"{micros(self.alone)} on one"]
-        for unit in self.units:
-            more = f" and {len(unit.nodes) - 1} more" if len(unit.nodes) > 1 else ""
-            lines.append(f"  {unit.device!s:<7} {micros(unit.seconds):>9}  "
-                         f"{unit.nodes[-1]}{more}: {unit.why}")
+        for _, run in groupby(self.units, lambda unit: (unit.device, unit.why.partition(":")[0])):
+            units = list(run)
+            spent = micros(sum(unit.seconds for unit in units))
+            more = sum(len(unit.nodes) for unit in units) - 1
+            lines.append(f"  {units[0].device!s:<7} {spent:>9}  {units[0].nodes[-1]}"
+                         f"{f' and {more} more' if more else ''}: {units[0].why}")
         lines += [f"  {home!s:<7} {'':>9}  variable {var}"
                   for var, home in self.graph.homes.items()]
         return "\n".join(lines)
@@ -81,12 +88,14 @@ def place(
     constrained = {unit: _constraint(unit, graph, groups) for unit in units}
     problem = problem_of(units, graph, groups, costs, workers)
     choice = search(problem, costs.call, gain)
+    share = workers if len(set(choice.where)) == 1 else max(1, workers // len(devices))
     where, placed = {}, []
-    for unit, task, at, why in zip(units, problem.tasks, choice.where, choice.why, strict=True):
+    for unit, at, why in zip(units, choice.where, choice.why, strict=True):
         where.update(dict.fromkeys(unit.nodes, devices[at]))
         if unit.nodes:
             placed.append(Placed(
-                tuple(node.name for node in unit.nodes), devices[at], task.seconds[at],
+                tuple(node.name for node in unit.nodes), devices[at],
+                costs.seconds(unit.form, devices[at], share),
                 constrained[unit] or why.format(*map(str, devices))))
     _rest(graph, where, groups)
     for node in graph.nodes:
