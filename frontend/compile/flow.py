@@ -15,6 +15,7 @@ from typing import Any
 from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
+from ...ir.text.partition import print_partition
 from ...passes.partition import needs_partition, partition
 from ...passes.placement.place import Placement
 from ...runtime.flow.helpers import Helpers
@@ -63,10 +64,16 @@ class FlowStages:
         return max(1, (self.options.threads or thread_limit()) // len(self.options.devices))
 
     def text(self, stage: str) -> str:
-        """The text of a stage: that of the whole graph up to its placement, then that of each
-        segment."""
+        """The text of a stage: ``trace`` and ``opt`` of the whole, ``placed`` and ``plan`` with
+        what is sent, all others of one segment after the other. Raises ValueError for another word.
+        """
         if stage in ("trace", "opt"):
             return self.whole.text(stage)
+        if stage == "placed":
+            return print_partition(self.partition)
+        if stage == "plan":
+            return print_partition(self.partition, {
+                segment.graph.name: stages.plan for segment, stages in self.parts.items()})
         return "\n".join(stages.text(stage) for stages in self.parts.values())
 
 
