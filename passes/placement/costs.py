@@ -57,11 +57,11 @@ class Link:
         return self.latency + size / self.bandwidth
 
 
-# Measured on one core of a Xeon with AVX-512 (cpu); of data sheets of an H100 (gpu).
+# Measured on one core of a Xeon with AVX-512, float32 (cpu); of data sheets of an H100 (gpu).
 SPEEDS: Mapping[str, Speed] = MappingProxyType({
     "cpu": Speed(3e-7, MappingProxyType({
-        "map": 6e9, "reduce": 6e9, "contract": 6e10, "gather": 4e8, "scatter": 2e8, "scan": 1e9,
-        "sort": 1e8, "search": 1e8, "host": 1e9}), 1e10),
+        "map": 3e10, "reduce": 3e10, "contract": 1e11, "gather": 1e9, "scatter": 7e8, "scan": 1e9,
+        "sort": 3e9, "search": 7e8, "host": 1e9}), 6e10),
     "gpu": Speed(5e-6, MappingProxyType({
         "map": 2e13, "reduce": 1e13, "contract": 5e13, "gather": 1e11, "scatter": 5e10,
         "scan": 1e11, "sort": 1e10, "search": 1e10}), 2e12),
@@ -229,6 +229,7 @@ OPERATIONS: Mapping[Kind, Callable[[Node, Costs], float]] = MappingProxyType({
     Kind.SEARCH: lambda node, costs: costs.elements(node.results[0].shape) * _logarithm(
         costs.elements(node.inputs[0].shape)),
     Kind.HOST: lambda node, costs: sum(
-        costs.elements(value.shape) * max(1, costs.size(value.shape[-1]) if value.shape else 1)
-        for value in node.inputs),
+        costs.elements(value.shape) * (
+            costs.size(value.shape[-1]) if node.op.room == "linalg" and value.shape else
+            _logarithm(costs.elements(value.shape))) for value in node.inputs),
 })
