@@ -167,6 +167,8 @@ class Costs:
             parts.append(node.op.name)
             parts += [str(numbers.get(value, "?")) for value in node.inputs]
             for name, attr in sorted(node.attrs.items()):
+                if name == "space":
+                    continue  # of a fused node: how it is computed
                 parts.append(f"{name}=" + (self._described(attr.params, attr.nodes, ops)
                                            if isinstance(attr, Graph) else repr(freeze(attr))))
             parts += [self._typed(numbers, value) for value in node.results]
