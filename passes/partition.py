@@ -316,7 +316,8 @@ def _is_light(node: Node) -> bool:
     if node.op.kind is Kind.VIEW:
         return True
     size = node.results[0].type.nbytes if len(node.results) == 1 else None
-    kept = [value.type.nbytes for value in node.inputs if value.type.rank]
+    kept = [value.type.nbytes for value in node.inputs if value.type.rank and not (
+        value.node is not None and _is_copied(value.node))]
     return (node.op.kind is Kind.MAP and isinstance(size, int)
             and all(isinstance(each, int) for each in kept)
             and sum(each for each in kept if isinstance(each, int)) <= size

@@ -1,23 +1,16 @@
-"""Placement against the best there is, and two devices against one: ``python placement.py``.
+"""Simulated steps of placements against the best there is: ``python placement.py --graphs 20``.
 
-    simulated: 20 random graphs each, as in passes/test_search.py; ``ours`` is the step that
-               ``search`` finds, ``greedy`` that of the white paper's simulation alone
-    measured:  with --measure, a graph of two heavy branches on one logical device and on two, of
-               one thread each
+``ours`` is what ``search`` finds, ``greedy`` is the white paper's simulation alone. What two
+devices gain when steps really run is measured by ``bench/devices.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
 
-import numpy as np
 from support.random_tasks import CALL, optimum, problem, round_robin, seconds
 
-import weft
 from weft.passes.placement.search import search
 from weft.passes.placement.simulate import finish_first
 
@@ -49,50 +42,9 @@ def table(count: int) -> None:
     print(f"against the best placement (fewer than 12 tasks), or against ours; {count} graphs each")
 
 
-def branches(rounds: int, size: int) -> tuple[weft.Graph, Any, Sequence[Any]]:
-    """Two chains of small products, which one thread computes as fast as several, and their sum."""
-    graph, rng = weft.Graph(), np.random.default_rng(0)
-    weights = (rng.standard_normal((size, size)) / size**0.5).astype(np.float32)
-    with graph.as_default():
-        feeds = [weft.placeholder(f"f32[16,{size}]", name=name) for name in "xy"]
-
-        def chain(h: Any) -> Any:
-            return weft.fori_loop(0, rounds, lambda i, h: np.tanh(h @ weights), h)
-
-        result = np.sum(chain(feeds[0]) + chain(feeds[1]))
-    return graph, result, feeds
-
-
-def measure() -> None:
-    """Print the time of a step on one device and on two, alternating."""
-    graph, result, feeds = branches(200, 256)
-    x = np.random.default_rng(1).standard_normal((16, 256)).astype(np.float32)
-    steps: list[tuple[str, Callable[..., Any]]] = []
-    for name, devices, threads in (("one device of 1 thread", ("cpu:0",), 1),
-                                   ("one device of 2 threads", ("cpu:0",), 2),
-                                   ("two devices of 1 thread", ("cpu:0", "cpu:1"), 2)):
-        session = weft.Session(graph, devices=devices, threads=threads)
-        steps.append((name, session.make_callable(result, feeds)))
-        if len(devices) > 1:
-            print(session.explain(result, feeds))
-    taken: dict[str, list[float]] = {name: [] for name, _ in steps}
-    wanted = steps[0][1](x, x)
-    for _ in range(100):
-        for name, step in steps:
-            start = time.perf_counter()
-            assert step(x, x) == wanted
-            taken[name].append(time.perf_counter() - start)
-    for name, times in taken.items():
-        print(f"{name}: {1e3 * statistics.median(times):.3f} ms")
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", type=int, default=20)
-    parser.add_argument("--measure", action="store_true")
     options = parser.parse_args()
-    if options.measure:
-        measure()
-    else:
-        table(options.graphs)
+    table(options.graphs)

@@ -31,9 +31,10 @@ import numpy as np
 from ...ir.diagnose import Error
 from ...ir.plan import Plan
 from ...ir.text.printer import print_graph
-from ...ir.types import Device, parse_type
+from ...ir.types import parse_type
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
+from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
 from ..session.costs import load_costs
@@ -150,7 +151,11 @@ def dump(options: argparse.Namespace) -> None:
         except Error as problem:
             raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
     function = load_function(options.function)
-    stages = function.lower(*read_arguments(function, options.args)).stages
+    whole = function.lower(*read_arguments(function, options.args)).stages
+    stages: Stages | FlowStages = whole
+    if options.devices:
+        devices = device_names(options.devices.split(","))
+        stages = step_stages(replace(whole, options=replace(whole.options, devices=devices)))
     if passes is not None:
         text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")
@@ -164,7 +169,7 @@ def dump(options: argparse.Namespace) -> None:
     print(text)
 
 
-def _stage(stages: Stages, name: str) -> str:
+def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
     except ModuleNotFoundError as problem:
@@ -198,12 +203,9 @@ def explain(options: argparse.Namespace) -> None:
     """Say where each part of a function would run on some devices, and why."""
     function = load_function(options.function)
     stages = function.lower(*read_arguments(function, options.args)).stages
-    try:
-        devices = tuple(str(Device.parse(device)) for device in options.devices)
-    except ValueError as problem:
-        raise UsageError(f"--devices: {problem}") from None
     placed = Stages(stages.traced, replace(
-        stages.options, devices=devices, soft_placement=options.soft,
+        stages.options, devices=device_names(options.devices.split(",")),
+        soft_placement=options.soft,
         costs=load_costs(options.costs) if options.costs else None)).placement
     print("\n".join(map(str, (*placed.ignored, placed.report()))))
 
@@ -246,6 +248,8 @@ def parser() -> argparse.ArgumentParser:
                          help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
                               """such as '{"w": "f32[784,10]"}'""")
     command.add_argument("--stage", choices=STAGES, default="opt")
+    command.add_argument("--devices", metavar="NAMES",
+                         help="cut the step for devices: cpu:0,cpu:1")
     command.add_argument("--diff", action="store_true", help="against the stage before")
     command.add_argument("--passes", metavar="PASSES",
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
@@ -254,7 +258,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("explain", help="say where parts of a function run, and why")
     command.add_argument("function", metavar="FILE.py:FUNCTION")
     command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
-    command.add_argument("--devices", nargs="+", default=["cpu:0", "cpu:1"], metavar="DEVICE")
+    command.add_argument("--devices", default="cpu:0,cpu:1", metavar="NAMES")
     command.add_argument("--costs", metavar="FILE", help="of Session.measure_costs")
     command.add_argument("--soft", action="store_true",
                          help="constraints that no device meets are not kept")

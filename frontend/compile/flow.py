@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
 from ...ir.text.partition import print_partition
+from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
 from ...passes.placement.place import Placement
 from ...runtime.flow.helpers import Helpers
@@ -24,6 +26,7 @@ from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
+from ..tracing.source import user_loc
 from .link import make_program
 from .pipeline import Options, Stages
 
@@ -75,6 +78,23 @@ class FlowStages:
             return print_partition(self.partition, {
                 segment.graph.name: stages.plan for segment, stages in self.parts.items()})
         return "\n".join(stages.text(stage) for stages in self.parts.values())
+
+
+def device_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Full names of different devices; raises W401."""
+    try:
+        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
+    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+                  or each.index is None or each in found[:at]), None)
+    if wrong is not None or not found:
+        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
+            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+        raise error("W401", what, locs=user_loc(),
+                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+    return tuple(map(str, found))
 
 
 def step_stages(stages: Stages) -> Stages | FlowStages:

@@ -56,11 +56,11 @@ def warn_ignored(ignored: Iterable[Error]) -> None:
 def load_costs(path: str | PathLike[str]) -> Costs:
     """The cost model of a file. Raises Error (W403) if it cannot be read."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise error("W403", f"{path} cannot be read: {problem}", locs=user_loc(),
+        return Costs.from_json(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, Error) as problem:
+        what = problem.message if isinstance(problem, Error) else problem
+        raise error("W403", f"{Path(path).name} cannot be read: {what}", locs=user_loc(),
                     hint="write it with session.measure_costs(fetches, feeds, path)") from None
-    return Costs.from_json(text)
 
 
 def save_costs(costs: Costs, path: str | PathLike[str]) -> None:

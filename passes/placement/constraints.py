@@ -208,14 +208,14 @@ def _known(devices: Iterable[Device]) -> str:
 
 
 def _nowhere(node: Node, devices: Devices) -> Error:
+    if node.device is None:
+        return error("W401", f"{host_name(node.op, node.attrs)} runs on cpu devices only",
+                     locs=node.locs, hint="give the session a device 'cpu:0' as well")
     if any(device.fits(node.device) for device in devices):
         return error("W401", f"'{node.name}' must be on {node.device}, where "
                              f"{host_name(node.op, node.attrs)} cannot run", locs=node.locs,
                      hint="functions of the host run on cpu devices: leave it out of the "
                           "weft.device")
-    if node.device is None:
-        return error("W401", f"{host_name(node.op, node.attrs)} runs on cpu devices only",
-                     locs=node.locs, hint="give the session a device 'cpu:0' as well")
     return error("W401", f"'{node.name}' must be on {node.device}, which does not exist",
                  locs=node.locs, hint=_known(devices))
 

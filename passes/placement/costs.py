@@ -30,7 +30,7 @@ from ...ir.space import own_dims
 from ...ir.types import Device, TensorType
 
 FORMAT = 1
-PARALLEL = float(1 << 18)  # operations from which on a launch is shared out to workers
+SHARED = 4e-5  # seconds of a launch from which on workers help
 ROUNDS = 16   # of a loop, where nobody knows
 UNKNOWN = 128  # elements of a dim, where nobody knows
 
@@ -108,8 +108,8 @@ class Costs:
         if not work:
             return 0.0
         moved = sum(self.bytes(value.type) for value in (*node.inputs, *node.results))
-        shared = workers if kind == "cpu" and work * speed.operations["map"] >= PARALLEL else 1
-        return speed.launch + max(work, moved / speed.memory) / shared
+        spent = max(work, moved / speed.memory)
+        return speed.launch + spent / (workers if kind == "cpu" and spent >= SHARED else 1)
 
     def _all(self, nodes: Iterable[Node], device: Device, workers: int) -> float:
         return sum(self.seconds(node, device, workers) for node in nodes)
@@ -205,7 +205,7 @@ class Costs:
             links = {name: Link(**link) for name, link in data.pop("links").items()}
             return Costs(speeds, links, **data)
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
-            raise error("W403", f"not a cost model: {problem}",
+            raise error("W403", f"not a cost model ({problem})",
                         hint="write one with save_costs, or measure anew") from None
 
 

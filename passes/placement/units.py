@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.space import is_transparent
@@ -47,6 +47,7 @@ def units_of(graph: Graph, groups: Groups, costs: Costs) -> list[Unit]:
     if any(node.op.effect is not None for node in graph.nodes):  # fusion is of functional graphs
         return [Unit((node,), node, node.inputs, node.results) for node in graph.nodes]
     known = {node.name: node for node in graph.nodes}
+    costs = replace(costs, measured={})  # so that what is measured has the same units again
     units = []
     for fused in fuse(_labelled(graph, groups)).nodes:
         body = fused.attrs.get("body")
