@@ -23,7 +23,10 @@ from .frontend.library.segment import segment_max, segment_mean, segment_min, se
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
+from .frontend.session.costs import PlacementWarning
 from .frontend.session.graph import Graph, placeholder
+from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
+from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.dependencies import control_dependencies, group
@@ -37,9 +40,11 @@ from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
+from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save
+from .runtime.runner import QueueRunner
 from .runtime.saver import Saver, SaveWarning
 from .runtime.threads import set_num_threads
 
@@ -58,16 +63,22 @@ __all__ = [
     "CacheInfo",
     "Compiled",
     "Error",
+    "FIFOQueue",
     "Function",
     "Graph",
     "HostWarning",
     "Lowered",
     "MemoryAnalysis",
+    "PaddingFIFOQueue",
+    "PlacementWarning",
+    "QueueRunner",
+    "RandomShuffleQueue",
     "RecompileWarning",
     "SaveWarning",
     "Saver",
     "Session",
     "Spec",
+    "StepReport",
     "Traced",
     "TracingWarning",
     "Variable",
@@ -80,6 +91,7 @@ __all__ = [
     "export",
     "fori_loop",
     "grad",
+    "gradients",
     "group",
     "host_call",
     "jvp",

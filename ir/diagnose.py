@@ -105,6 +105,18 @@ class FeedError(Error, KeyError):
     __str__ = Error.__str__  # KeyError would print the repr
 
 
+class QueueClosedError(Error, RuntimeError):
+    """A queue that nothing can be put into any more, or a call that was cancelled."""
+
+
+class QueueEndError(Error, EOFError):
+    """A queue that is closed, and has not as many elements as were asked for."""
+
+
+class DeadlineError(Error, TimeoutError):
+    """What took longer than it was given."""
+
+
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
@@ -124,6 +136,9 @@ _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
     "W132": ParameterError,
+    "W411": QueueClosedError,
+    "W412": QueueEndError,
+    "W413": DeadlineError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -161,12 +176,16 @@ CODES = MappingProxyType({
     "W302": "a placeholder that the fetches need was not fed",
     "W303": "a fed value does not fit its placeholder",
     "W304": "a variable does not fit the value assigned to it",
-    "W305": "the elements of a data set do not fit together",
+    "W305": "the elements of a data set or queue do not fit together",
     "W401": "not a device, or no such device",
     "W402": "target CPU not supported",
     "W403": "artifact cannot be loaded",
     "W404": "the linker or an extra package is missing",
     "W405": "functions recompiled although on_recompile='error'",
+    "W406": "a device that was asked for is not used, as soft placement allows",
+    "W411": "a queue is closed: nothing can be put into it",
+    "W412": "a queue is closed and has too few elements",
+    "W413": "a step or a call waited longer than it was given",
     "W501": "IR text does not parse, or breaks a rule of the IR",
     "W601": "the IR breaks one of its rules",
 })

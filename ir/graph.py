@@ -73,6 +73,8 @@ class Graph:
     # and the position in ``results`` of the value it takes when the step succeeds.
     var_params: dict[str, Value] = field(default_factory=dict)
     var_results: dict[str, int] = field(default_factory=dict)
+    # Where variables live: what was asked for, full once the graph is placed.
+    homes: dict[str, Device] = field(default_factory=dict)
     _names: dict[str, int] = field(default_factory=dict, repr=False)
 
     def unique_name(self, stem: str) -> str:
@@ -336,9 +338,17 @@ def effects_of(node: Node) -> Iterator[Node]:
 
 
 def writes(node: Node) -> bool:
-    """True if the node changes a variable or may fail on purpose, so that it is never merged or
-    dropped as dead."""
-    return any(each.op.effect is not Effect.READS for each in effects_of(node))
+    """True if the node changes a variable, talks to a resource or may fail on purpose, so that it
+    is never merged or dropped as dead."""
+    return talks(node) or any(each.op.effect is not Effect.READS for each in effects_of(node))
+
+
+def talks(node: Node) -> bool:
+    """True if a resource computes the node, or one in its bodies: it may wait, and what it does is
+    seen at once."""
+    return node.op.kind is Kind.RESOURCE or any(
+        inner.op.kind is Kind.RESOURCE for attr in node.attrs.values() if isinstance(attr, Graph)
+        for inner in all_nodes(attr))
 
 
 def live_nodes(graph: Graph) -> list[Node]:

@@ -345,6 +345,47 @@ class Device:
         task = int(found["task"]) if found.get("task") else None
         return Device(kind, index, found.get("job") or None, task)
 
+    def inside(self, outer: Device | None) -> Device:
+        """This name where ``outer`` is asked for around it: what it leaves open is as there. A
+        number goes with its word: of another kind or job the outer one says nothing.
+
+        >>> str(Device.parse("cpu:1").inside(Device.parse("/job:worker/task:2/gpu:0")))
+        '/job:worker/task:2/cpu:1'
+        """
+        if outer is None:
+            return self
+        kind, index, job, task = self.kind, self.index, self.job, self.task
+        if index is None and kind in (None, outer.kind):
+            index = outer.index
+        if task is None and job in (None, outer.job):
+            task = outer.task
+        return Device(kind or outer.kind, index, job or outer.job, task)
+
+    def fits(self, constraint: Device | None) -> bool:
+        """True if this full name agrees with every part that a constraint gives.
+
+        >>> Device.parse("gpu:1").fits(Device.parse("gpu")), CPU0.fits(Device.parse("cpu:1"))
+        (True, False)
+        """
+        return constraint is None or all(
+            wanted in (None, found) for wanted, found in zip(
+                constraint.parts, self.parts, strict=True))
+
+    def meet(self, other: Device | None) -> Device | None:
+        """The constraint that asks for both; None where they contradict each other."""
+        if other is None:
+            return self
+        pairs = list(zip(self.parts, other.parts, strict=True))
+        if any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            return None
+        kind, index, job, task = (b if a is None else a for a, b in pairs)
+        return Device(kind, index, job, task)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The parts of the name; None is what is left open."""
+        return self.kind, self.index, self.job, self.task
+
     def __str__(self) -> str:
         parts = [f"job:{self.job}" if self.job is not None else "",
                  f"task:{self.task}" if self.task is not None else ""]

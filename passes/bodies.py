@@ -79,7 +79,7 @@ def _branching(
         clone.values.update({param: clone.values[operand]
                              for param, operand in zip(body.params, operands, strict=True)})
         for inner in body.nodes:
-            clone.node(inner, node.device)
+            clone.node(inner, inner.device or node.device)
         clone.values.update({result: clone.values[value]
                              for result, value in zip(node.results, body.results, strict=True)})
         return

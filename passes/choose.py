@@ -61,7 +61,7 @@ def _both(clone: Clone, node: Node, bodies: Sequence[Graph]) -> None:
     for body in bodies:
         values = dict(zip(body.params, operands, strict=True))
         for inner in body.nodes:
-            clone.copy(inner, values, node.device)
+            clone.copy(inner, values, inner.device or node.device)
         ways.append([values[value] for value in body.results])
     b = Builder(clone.graph, OPS, share=False, fold=False)
     with b.like(node):

@@ -57,4 +57,5 @@ class Clone:
         new.variables = dict(old.variables)
         new.var_params = {var: self.values[value] for var, value in old.var_params.items()}
         new.var_results = dict(old.var_results)
+        new.homes = dict(old.homes)
         return new

@@ -31,7 +31,7 @@ def inline_regions(graph: Graph) -> Graph:
         for param, operand in zip(body.params, node.inputs, strict=True):
             clone.values[param] = clone.values[operand]
         for inner in body.nodes:
-            clone.node(inner, node.device)
+            clone.node(inner, inner.device or node.device)
         for result, value in zip(node.results, body.results, strict=True):
             clone.values[result] = clone.values[value]
     return clone.finish()

@@ -25,7 +25,7 @@ from .choose import choose
 from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
 from .inline import inline_regions
-from .place import place
+from .placement.place import place
 from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
@@ -117,7 +117,7 @@ class Place(Pass):
     devices: tuple[Device, ...] = (CPU0,)
 
     def run(self, graph: Graph) -> Graph:
-        return place(graph, self.devices)
+        return place(graph, self.devices).graph
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ def prune(
             clone.node(node)
     used = {each.attrs["var"] for node in wanted for each in effects_of(node)}
     clone.graph.variables = {name: type_ for name, type_ in graph.variables.items() if name in used}
+    clone.graph.homes = {name: home for name, home in graph.homes.items() if name in used}
     clone.graph.results = [clone.values[f] for f in fetches if isinstance(f, Value)]
     return Pruned(clone.graph, clone.values, clone.nodes)
 

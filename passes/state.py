@@ -32,7 +32,7 @@ from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of
 from ..ir.ops.control.region import Looping
 from ..ir.ops.op import Effect
 from ..ir.ops.table import OPS
-from ..ir.types import I64, TensorType
+from ..ir.types import I64, Device, TensorType
 from .clone import Clone
 
 Read = Callable[[str, TensorType], Value]
@@ -56,6 +56,7 @@ def resolve_state(graph: Graph) -> Graph:
                 if each.op.effect is Effect.ASSERTS}
     clone.graph.variables = {var: type_ for var, type_ in graph.variables.items()
                              if var not in asserted}
+    clone.graph.homes = _homes(graph)
 
     def first(var: str, type_: TensorType) -> Value:
         if var in asserted:
@@ -76,6 +77,28 @@ def resolve_state(graph: Graph) -> Graph:
         clone.graph.var_results[var] = len(clone.graph.results)
         clone.graph.results.append(state.current[var])
     return clone.graph
+
+
+def _homes(graph: Graph) -> dict[str, Device]:
+    """Where variables live: what was asked for where they were made, and where they are assigned.
+
+    Raises Error (W401) for assignments that ask for devices that cannot be one.
+    """
+    homes, said = dict(graph.homes), dict[str, Node]()
+    for each in (each for node in graph.nodes for each in effects_of(node)):
+        if each.op.effect is not Effect.WRITES or each.device is None:
+            continue
+        var = each.attrs["var"]
+        both = each.device.meet(homes.get(var))
+        if both is None:
+            locs = [loc for node in (each, said.get(var, each)) for loc in node.locs[:1]]
+            raise error("W401", f"variable '{var}' is assigned on {each.device}, but lives on "
+                                f"{homes[var]}", locs=list(dict.fromkeys(locs)),
+                        hint="make the variable inside of weft.device(...): it is assigned there, "
+                             "wherever that is written")
+        homes[var] = both
+        said.setdefault(var, each)
+    return homes
 
 
 def _depend(b: Builder, graph: Graph, held: Value) -> None:

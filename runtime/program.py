@@ -2,13 +2,14 @@
 
 New values of variables are results like all others, in memory of their own, and committed once the
 program has succeeded: a failed step leaves every variable as it was. Steps that write a variable
-take turns from their reading on, or for the commit alone if they read none of those they write;
-all others run side by side. ``state`` has the rules.
+take turns from their reading on, or for the commit alone if they read none of those they write or
+are asynchronous; all others run side by side. ``state`` has the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,8 @@ from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS
 from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
-from .state import Cell, Writer, commit, cut
+from .state import Cell, Writer, commit, cut, merged
+from .watch import Turns, Watch
 
 Source = int | Array | Cell
 
@@ -32,7 +34,9 @@ class Program:
 
     ``sources`` has an entry for each parameter of the plan: the position of a caller's argument,
     a closed-over array, or a variable's cell; ``checked`` knows its form.
-    ``written`` has the cells of the variables that the plan writes, by name.
+    ``written`` has the cells of the variables that the plan writes, by name. With ``asynchronous``
+    steps do not wait for their turn before they read: it has the names of the variables whose new
+    values are made of their old ones, which are ``merged``.
     """
 
     def __init__(
@@ -43,19 +47,35 @@ class Program:
         *,
         sources: Sequence[Source],
         written: Mapping[str, Cell],
+        asynchronous: Collection[str] | None = None,
     ) -> None:
         self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
-        self.launches, self._each = 0, plan.launches
+        self.launches, self.each = 0, plan.launches
         self._kinds = [item.kind for item in checked.entry.inputs]
-        self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
+        self.params = plan.params
+        self._bind(sources, written, plan.results, asynchronous)
+
+    def _bind(
+        self, sources: Sequence[Source], written: Mapping[str, Cell], results: Sequence[Slot],
+        asynchronous: Collection[str] | None = None,
+    ) -> None:
+        """Note where parameters come from, and where results go."""
+        self.results = tuple(results)
+        self.held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
         self._order = _order(sources)
         # Results for the caller come first.
-        self._written = [written[slot.var] for slot in plan.results if slot.var]
-        self._returned = len(plan.results) - len(self._written)
-        self._writer = Writer(self._written)
-        self._updates = not set(self._written).isdisjoint(self._read)
+        self._written = [written[slot.var] for slot in results if slot.var]
+        self._returned = len(results) - len(self._written)
+        self._writer: Writer | Turns = Writer(self._written)
+        self._updates = (asynchronous is None
+                         and not set(self._written).isdisjoint(self._read))
+        names = [slot.var for slot in results if slot.var]
+        # Of what is written, what is to be merged: where it is, and where it was read.
+        self._merged = [(at, self._read.index(cell))
+                        for at, (name, cell) in enumerate(zip(names, self._written, strict=True))
+                        if name in (asynchronous or ()) and cell in self._read]
 
     @property
     def stateless(self) -> bool:
@@ -65,11 +85,24 @@ class Program:
     @property
     def direct(self) -> Callable[..., Any]:
         """Calls of a stateless program straight to native code: arguments to raw results."""
-        call, held = self._call, self._held
+        call, held = self._call, self.held
         if not held:
             return call
         # Closed-over arrays come after the arguments.
         return lambda *args: call(*args, *held)
+
+    def within(self, watch: Watch) -> Program:
+        """The same program for one step that raises DeadlineError (W413), and commits nothing,
+        if it is not done by then. Native code is not interrupted: time is looked at where it ends.
+        """
+        watched = copy(self)
+        watched._call = watch.calls(self._timed(watch))
+        watched._writer = Turns(self._writer, watch)
+        return watched
+
+    def _timed(self, watch: Watch) -> Callable[..., Any]:
+        """What runs the program in the time that is left."""
+        return self._call
 
     @property
     def threads(self) -> int:
@@ -93,7 +126,7 @@ class Program:
         """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
         if len(leaves) != self._count:
             return NotImplemented
-        return self._run(leaves, _no_retry)
+        return self._run(leaves, no_retry)
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step; ``otherwise(args)`` gives the results where the call has none."""
@@ -101,26 +134,35 @@ class Program:
             return self._step(leaves, otherwise)
         if self._updates:
             return self._writer.run(self._update, leaves, otherwise)
-        results = self._step(leaves, otherwise)
-        return results if results is NotImplemented else self._writer.run(self._commit, results)
+        read = cut(self._read)
+        results = self._step(leaves, otherwise, read)
+        return results if results is NotImplemented else self._writer.run(
+            self._commit, results, read)
 
     def _update(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         results = self._step(leaves, otherwise)
         return results if results is NotImplemented else self._commit(results)
 
-    def _commit(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
-        commit(self._written, results[self._returned:])
+    def _commit(self, results: tuple[Array, ...], read: Sequence[Array] = ()) -> tuple[Array, ...]:
+        new = list(results[self._returned:])
+        for at, place in self._merged:
+            new[at] = merged(read[place], new[at], self._written[at].value)
+        commit(self._written, new)
         return results[:self._returned]
 
-    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
-        args = [*leaves, *self._held, *cut(self._read)]
-        if self._order is not None:
-            args = [args[place] for place in self._order]
-        self.launches += self._each
+    def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
+              read: Sequence[Array] | None = None) -> Any:
+        args = self._arguments(leaves, cut(self._read) if read is None else read)
+        self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)
         return (results,) if isinstance(results, np.ndarray) else results
+
+    def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
+        """What the parameters are, in order."""
+        args = [*leaves, *self.held, *read]
+        return args if self._order is None else [args[place] for place in self._order]
 
     def _retry(self, args: list[Any]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
@@ -144,7 +186,7 @@ class Program:
         raise check_failed(self.plan.checks[ran[0] - 1])
 
 
-def _no_retry(args: list[Any]) -> Any:
+def no_retry(args: list[Any]) -> Any:
     return NotImplemented
 
 

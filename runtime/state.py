@@ -7,6 +7,7 @@ lets go of it, which is Python's to know, and nobody else's.
     cut     the values of several cells at one moment
     commit  new values for several cells, seen all or not at all
     Writer  runs an update, from its reading to its commit, while no one else writes its cells
+    merged  what an update that did not wait for its turn makes of a value that changed meanwhile
 
 One lock of the process, held for some nanoseconds, makes cuts and commits whole. Each cell has a
 lock of its own for updates, which may take as long as a step: a Writer takes those of all its
@@ -15,7 +16,9 @@ one order, so none waits for another in a circle; readers never take them. The o
 compilation, cells by age, the commit lock.
 
 Updates are serial to each other where they write a common cell. A cell that an update only reads
-may be written meanwhile: the update then belongs to the moment of its cut.
+may be written meanwhile: the update then belongs to the moment of its cut. Asynchronous updates are
+Writers for the commit alone: what they have added to the values that they read is added to the
+values of that moment.
 
 Locks are re-entrant, since a signal handler or a finalizer may run a step in the middle of
 another one of the same thread; what it writes to that step's own cells, the step then replaces.
@@ -29,6 +32,7 @@ import itertools
 import operator
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -93,6 +97,10 @@ def commit(cells: Sequence[Cell], values: Sequence[Array]) -> None:
     del old  # which frees their memory; under the lock, all others would wait for that
 
 
+class NotInTimeError(Exception):
+    """The turn of an update did not come by the time that it had to."""
+
+
 class Writer:
     """Updates of some cells: calls in which no one else writes them."""
 
@@ -109,6 +117,29 @@ class Writer:
             return update(*args, **named)
         finally:
             _exhaust(give_back)
+
+    def run_by(self, end: float, update: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """``run``, if its turn comes by ``end`` (of ``time.monotonic``). Raises NotInTimeError."""
+        taken: list[Any] = []
+        give_back = map(_release, taken)
+        try:
+            for count, cell in enumerate(self.cells):
+                left = min(max(0.0, end - time.monotonic()), threading.TIMEOUT_MAX)
+                taken.extend(filter(operator.methodcaller("acquire", True, left), (cell.lock,)))
+                if len(taken) == count:
+                    raise NotInTimeError
+            return update(*args, **named)
+        finally:
+            _exhaust(give_back)
+
+
+def merged(read: Array, new: Array, now: Array) -> Array:
+    """``new``, which was computed from ``read``, where the cell has the value ``now`` meanwhile:
+    the difference that it makes, added. Truth values have none and are replaced."""
+    if now is read or new.dtype.kind == "b":
+        return new
+    with np.errstate(all="ignore"):
+        return np.asarray(now + (new - read))
 
 
 def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:

@@ -123,7 +123,7 @@ def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
     depths = {stmt.axis: stmt.tiling.kb for stmt in body
               if isinstance(stmt, Contract) and stmt.tiling is not None}
     return replace(kernel, body=tuple(body), axes=tuple(
-        replace(axis, block=depths[axis.name]) if axis.kind == "seq" else axis
+        replace(axis, block=depths.get(axis.name, axis.block)) if axis.kind == "seq" else axis
         for axis in kernel.axes))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from ...codegen.cpu.jit import Jit
+from ...passes.transform.dependence import EVERYTHING
 from ...runtime.entry.native import CtypesCall, Support, native_call
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
@@ -28,11 +29,15 @@ def make_program(
     stages: Stages,
     sources: Sequence[Source] | None = None,
     variables: Mapping[str, Variable] | None = None,
+    fed: Mapping[str, int] | None = None,
+    updates: str = "sync",
 ) -> Program:
     """Compile ``stages`` and bind its parameters.
 
     ``sources`` says where the parameters of the traced graph come from (default: arguments in
-    order); those that hold variables follow them in the plan and are found in ``variables``.
+    order); those that hold variables follow them in the plan and are found in ``variables``, or
+    are arguments as well: ``fed`` says which. ``updates`` is ``"async"`` for steps that do not wait
+    for their turn (``runtime.state``).
     """
     machine = build(stages)
     plan, entry = stages.plan, stages.entry
@@ -44,9 +49,18 @@ def make_program(
     native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads,
                          host=host)
     cells = {name: variable.cell for name, variable in (variables or {}).items()}
-    held = [cells[slot.var] for slot in plan.params if slot.var]
+    held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
+                          for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources
-    program = Program(plan, native or checked, checked, sources=[*given, *held], written=cells)
+    program = Program(plan, native or checked, checked, sources=[*given, *held], written=cells,
+                      asynchronous=changed(stages) if updates == "async" else None)
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program
+
+
+def changed(stages: Stages) -> set[str]:
+    """The variables whose new values are computed from their old ones."""
+    graph = stages.after("state").graph
+    return {var for var, at in graph.var_results.items() if var in graph.var_params
+            and graph.results[at] in EVERYTHING.of_nodes(graph.nodes, [graph.var_params[var]])}

@@ -31,12 +31,16 @@ from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
 from ...ir.plans.calls import Call, map_kernels
 from ...ir.plans.entry import Entry, entry_of
-from ...ir.plans.plan import KernelCall, Plan, host_steps
+from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
 from ...ir.text.printer import print_graph, print_kernel, print_plan
+from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
+from ...passes.placement.costs import Costs
+from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
+from ...runtime.threads import thread_limit
 from ..tracing.source import user_loc
 from .oracle import PassOracle
 
@@ -52,6 +56,10 @@ class Options:
     check: tuple[str, ...] = ()
     verify: bool = False
     on_unsupported: str = "error"
+    devices: tuple[str, ...] = ("cpu:0",)
+    soft_placement: bool = False
+    costs: Costs | None = None
+    transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
@@ -79,9 +87,15 @@ class Known:
     graph: Graph
     entry_kinds: tuple[str, ...] = ()
     single: bool = False
+    _placement: Placement | None = None
     calls: tuple[Call, ...] = ()
     _plan: Plan | None = None
     llvm: str = ""
+
+    @property
+    def placement(self) -> Placement:
+        assert self._placement is not None, "devices are chosen by the step 'place'"
+        return self._placement
 
     @property
     def plan(self) -> Plan:
@@ -123,6 +137,13 @@ def _tile(known: Known) -> Known:
     return replace(known, calls=map_kernels(known.calls, tiled))
 
 
+def _place(known: Known) -> Known:
+    options, devices = known.options, tuple(map(Device.parse, known.options.devices))
+    placement = place(known.graph, devices, options.costs, options.soft_placement,
+                      workers=options.threads or thread_limit())
+    return replace(known, graph=placement.graph, _placement=placement)
+
+
 def _memory(known: Known) -> Known:
     plan = plan_memory(known.graph, known.calls, requirements(known.traced))
     return replace(known, _plan=replace(plan, name=symbol_name(plan.name)))
@@ -143,7 +164,7 @@ STEPS: tuple[Step, ...] = (
     Step("choose", "graph", _pass("choose")),      # short branches become selects
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops
     Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code
-    Step("place", "graph", _pass("place")),        # a device for every node
+    Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
@@ -208,8 +229,13 @@ class Stages:
         return self.after("simplify").graph
 
     @property
+    def placement(self) -> Placement:
+        """Where every node is, and why."""
+        return self.after("place").placement
+
+    @property
     def placed(self) -> Graph:
-        return self.after("place").graph
+        return self.placement.graph
 
     @property
     def fused(self) -> Graph:
@@ -223,6 +249,11 @@ class Stages:
     @property
     def plan(self) -> Plan:
         return self.after("workers").plan
+
+    @property
+    def params(self) -> Sequence[Slot]:
+        """What the program takes."""
+        return self.plan.params
 
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""

@@ -6,24 +6,36 @@
         relu = weft.nn.relu(W @ x + b)
 
 It is a trace without an end: it grows whenever something is done with one of its values, and every
-value can be found by its name.
+value can be found by its name. ``variables`` has the variables that it reads, writes or was the
+graph under construction for, by their names; ``trainable_variables`` those of optimizers.
 """
 
 from __future__ import annotations
 
 import difflib
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.graph import Node, Value
+from ...ir.graph import Graph as IRGraph
+from ...ir.graph import Node, Value, all_nodes
+from ...ir.ops.op import Effect
+from ...ir.ops.table import OPS
+from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
 from ..tracing.active import active
+from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
-from ..tracing.recorder import TraceContext
+from ..tracing.boundary import boundary
+from ..tracing.dependencies import group
+from ..tracing.recorder import Capture, TraceContext
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
+from ..tracing.trace import Traced
 from ..tracing.tracer import Operation, Tracer
+from .saved import read_state, write_state
 
 Element = Value | tuple[Node, ...] | Variable
 """What can be fetched: a value, an operation's nodes, a variable as it is when the step ends."""
@@ -35,12 +47,126 @@ class Graph(TraceContext):
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())
         self.placeholders: list[Tracer] = []
+        self.resources: dict[str, Any] = {}  # queues by name, for nodes whose ``queue`` they are
         self._named: dict[str, Node] = {}
         self._seen = 0
+        self._stands: dict[Value, Value] = {}  # for the values of another graph
 
-    def as_default(self) -> AbstractContextManager[TraceContext]:
+    @classmethod
+    def of(cls, traced: IRGraph | Traced, variables: Mapping[str, Any] | None = None,
+           arrays: Mapping[str, Any] | None = None) -> Graph:
+        """A graph to run parts of, which may grow, from that of a traced function.
+
+        Its values go by their names, or by themselves (``t.graph.results[0]``). Variables and
+        closed-over arrays are those that the function was traced with, or the given ones.
+
+        >>> import numpy as np
+        >>> import weft
+        >>> traced = weft.compile(lambda x: np.tanh(x) * 2).trace(np.ones(2))
+        >>> weft.Session(traced.graph).run("mul:0", {"tanh:0": [1.0, 2.0]})
+        array([2., 4.])
+        """
+        found = traced.graph if isinstance(traced, Traced) else traced
+        bound, held = Traced.bound(found)
+        clone = Clone(found)
+        for value in found.params:
+            clone.param(value)
+        for node in found.nodes:
+            clone.node(node)
+        made = cls(found.name)
+        made.rebase(clone.finish())
+        made._stands = clone.values
+        known = {**bound, **(variables or {})}
+        for node in all_nodes(found):
+            name = node.attrs.get("var")
+            if node.op.effect is Effect.ASSERTS:
+                made.asserted = name
+            elif node.op.effect is not None and name not in known:
+                raise error("W304", f"graph '{found.name}' has a variable '{name}', which is not "
+                                    "given", hint="give it: Graph.of(graph, {name: variable})")
+        for name in found.variables:
+            if name in known:
+                made.bind(name, known[name])
+        given = {**{capture.param.name: capture.array for capture in held},
+                 **{f"{name}:0": array for name, array in (arrays or {}).items()}}
+        for value in made.graph.params:
+            if value.name in given:
+                made.hold(Capture(value, given[value.name]))
+            else:
+                made.placeholders.append(Tracer(made, value, argument=True))
+        return made
+
+    @property
+    def trainable_variables(self) -> dict[str, Variable]:
+        """The variables that optimizers change by default, by name."""
+        return {name: variable for name, variable in self.variables.items() if variable.trainable}
+
+    def initializer(self, name: str = "init") -> Operation:
+        """An operation that gives every variable of the graph the value that it has now: made
+        before any step, it takes the model back to its start."""
+        with self.as_default():
+            return group(*[variable.assign(variable.value)
+                           for variable in list(self.variables.values())], name=name)
+
+    def knows(self, variable: Variable) -> bool:
+        """True for a variable of this graph."""
+        return any(known is variable for known in list(self.variables.values()))
+
+    def created(self, variable: Any) -> None:
+        """A variable that is made while the graph is built is one of its own."""
+        with self.lock:
+            self.resource(variable)
+
+    @boundary
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph as text to ``path``, and beside it, as safetensors, what it holds: the
+        values that its variables have at one moment, and closed-over arrays.
+
+        Raises Error: W304 for a dtype that safetensors lack, W113 for a graph with queues.
+
+        >>> import os, tempfile, weft
+        >>> g, v = weft.Graph(), weft.Variable([1.0, 2.0], name="start")
+        >>> with g.as_default():
+        ...     x = weft.placeholder("f64", (2,), name="x")
+        ...     y = v + x
+        >>> file = os.path.join(tempfile.mkdtemp(), "model.ir")
+        >>> g.save(file)
+        >>> again = weft.Graph.load(file)
+        >>> weft.Session(again).run("y:0", {"x:0": [1, 1]})
+        array([2., 3.])
+        """
+        with self.lock:
+            if self.resources:
+                raise error("W113", f"graph '{self.graph.name}' has queues, which a file cannot "
+                                    "hold", locs=user_loc(), hint="save a graph without them")
+            write_state(path, self.graph, self.variables, self.captures,
+                        {name: [node.name for node in made.nodes]
+                         for name, made in self.groups.items()})
+
+    @classmethod
+    @boundary
+    def load(cls, path: str | os.PathLike[str]) -> Graph:
+        """The graph that ``save`` wrote, with variables of its own. Text alone is enough for one
+        that holds nothing.
+
+        Raises TextError (W501) for text that is no graph, Error (W403) for tensors that are not
+        its own, FileNotFoundError.
+        """
+        state = read_state(path)
+        variables = {name: Variable(array, name, trainable=name not in state.fixed)
+                     for name, array in state.variables.items()}
+        made = cls.of(state.graph, variables, state.arrays)
+        nodes = {node.name: node for node in made.graph.nodes}
+        for name, names in state.groups.items():
+            made.groups[made.graph.unique_name(name)] = Operation(
+                tuple(nodes[each] for each in names), name, made)
+        return made
+
+    @contextmanager
+    def as_default(self) -> Iterator[TraceContext]:
         """Add what the body does to this graph."""
-        return self.activate()
+        with self.activate() as trace, standing_in():
+            yield trace
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:
         """A value that is fed. ``dtype`` may be a whole type (``"f32[b,784]"``, a Spec); a dim that
@@ -58,6 +184,20 @@ class Graph(TraceContext):
             tracer = Tracer(self, value, argument=True)
             self.placeholders.append(tracer)
             return tracer
+
+    def queue_name(self, queue: Any) -> str:
+        """What nodes of this graph call a queue."""
+        for name, known in self.resources.items():
+            if known is queue.resource:
+                return name
+        name = self.graph.unique_name(queue.name)
+        self.resources[name] = queue.resource
+        return name
+
+    def operation(self, op: str, *operands: Tracer, **attrs: Any) -> Operation:
+        """Append a node without results."""
+        node = self.builder.emit(OPS[op], [self.value_of(x) for x in operands], attrs)
+        return Operation((node,), node.name, self)
 
     def find(self, name: str) -> Value | Node | Operation | Variable:
         """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder, captured array
@@ -108,6 +248,8 @@ class Graph(TraceContext):
             return item.nodes
         if isinstance(item, Variable):
             return item
+        if isinstance(item, Value):
+            return self._stands.get(item, item)
         if isinstance(item, str):
             found = self.find(item)
             if isinstance(found, Operation):

@@ -7,29 +7,37 @@ program that holds just what these fetches need; it is made on first use and kep
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
-
-import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...ir.types import TensorType
 from ...passes.prune import prune
+from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
+from ...runtime.watch import Watch
 from .. import tree
+from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
+from ..compile.stages import Lowered
 from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
+from ..tracing.trace import Traced
 from ..tracing.tracer import Tracer
+from .costs import load_costs, measured_costs, save_costs, warn_ignored
+from .feeds import Fed, convert, flat, names_of
 from .graph import Element, Graph
+from .lowering import lowered
+from .report import StepReport
 
 # Steps that a session remembers; who makes new traced values all the time begins anew.
 _MOST_STEPS = 1024
@@ -39,9 +47,9 @@ _MOST_STEPS = 1024
 class Compiled:
     """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
 
-    stages: Stages
+    stages: Stages | FlowStages
     program: Program
-    feeds: tuple[Value, ...]
+    feeds: tuple[Fed, ...]
 
 
 class Step:
@@ -51,24 +59,27 @@ class Step:
     """
 
     def __init__(self, made: Compiled, elements: Sequence[Element], structure: tree.TreeDef,
-                 feeds: Sequence[Value], asked: Any) -> None:
+                 feeds: Sequence[Fed], asked: Any) -> None:
         self.made = made
         self._program = made.program
-        self._launches = made.program.plan.launches
+        self._launches = made.program.each
         self._feeds = feeds
         self._asked = asked
         self._structure = structure
         self._operations = [isinstance(element, tuple) for element in elements]
         places = {value: at for at, value in enumerate(feeds)}
         order = [places[value] for value in made.feeds]
-        self._order = None if order == list(range(len(order))) else order
-        ranks = [slot.type.rank for slot in made.program.plan.results]
-        plain = structure.kind is None and not any(self._operations) and ranks[0] > 0
+        self._order = None if order == list(range(len(feeds))) else order
+        # Variables that are fed, and that nothing of the step reads.
+        self._unused = [(at, feed) for at, feed in enumerate(feeds) if at not in order]
+        ranks = [slot.type.rank for slot in made.program.results]
+        plain = isinstance(made.stages, Stages) and (
+            structure.kind is None and not any(self._operations) and ranks[0] > 0)
         # The program's one array is the result: native code itself is called, if it has no state.
         self._direct = made.program.direct if plain and made.program.stateless else None
 
     def __call__(self, *arrays: Any) -> Any:
-        given = arrays if self._order is None else [arrays[at] for at in self._order]
+        given = arrays if self._order is None else self._ordered(arrays)
         if self._direct is not None:
             result = self._direct(*given)
             if result is not NotImplemented:
@@ -76,8 +87,25 @@ class Step:
                 return result[0]
         raw = self._program.attempt(*given)
         if raw is NotImplemented:
-            raw = self._program.run([_convert(value, array) for value, array in zip(
-                self.made.feeds, given, strict=True)])
+            raw = self._program.run(self._converted(given))
+        return self._nest(raw)
+
+    def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
+        """The same, within the time that ``watch`` gives."""
+        given = self._converted(self._ordered(arrays))
+        raw = self._program.within(watch).run(given)
+        self._program.launches += self._launches
+        return self._nest(raw)
+
+    def _ordered(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        for at, feed in self._unused:
+            convert(feed, arrays[at], whole=True)
+        return arrays if self._order is None else [arrays[at] for at in self._order]
+
+    def _converted(self, given: Sequence[Any]) -> list[Any]:
+        return [convert(feed, array) for feed, array in zip(self.made.feeds, given, strict=True)]
+
+    def _nest(self, raw: Sequence[Any]) -> Any:
         results = iter(raw)
         leaves = [None if operation else next(results)[()] for operation in self._operations]
         return leaves[0] if self._structure.kind is None else tree.unflatten(self._structure,
@@ -85,20 +113,44 @@ class Step:
 
 
 class Session:
-    """Runs parts of ``graph`` (default: the graph that is being built).
+    """Runs parts of ``graph`` (default: the graph that is being built), which may be that of a
+    traced function, too: ``f.trace(x).graph``.
 
     Sessions may be used from several threads; steps that write a variable take turns, and only
-    who needs a program that is being compiled waits for it.
+    who needs a program that is being compiled waits for it. Each step reads variables as they are
+    at one moment, and its writes are seen all or not at all.
+
+    With ``updates="async"`` steps do not wait for their turn: they compute from the values that
+    variables have when they start, and what they change a variable by (an optimizer's move,
+    ``assign_add``) is added to the value that it has when they end. So nothing that is added gets
+    lost, though it may be computed from values that are a little old; what does not depend on the
+    old value replaces the one of that moment. Raises Error (W113) for another word.
+
+    ``soft_placement``: what ``weft.device`` asks for goes to another device where there is no such
+    one, with a PlacementWarning (W406). ``costs`` decide what goes where otherwise: a file of
+    ``measure_costs``; by default they are estimates.
     """
 
-    def __init__(self, graph: Graph | None = None, *, threads: int | None = None,
-                 target: str | None = None, opt: int = 2) -> None:
+    def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
+                 devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
+                 target: str | None = None, opt: int = 2, transfer: str | None = None,
+                 updates: str = "sync", soft_placement: bool = False,
+                 costs: str | PathLike[str] | None = None) -> None:
         found = graph if graph is not None else active()
+        if isinstance(found, (IRGraph, Traced)):
+            found = Graph.of(found)
         if not isinstance(found, Graph):
             raise error("W301", "a session needs a graph", locs=user_loc(),
                         hint="g = weft.Graph(); weft.Session(g)")
-        self.graph = found
-        self._options = Options(opt, target, threads)
+        if updates not in ("sync", "async"):
+            raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
+                        hint="use 'sync', or 'async' for steps that do not wait for each other")
+        self.graph, self.updates = found, updates
+        self._options = Options(opt, target, threads, devices=device_names(devices),
+                                transfer=_transfer(transfer), soft_placement=soft_placement,
+                                costs=None if costs is None else load_costs(costs))
+        self._helpers = Helpers(len(self._options.devices) - 1)
+        weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
         self._steps: dict[Any, Step] = {}
         self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
@@ -113,6 +165,7 @@ class Session:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
         self._compiled = {}
         self._steps = {}
+        self._helpers.stop()
 
     @property
     def launches(self) -> int:
@@ -120,13 +173,21 @@ class Session:
         return sum(made.program.launches for made in list(self._compiled.values()))
 
     @boundary
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *,
+            timeout: float | None = None, trace: StepReport | None = None) -> Any:
         """Values of ``fetches``: a nest of traced values, variables, operations and names.
 
         The result has the nest's structure. An operation gives None. A variable gives the value
         that it has when the step ends, with all that the step assigns. Feeds are converted to the
-        dtype of what they feed where that is safe. Raises W301 for an unknown name, W302 for a
-        placeholder that is needed and not fed, W303 for a value that does not fit.
+        dtype of what they feed where that is safe; a tuple of keys takes a nest of values. A
+        variable that is fed has that value when the step starts, for this step alone.
+
+        ``timeout`` is the seconds that the step may take, compiling included; one that takes
+        longer changes no variable. It is looked at between the parts of a step, of which a
+        compilation and a native program are one each. ``trace`` is filled with where the time went.
+
+        Raises W301 for an unknown name, W302 for a placeholder that is needed and not fed, W303 for
+        a value that does not fit, W413 for a step that takes too long.
 
         >>> import weft
         >>> g = weft.Graph()
@@ -137,13 +198,19 @@ class Session:
         array([3., 5.], dtype=float32)
         """
         feeds = feed_dict or {}
+        watch = None if timeout is None and trace is None else Watch(timeout)
         key = _key(fetches), tuple(map(_name, feeds))
         step = self._steps.get(key)
         if step is None:
-            if len(self._steps) >= _MOST_STEPS:
-                self._steps = {}
-            step = self._steps[key] = self._step(fetches, list(feeds))
-        return step(*feeds.values())
+            feeds = flat(feeds)
+            step = self._found(fetches, feeds)
+        if watch is None:
+            return step(*feeds.values())
+        watch.reached("compiling")
+        result = step.watched(list(feeds.values()), watch)
+        if trace is not None:
+            trace.fill(step.made.program, watch)
+        return result
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
@@ -172,10 +239,60 @@ class Session:
         return call
 
     @boundary
-    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages:
+    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages | FlowStages:
         """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
         elements, _ = self._fetched(fetches)
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
+
+    @boundary
+    def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
+        """A table of where each part of a step runs, how long it takes and why it is there."""
+        return self.program(fetches, feeds).placement.report()
+
+    @boundary
+    def measure_costs(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,
+                      path: str | PathLike[str] | None = None) -> None:
+        """Measure what the parts of a step cost on this machine, and what crossing devices costs.
+
+        The step's parts run by themselves, on what is fed; no variable changes. Steps are placed by
+        what was measured from now on, in other sessions if they are given the file ``path``.
+        """
+        feeds = feed_dict or {}
+        elements, _ = self._fetched(fetches)
+        made = self._compile(elements, [self._fed(key) for key in feeds])
+        arrays = [convert(self._fed(key), array) for key, array in feeds.items()]
+        costs = measured_costs(
+            made.stages.whole if isinstance(made.stages, FlowStages) else made.stages,
+            [*arrays, *made.program.held], self.graph.variables)
+        if path is not None:
+            save_costs(costs, path)
+        self.close()
+        self._options = replace(self._options, costs=costs)
+    def lower(self, fetches: Any, feeds: Sequence[Any] = ()) -> Lowered:
+        """The program for a set of fetches and feeds as ``f.lower`` gives it: its text at every
+        stage, its costs, and ``.compile()`` for a function of the fed values in order.
+
+        >>> import weft
+        >>> g = weft.Graph()
+        >>> with g.as_default():
+        ...     x = weft.placeholder("f32", (2,), name="x")
+        ...     y = x * 2 + 1
+        >>> weft.Session(g).lower(y, [x]).cost_analysis()["flops"]
+        4
+        """
+        stages = self.program(fetches, feeds)
+        return lowered(stages if isinstance(stages, Stages) else stages.whole,
+                       lambda: self.make_callable(fetches, feeds))
+
+    def _found(self, fetches: Any, feeds: Mapping[Any, Any]) -> Step:
+        """The step for fetches and feeds, made now if need be."""
+        key = _key(fetches), tuple(map(_name, feeds))
+        step = self._steps.get(key)
+        if step is None:
+            if len(self._steps) >= _MOST_STEPS:
+                self._steps = {}
+            step = self._steps[key] = self._step(fetches, list(feeds))
+        return step
 
     def _step(self, fetches: Any, feeds: Sequence[Any]) -> Step:
         elements, structure = self._fetched(fetches)
@@ -183,17 +300,20 @@ class Session:
         made = self._compile(elements, values)
         return Step(made, elements, structure, values, (tree.leaves(fetches), list(feeds)))
 
-    def _fed(self, key: Any) -> Value:
+    def _fed(self, key: Any) -> Fed:
         element = self.graph.element(key)
         if isinstance(element, Value):
             return element
         if isinstance(element, Variable):
-            raise error("W301", f"{element.name} is a variable and cannot be fed", locs=user_loc(),
-                        hint="assign to it, or feed what was read of it")
-        node = element[0]
-        if len(node.results) != 1:
-            raise error("W301", f"{node.name} is an operation and cannot be fed", locs=user_loc())
-        return node.results[0]
+            if not self.graph.knows(element):
+                raise error("W301", f"{element.name} is no variable of graph "
+                                    f"'{self.graph.graph.name}'", locs=user_loc(),
+                            hint="feed variables that the session's graph reads")
+            return element
+        if len(element) != 1 or len(element[0].results) != 1:
+            name = key if isinstance(key, str) else getattr(key, "name", "it")
+            raise error("W301", f"{name} is an operation and cannot be fed", locs=user_loc())
+        return element[0].results[0]
 
     def _fetched(self, fetches: Any) -> tuple[list[Element], tree.TreeDef]:
         leaves, structure = tree.flatten(fetches)
@@ -207,9 +327,9 @@ class Session:
             elements.append(element)
         return elements, structure
 
-    def _compile(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+    def _compile(self, elements: list[Element], feeds: list[Fed]) -> Compiled:
         # With the number of feeds, since one that is given twice is an error.
-        key = tuple(map(_identity, elements)), frozenset(map(id, feeds)), len(feeds)
+        key = tuple(map(_identity, elements)), frozenset(map(_identity, feeds)), len(feeds)
         made = self._compiled.get(key)
         if made is not None:
             return made
@@ -220,24 +340,32 @@ class Session:
         self._making.pop(key, None)
         return made
 
-    def _make(self, elements: list[Element], feeds: list[Value]) -> Compiled:
+    def _make(self, elements: list[Element], feeds: list[Fed]) -> Compiled:
+        values = [feed for feed in feeds if isinstance(feed, Value)]
         with self.graph.lock:  # it may be growing
             captures = {capture.param: capture.array for capture in self.graph.captures}
             fetches: list[Value | Node] = []
             for element in elements:
                 if not isinstance(element, Variable):
                     fetches += [element] if isinstance(element, Value) else list(element)
-            hidden = [param for param in captures if param not in feeds]
-            pruned = prune(self.graph.graph, feeds, fetches, implicit=hidden)
+            hidden = [param for param in captures if param not in values]
+            pruned = prune(self.graph.graph, values, fetches, implicit=hidden)
             self._read_last(pruned.graph, elements)
             variables = dict(self.graph.variables)
-        sources: list[Source] = list(range(len(feeds)))
+        sources: list[Source] = list(range(len(values)))
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
-        stages = Stages(pruned.graph, self._options)
+        stages = step_stages(Stages(pruned.graph, self._options))
+        given = names_of(self.graph, feeds)
+        read = [slot.var for slot in stages.params if slot.var in given] if given else []
+        fed = {name: len(values) + at for at, name in enumerate(read)}
+        warn_ignored(stages.placement.ignored)
         with paused_collector():
-            program = make_program(stages, sources, variables)
-        return Compiled(stages, program, tuple(feeds))
+            program = make_flow(
+                stages, sources, variables, self._helpers, self.graph.resources, fed, self.updates,
+            ) if isinstance(stages, FlowStages) else make_program(
+                stages, sources, variables, fed, self.updates)
+        return Compiled(stages, program, (*values, *map(given.__getitem__, read)))
 
     def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:
         """Put the reads of fetched variables at the end of a pruned graph, and so not into the
@@ -256,6 +384,13 @@ class Session:
         graph.results = results
 
 
+def _transfer(name: str | None) -> str:
+    if name not in (None, "bf16"):
+        raise error("W113", f"transfer={name!r} is not supported", locs=user_loc(),
+                    hint="use 'bf16', or None to send values as they are")
+    return name or ""
+
+
 def _key(fetches: Any) -> Any:
     """What tells nests of fetches apart: their structure, names, and identities of all else."""
     if isinstance(fetches, str | Tracer):
@@ -268,26 +403,8 @@ def _name(asked: Any) -> Any:
     return asked if isinstance(asked, str) else id(asked)
 
 
-def _identity(element: Element) -> Any:
+def _identity(element: Element | Fed) -> Any:
     """What tells elements apart; all of it lives as long as a program of theirs."""
     if isinstance(element, tuple):
         return tuple(map(id, element))
     return id(element.cell) if isinstance(element, Variable) else id(element)
-
-
-def _convert(value: Value, given: Any) -> Any:
-    """A fed value in the dtype of what it feeds; raises W303 where that would lose values."""
-    if isinstance(given, Tracer):
-        raise error("W303", f"{value.name} is fed with a traced value", locs=user_loc(),
-                    hint="feed arrays and numbers")
-    wanted: TensorType = value.type
-    array, dtype = np.asarray(given), wanted.dtype.numpy
-    if array.dtype == dtype:
-        return array
-    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
-    if integers or not array.size or np.can_cast(array.dtype, dtype, "same_kind"):
-        converted = array.astype(dtype)
-        if not integers or (converted == array).all():
-            return converted
-    raise error("W303", f"{value.name} is {wanted}, got {array.dtype}{list(array.shape)}",
-                locs=user_loc(), hint=f"convert it: x.astype(np.{dtype})")

@@ -25,7 +25,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.index import Dim
 from ...ir.ops.table import OPS
-from ...ir.types import I64, DType, Loc, TensorType, as_dtype
+from ...ir.types import I64, Device, DType, Loc, TensorType, as_dtype
 from .arrays.buffer import Buffer, unwrapped
 from .arrays.views import track
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
@@ -42,6 +42,8 @@ class Resource(Protocol):
     def name(self) -> str: ...
     @property
     def type(self) -> TensorType: ...
+    @property
+    def home(self) -> Device | None: ...
 
 
 class Capture(NamedTuple):
@@ -106,6 +108,11 @@ class TraceContext:
         finally:
             SCOPE.reset(scope)
             ACTIVE.reset(trace)
+
+    def rebase(self, graph: Graph) -> None:
+        """Go on with a graph that exists."""
+        self.graph = graph
+        self.builder = Builder(graph, OPS, share=False, fold=False)
 
     def finish(self) -> None:
         """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a
@@ -304,6 +311,11 @@ class TraceContext:
             self._held[id(array)] = held
         return held.tracer
 
+    def hold(self, capture: Capture) -> None:
+        """Let a parameter be a closed-over array."""
+        self._held[id(capture.array)] = _Held(
+            capture, Tracer(self, capture.param, argument=True), _checksum(capture.array), ())
+
     def constant(self, array: Array) -> Tracer:
         """The numbers that an array has now."""
         if self.parent is not None:
@@ -337,7 +349,18 @@ class TraceContext:
             self._var_names[id(variable)] = name
             self.variables[name] = variable
             self.graph.variables[name] = variable.type
+            if variable.home is not None:
+                self.graph.homes[name] = variable.home
         return {"var": name, "type": variable.type}
+
+    def bind(self, name: str, variable: Resource) -> None:
+        """Let a variable have this name in the graph, which knows its type."""
+        self.graph.unique_name(name)
+        self._var_names[id(variable)] = name
+        self.variables[name] = variable
+
+    def created(self, variable: Resource) -> None:
+        """A variable was made while this trace is active: none of its business."""
 
     def variable(self, name: str) -> Any:
         """The variable that has this name in the graph."""
@@ -350,8 +373,7 @@ class TraceContext:
         if known is None and self.parent is not None:
             known = self._substitute(attrs["var"])
         if known is None:
-            name = f"{attrs['var']}/read"
-            node = self.builder.emit(OPS["read_var"], (), attrs, name=name)
+            node = self._effect("read_var", (), attrs, variable.home)
             known = Tracer(self, node.results[0], argument=True)
             # With control dependencies a read may be later than others: it is not shared.
             if not self.builder.after:
@@ -377,10 +399,22 @@ class TraceContext:
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
         """Assign to (``assign_var``) or add to (``update_var``) a variable."""
         attrs = self.resource(variable)
-        name = f"{attrs['var']}/{op.removesuffix('_var')}"
-        node = self.builder.emit(OPS[op], (self.value_of(value),), attrs, name=name)
+        node = self._effect(op, (self.value_of(value),), attrs,
+                            variable.home or self.builder.device)
         self.forget_reads((attrs["var"],))
         return Operation((node,), node.name, self)
+
+    def _effect(
+        self, op: str, inputs: tuple[Value, ...], attrs: dict[str, Any], device: Device | None
+    ) -> Node:
+        """A node that reads or writes a variable: on a device that the scope has no say in."""
+        builder = self.builder
+        saved, builder.device = builder.device, device
+        try:
+            return builder.emit(OPS[op], inputs, attrs,
+                                name=f"{attrs['var']}/{op.removesuffix('_var')}")
+        finally:
+            builder.device = saved
 
     def assertion(self, condition: Tracer, message: str) -> None:
         """Let the step fail unless a bool is true."""

@@ -68,6 +68,7 @@ class Recording(Protocol):
     writes: Writes
     refused: Error | None
     traced_memory: bool
+    lock: Any
 
     def descends_from(self, other: Recording) -> bool: ...
     def apply(self, function: Callable[..., Any], args: tuple[Any, ...], *,
@@ -96,12 +97,24 @@ SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 
 
 @contextmanager
-def name_scope(name: str) -> Iterator[None]:
-    """Prefix the names of nodes made in the body: ``with weft.name_scope("layer1")``."""
-    scope = SCOPE.get()
-    token = SCOPE.set(replace(scope, prefix=f"{scope.prefix}{name}/"))
+def name_scope(name: str | None) -> Iterator[str]:
+    """Prefix the names of nodes and variables made in the body: ``with weft.name_scope("layer1")``.
+
+    A name that a graph has already gets a number, as in TensorFlow: the second ``layer1`` is
+    ``layer1_1``. The prefix is what the body gets (``as scope``); with its slash at the end it
+    opens the same scope again. None leaves all scopes.
+    """
+    scope, trace = SCOPE.get(), RECORDING.get()
+    prefix = name or ""
+    if prefix and not prefix.endswith("/"):
+        prefix = scope.prefix + prefix
+        if trace is not None:
+            with trace.lock:
+                prefix = trace.graph.unique_name(prefix)
+        prefix += "/"
+    token = SCOPE.set(replace(scope, prefix=prefix))
     try:
-        yield
+        yield prefix
     finally:
         SCOPE.reset(token)
 
@@ -110,14 +123,18 @@ def name_scope(name: str) -> Iterator[None]:
 def device(spec: str | Device | None) -> Iterator[None]:
     """Ask for the nodes made in the body to run on a device, named fully or in part (``"gpu:0"``).
 
-    Raises Error (W401) for text that is no device.
+    What a name leaves open is as around it: ``cpu:1`` inside of ``/job:worker`` is
+    ``/job:worker/cpu:1``. None asks for nothing. A variable lives, and is assigned, where it was
+    made. Raises Error (W401) for text that is no device.
     """
+    scope = SCOPE.get()
     try:
         wanted = Device.parse(spec) if isinstance(spec, str) else spec
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
-    token = SCOPE.set(replace(SCOPE.get(), device=wanted))
+    token = SCOPE.set(replace(scope, device=None if wanted is None else
+                              wanted.inside(scope.device)))
     try:
         yield
     finally:

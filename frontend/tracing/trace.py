@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -61,6 +62,18 @@ class Traced:
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
+
+    _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
+        Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()
+
+    def __post_init__(self) -> None:
+        Traced._bound[self.graph] = self.variables, self.captures
+
+    @staticmethod
+    def bound(graph: Graph) -> tuple[Mapping[str, Variable], tuple[Capture, ...]]:
+        """The variables and arrays that a function had when this graph was traced of it; the graph
+        alone, ``f.trace(x).graph``, can so be run."""
+        return Traced._bound.get(graph, ({}, ()))
 
     def as_text(self) -> str:
         """The graph in text."""

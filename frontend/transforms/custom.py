@@ -239,7 +239,7 @@ def pure(
         state = {name: state.get(name) or graph.add_param(type_, name)
                  for name, type_ in types.items()}
         graph.params = [*ordinary, *state.values()]
-        graph.variables, graph.var_params, graph.var_results = {}, {}, {}
+        graph.variables, graph.var_params, graph.var_results, graph.homes = {}, {}, {}, {}
     reads = [ctx.apply(ctx.read, (ctx.variable(name),)) for name in types]
     return graphs, [*closure, *reads], written
 

@@ -11,7 +11,6 @@ Outside of any trace the function they return is run as a whole, by ``eager.run_
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,6 @@ import numpy as np
 
 from ...ir.diagnose import UnsupportedError, error
 from ...ir.graph import Value
-from ...ir.ops.op import Effect
 from ...passes.transform import reverse
 from .. import tree
 from ..compile.eager import run_eagerly
@@ -109,41 +107,6 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return tree.unflatten(structure, found)
 
     return out, pull
-
-
-def gradients(output: Any, inputs: Sequence[Any], grad_output: Any = None) -> list[Any]:
-    """TensorFlow's way: the gradients of a traced value for traced values and variables, from the
-    graph as it stands. ``grad_output`` weighs the elements of an output that is no scalar.
-
-    Raises DTypeError: W114 if the output has no gradient, W111 for inputs that are not floats.
-    """
-    ctx = context_for((output,))
-    if ctx is None or not isinstance(output, Tracer):
-        raise error("W114", "gradients needs a traced value", locs=user_loc(),
-                    hint="use weft.grad(f) on a function")
-
-    def run() -> list[Any]:
-        seed = grad_output if grad_output is not None else _one(output)
-        groups = [_reads(ctx, x) for x in inputs]
-        flat = [x for group in groups for x in group]
-        found = iter(_pull_back([output], [seed], flat))
-        sums: list[Any] = []
-        for x, group in zip(inputs, groups, strict=True):
-            parts = [next(found) for _ in group]
-            sums.append(functools.reduce(operator.add, parts) if parts else
-                        ctx.full(0.0, x.dtype, x.shape))
-        return sums
-
-    result: list[Any] = ctx.apply(run, ())
-    return result
-
-
-def _reads(ctx: TraceContext, x: Any) -> list[Tracer]:
-    """The values of the graph that an input of ``gradients`` stands for."""
-    if not isinstance(x, Variable):
-        return [to_tracer(x)]
-    return [Tracer(ctx, node.results[0]) for node in ctx.graph.nodes
-            if node.op.effect is Effect.READS and ctx.variables.get(node.attrs["var"]) is x]
 
 
 def variable_gradients(
@@ -264,15 +227,22 @@ def _pull_back(
             values.append(ctx.value_of(output))
             seeds.append(ctx.value_of(seed))
     leaves = [ctx.value_of(x) for x in inputs]
-    try:
+    with bounded_loops():
         found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
-    except UnsupportedError as problem:
-        choice = rewrite_of(problem.locs)  # of a loop of Python's own
-        raise error(problem.code, problem.message, locs=problem.locs, types=problem.types,
-                    hint=f"write {choice}, with as many rounds as it may take" if choice
-                    else problem.hint) from None
     made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):
         gradient.weak = x.weak
     return made
+
+
+@contextmanager
+def bounded_loops() -> Iterator[None]:
+    """Errors about loops of Python's own say what to write in their place."""
+    try:
+        yield
+    except UnsupportedError as problem:
+        choice = rewrite_of(problem.locs)
+        raise error(problem.code, problem.message, locs=problem.locs, types=problem.types,
+                    hint=f"write {choice}, with as many rounds as it may take" if choice
+                    else problem.hint) from None

@@ -36,6 +36,7 @@ def run_graph(
     variables: MutableMapping[str, Any] | None = None,
     watch: Watch | None = None,
     most: int | None = None,
+    resources: Mapping[str, Any] | None = None,
 ) -> list[Array]:
     """Results of a graph as new arrays. Nodes that nothing needs are not run, as in a program.
 
@@ -43,7 +44,7 @@ def run_graph(
     when every node has succeeded. Where state is explicit (``var_params``), parameters and results
     of variables go by ``variables`` too. ``watch`` sees each node with its results, those inside
     fused bodies before the fused node. ``most`` is how many times bodies may be run, all together:
-    a loop need not end.
+    a loop need not end. ``resources`` are its queues by name, which may make it wait.
 
     Raises W303 for an argument of another type, W105 for dims that do not fit, W124 for an index
     out of range, W601 for a loop that takes too long.
@@ -58,7 +59,7 @@ def run_graph(
                 for value in graph.params]
     dims = bind_dims([value.type for value in graph.params], operands,
                      [value.name.removesuffix(":0") for value in graph.params])
-    run = _Run(dims, held, watch, most)
+    run = _Run(dims, held, watch, most, resources or {})
     with np.errstate(all="ignore"):
         # Copies: a view of an argument must not leave the interpreter.
         results = [np.array(value) for value in run.body(graph, operands)]
@@ -72,8 +73,9 @@ class _Run:
     """One run: the bound dims, the variables, and who watches."""
 
     def __init__(self, dims: Mapping[str, int], held: dict[str, Any], watch: Watch | None,
-                 left: int | None) -> None:
+                 left: int | None, resources: Mapping[str, Any]) -> None:
         self.dims, self.held, self.watch, self.left = dims, held, watch, left
+        self.resources = resources
         self.written: set[str] = set()
         self._shapes: dict[TensorType, tuple[int, ...]] = {}
 
@@ -118,6 +120,10 @@ class _Run:
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
                         locs=node.locs)
+        if node.op.kind is Kind.RESOURCE:  # whose sizes nobody knows before
+            self.dims = {**self.dims, **bind_dims([value.type for value in node.results], raw,
+                                                  [value.name for value in node.results])}
+            self._shapes.clear()
         results = []
         for value, result in zip(node.results, raw, strict=True):
             array = np.asarray(result).astype(value.dtype.numpy, copy=False)
@@ -132,6 +138,8 @@ class _Run:
     def _evaluate(self, node: Node, operands: list[Array]) -> Sequence[Any]:
         if node.op.effect is not None:
             return self._effect(node, operands)
+        if node.op.kind is Kind.RESOURCE:
+            return self._resource(node, operands)
         attrs = node.attrs
         if self.dims:
             attrs = {name: self._bound(value) for name, value in attrs.items()}
@@ -168,6 +176,14 @@ class _Run:
         if var not in self.held:
             raise error("W302", f"variable {var} has no value", locs=node.locs)
         return (np.asarray(self.held[var], type_.dtype.numpy),)
+
+    def _resource(self, node: Node, operands: list[Array]) -> Sequence[Any]:
+        found = self.resources.get(node.attrs["queue"])
+        if found is None:
+            raise error("W302", f"there is no queue {node.attrs['queue']}", locs=node.locs)
+        assert node.op.ref is not None
+        waited: Sequence[Any] = node.op.ref(found, *operands, **node.attrs).wait()
+        return waited
 
     def shape(self, type_: TensorType) -> tuple[int, ...]:
         """The shape of a type for the sizes of this run."""

@@ -6,7 +6,8 @@ pass, fusion, lowering and the generated tests read the row; none of them knows 
 
 All functions of a row take operands by position and attributes by keyword:
     infer(*types, **attrs) -> types          ref(*arrays, **attrs) -> arrays
-        the ``ref`` of a REGION takes a function that runs a graph before its arrays
+        the ``ref`` of a REGION takes a function that runs a graph before its arrays; that of a
+        RESOURCE takes the resource, and gives what is pending (``ops/queue``)
     requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
         symbolic sizes that the types do not show; asked before a step starts
     grad(b, g, *operands, y, **attrs) -> one value or None for each operand
@@ -46,6 +47,7 @@ class Kind(enum.Enum):
     SORT = "sort"          # rows in order, or where their elements in order are
     SEARCH = "search"      # the place of each value in an axis that is in order
     EFFECT = "effect"      # reads or writes a variable
+    RESOURCE = "resource"  # talks to a queue, and may wait
     REGION = "region"      # holds a graph
 
 
@@ -123,7 +125,7 @@ class OpDef:
     control: Callable[..., Any] | None = None           # REGION: (**attrs) -> see ``ops/region``
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
-    foreign: bool = False                               # HOST: the user's, called each time
+    foreign: bool = False                               # HOST, RESOURCE: run each time, as it is
     room: str = "linalg"                                # HOST: the module of NumPy
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
@@ -185,6 +187,7 @@ class OpDef:
             Kind.COMPLEX: ("ref",), Kind.ALIAS: ("ref",),
             Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
             Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
+            Kind.RESOURCE: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)

@@ -2,7 +2,7 @@
 
     graph   = "graph" @name "(" {%id: type} ")" "->" "(" {%id: type} ")" "{" {var} {node}
               "return" {%id} "}"
-    var     = "var" string [":" type] ["in" %id] ["out" number]
+    var     = "var" string [":" type] ["in" %id] ["out" number] ["on" device]
     node    = [{%id: type} "="] op {%id} ["{" {name "=" attr} "}"] ["on" device]
               ["after" {string}] ["//" string {file:line ["in" function]}]
 
@@ -167,6 +167,8 @@ class _GraphReader:
             self.graph.var_params[var] = self._defined(label, scanner.at - len(label))
         if scanner.accept("out"):
             self.graph.var_results[var] = scanner.number()
+        if scanner.accept("on"):
+            self.graph.homes[var] = scanner.device()
 
     def _operands(self) -> list[Value]:
         # On the same line only: the next line may begin with a value of its own.

@@ -104,7 +104,7 @@ def _graph(graph: Graph, indent: str) -> str:
     inner = indent + "  "
     lines = [f"graph @{word(graph.name)}({_typed(labels, graph.params)}) -> "
              f"({_typed(labels, graph.results)}) {{"]
-    names = {**graph.variables, **graph.var_params, **graph.var_results}
+    names = {**graph.variables, **graph.var_params, **graph.var_results, **graph.homes}
     lines += [f"{inner}var {_variable(graph, name, labels)}" for name in names]
     lines += [inner + _node(node, labels, inner) for node in graph.nodes]
     lines.append(f"{inner}return {_refs(labels, graph.results)}".rstrip())
@@ -120,6 +120,8 @@ def _variable(graph: Graph, name: str, labels: Mapping[int, str]) -> str:
         text += f" in {_refs(labels, (graph.var_params[name],))}"
     if name in graph.var_results:
         text += f" out {graph.var_results[name]}"
+    if name in graph.homes:
+        text += f" on {graph.homes[name]}"
     return text
 
 

@@ -46,7 +46,7 @@ def describe_graph(graph: Graph) -> tuple[Any, ...]:
     state = tuple((var, number.get(id(value), value.name))
                   for var, value in graph.var_params.items())
     return (graph.name, params, nodes, keys(graph.results), frozenset(graph.variables.items()),
-            frozenset(state), frozenset(graph.var_results.items()))
+            frozenset(state), frozenset(graph.var_results.items()), frozenset(graph.homes.items()))
 
 
 def _attrs(attrs: dict[str, Any]) -> tuple[Any, ...]:

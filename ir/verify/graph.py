@@ -35,8 +35,10 @@ class Scope:
 
     @property
     def known_dims(self) -> frozenset[str]:
-        """Dims that a caller can bind: those of parameters and variables."""
-        types = (*(value.type for value in self.graph.params), *self.graph.variables.values())
+        """Dims that a caller can bind: those of parameters and variables, and of queues."""
+        types = (*(value.type for value in self.graph.params), *self.graph.variables.values(),
+                 *(attr for node in self.graph.nodes if node.op.kind is Kind.RESOURCE
+                   for attr in node.attrs.values()))
         return self.dims.union(*map(symbols_in, types))
 
 
@@ -152,7 +154,7 @@ def check_types(scope: Scope) -> Problems:
 
 
 def check_dims(scope: Scope) -> Problems:
-    """Symbolic dims have plain names and occur in the type of a parameter or variable."""
+    """Symbolic dims have plain names and occur in the type of what is given."""
     known = scope.known_dims
     for name in sorted(known - scope.dims):
         if name in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", name):
@@ -200,6 +202,9 @@ def check_state(scope: Scope) -> Problems:
     for var, at in graph.var_results.items():
         if not 0 <= at < len(graph.results) or graph.variables.get(var) != graph.results[at].type:
             yield None, f"variable '{var}' is not a result of its type"
+    for var in graph.homes:
+        if var not in graph.variables:
+            yield None, f"'{var}' has a device, but is no variable"
 
 
 GRAPH_CHECKS: tuple[Callable[[Scope], Problems], ...] = (

@@ -19,7 +19,7 @@ from weft.ir.types import CPU0, Device
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.fusion.fuse import fuse
 from weft.passes.inline import inline_regions
-from weft.passes.place import place
+from weft.passes.placement.place import place
 from weft.passes.prune import prune
 from weft.passes.simplify.simplify import simplify
 from weft.passes.state import resolve_state
@@ -140,7 +140,7 @@ def test_places_and_their_constraints() -> None:
 
     graph = traced(function, np.bool_(True), X)
     gpu = Device.parse("gpu:0")
-    placed = place(graph, (CPU0, gpu))
+    placed = place(graph, (CPU0, gpu)).graph
     loop = control_in(placed)
     inner = control_in(loop.attrs["body"])
     assert (placed.nodes[0].device, loop.device, inner.device) == (gpu, CPU0, CPU0)

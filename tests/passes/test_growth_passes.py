@@ -21,7 +21,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.plans.plan import KernelCall
 from weft.ir.types import F32, TensorType
 from weft.passes.memory.plan import plan_memory
-from weft.passes.place import place
+from weft.passes.placement.place import place
 from weft.passes.prune import prune
 from weft.passes.simplify.simplify import simplify
 from weft.passes.state import resolve_state
@@ -148,4 +148,4 @@ def test_fifty_thousand_nodes(shape: Callable[[int], Graph]) -> None:
     if graph.results[0].shape == ():
         gradient(Builder(graph, OPS, share=False, fold=False), graph.results[0], graph.params)
     simple = simplify(resolve_state(prune(graph, graph.params, graph.results).graph))
-    assert len(place(simple).nodes) == len(simple.nodes)
+    assert len(place(simple).graph.nodes) == len(simple.nodes)

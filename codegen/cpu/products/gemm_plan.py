@@ -125,7 +125,7 @@ def _in_place(access: Access, size: int, width: int, uses: int | None, few: int)
     of each element for packing to pay."""
     if access.stride is None:
         return False
-    return uses is not None and uses <= few or not _crowded(access, size, width)
+    return (uses is not None and uses <= few) or not _crowded(access, size, width)
 
 
 def _crowded(access: Access, size: int, width: int) -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ... import tree
 from ...compile.eager import run_eagerly
-from ...tracing.active import active
+from ...session.graph import Graph
+from ...tracing.active import active, context_of
 from ...tracing.arrays.variable import Variable
-from ...tracing.dependencies import after
-from ...tracing.tracer import Tracer
-from ...transforms.reverse import gradients, variable_gradients
+from ...tracing.dependencies import after, group
+from ...tracing.scope import name_scope
+from ...tracing.source import user_loc
+from ...tracing.tracer import Operation, Tracer
+from ...transforms.graph_gradients import gradients
+from ...transforms.reverse import variable_gradients
 from .clipping import clip_by_global_norm, clip_by_value
 
 State = dict[str, Any]
@@ -85,49 +90,83 @@ class Optimizer(ABC):
         return tree.unflatten(structure, [param for param, _ in stepped]), new
 
     def minimize(
-        self, loss: Callable[..., Any] | Any, variables: Sequence[Variable], *args: Any
+        self, loss: Callable[..., Any] | Any, variables: Sequence[Variable] | None = None,
+        *args: Any, name: str = "minimize",
     ) -> Any:
         """One step on variables down the gradient of ``loss(*args)``; its value before the step.
 
-        In traced code the assignments become part of the graph; else it runs at once. While a
-        graph is built, ``loss`` may be a value of it. A step that fails changes no variable.
+        In traced code the assignments become part of the graph; else it runs at once. A step that
+        fails changes no variable.
+
+        Of a value of a ``weft.Graph`` it gives the operation to fetch, called ``name``, which moves
+        the variables that the value depends on: by default, the trainable ones of the graph. Raises
+        DTypeError (W114) if there are none.
         """
-        if active() is None:
+        if isinstance(loss, Tracer) and active() is None:
+            with context_of(loss.context()).activate():
+                return self.minimize(loss, variables, *args, name=name)
+        trace = active()
+        if variables is None:
+            if not isinstance(trace, Graph):
+                raise error("W112", "minimize was not told which variables to change",
+                            locs=user_loc(), hint="give them: minimize(loss, [w, b])")
+            variables = list(trace.trainable_variables.values())
+        if trace is None:
             def minimized(*given: Any) -> Any:
                 return self.minimize(loss, variables, *given)
 
             return run_eagerly(minimized, args)
-        if isinstance(loss, Tracer):
-            value, grads = loss, gradients(loss, variables)
-        else:
+        if not isinstance(loss, Tracer):
             value, grads = variable_gradients(loss, variables, args)
-        grads = self._clipped(grads)
+            return after(value, self._moved_all(list(zip(grads, variables, strict=True))))
+        pairs = list(zip(gradients(loss, variables), variables, strict=True))
+        if all(grad is None for grad, _ in pairs):
+            raise error("W114", f"{loss.name} does not depend on any of the variables",
+                        locs=user_loc(), hint="name those that it is computed from")
+        if isinstance(trace, Graph):
+            return self.apply_gradients(pairs, name)
+        return after(loss, self._moved_all(pairs))
+
+    def apply_gradients(
+        self, pairs: Iterable[tuple[Any, Variable]], name: str = "apply_gradients"
+    ) -> Operation:
+        """The operation of a graph that moves each variable by its gradient, where that is not
+        None: ``optimizer.apply_gradients(zip(weft.gradients(loss, variables), variables))``."""
+        return group(*self._moved_all(list(pairs)), name=name)
+
+    def _moved_all(self, pairs: Sequence[tuple[Any, Variable]]) -> list[Any]:
+        """The assignments of one step, with gradients that are there."""
+        known = [(grad, variable) for grad, variable in pairs if grad is not None]
+        grads = self._clipped([grad for grad, _ in known])
         count = None
         operations = []
         if self.counts:
             steps = self._counter()
             operations.append(steps.assign_add(1))
             count = steps[()]
-        for variable, grad in zip(variables, grads, strict=True):
+        for (_, variable), grad in zip(known, grads, strict=True):
             slots = {name: self._slot(variable, name) for name in self.slots}
             new, updated = self.step(grad, {name: v[...] for name, v in slots.items()},
                                      variable[...], count)
             operations.append(variable.assign(new))
             operations += [slot.assign(updated[name]) for name, slot in slots.items()]
-        return after(value, operations)
+        return operations
 
     def _counter(self) -> Variable:
         with _MAKING:
             if self._steps is None:
-                self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
+                with name_scope(None):
+                    self._steps = Variable(np.int64(0), name="optimizer_steps", trainable=False)
             return self._steps
 
     def _slot(self, variable: Variable, name: str) -> Variable:
         key = (id(variable), name)
         with _MAKING:
             if key not in self._variables:
-                self._variables[key] = Variable(np.zeros(variable.shape, variable.dtype),
-                                                name=f"{variable.name}/{name}", trainable=False)
+                with name_scope(None):
+                    self._variables[key] = Variable(
+                        np.zeros(variable.shape, variable.dtype),
+                        name=f"{variable.name}/{name}", trainable=False)
                 self._kept.append(variable)
             return self._variables[key]
 

@@ -22,6 +22,7 @@ from ...numpy_api.select.at import At
 from ..active import context_for
 from ..methods import ArrayMethods
 from ..recorder import ACTIVE, TraceContext
+from ..scope import SCOPE
 from ..source import user_loc
 from ..tracer import Tracer
 
@@ -34,8 +35,10 @@ Array = np.ndarray[Any, Any]
 class Variable(ArrayMethods):
     """A mutable array; ``trainable`` says whether optimizers take it by default.
 
-    The dtype and shape are those of the first value and never change. The name is made unique
-    among living variables (``Variable``, ``Variable_1``), as checkpoints go by it.
+    The dtype and shape are those of the first value and never change. The name begins with the
+    name scopes around (``layer1/w``) and is made unique among living variables (``Variable``,
+    ``Variable_1``), as checkpoints go by it. A ``weft.Graph`` that is being built lists it.
+    ``home`` is where it lives: what ``weft.device`` says where it is made, if anything.
     """
 
     # Names must differ among all variables of the process; a dead one gives its name back.
@@ -53,8 +56,12 @@ class Variable(ArrayMethods):
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None
         self.trainable = trainable
+        self.home = SCOPE.get().device
         self.cell = Cell(array)
-        self.name = self._register(name or "Variable")
+        self.name = self._register(SCOPE.get().prefix + (name or "Variable"))
+        trace = ACTIVE.get()
+        if trace is not None:
+            trace.created(self)
 
     def _register(self, stem: str) -> str:
         with Variable._naming:

@@ -1,0 +1,135 @@
+"""Steps over several devices: each segment compiled as a program of its own, and what runs them.
+
+    graph -> place -> partition -> each segment through the pipeline -> FlowProgram
+
+``FlowStages`` is to such a step what ``Stages`` is to a program of one device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ...ir.diagnose import error
+from ...ir.graph import Graph
+from ...ir.indices.dims import requirements
+from ...ir.plans.partition import Partition, Segment, all_segments
+from ...ir.plans.plan import Slot
+from ...ir.text.partition import print_partition
+from ...ir.types import Device
+from ...passes.partition import needs_partition, partition
+from ...passes.placement.place import Placement
+from ...runtime.flow.helpers import Helpers
+from ...runtime.flow.program import FlowProgram
+from ...runtime.program import Program, Source
+from ...runtime.threads import follow_thread_limit, thread_limit
+from ..tracing.arrays.variable import Variable
+from ..tracing.collector import paused_collector
+from ..tracing.source import user_loc
+from .link import changed, make_program
+from .pipeline import Options, Stages
+
+
+@dataclass(eq=False)
+class FlowStages:
+    """A step and its segments, each on its way through the pipeline."""
+
+    whole: Stages  # as far as its placement
+
+    @property
+    def traced(self) -> Graph:
+        return self.whole.traced
+
+    @property
+    def options(self) -> Options:
+        return self.whole.options
+
+    @property
+    def placement(self) -> Placement:
+        return self.whole.placement
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The placed graph, cut."""
+        return partition(self.whole.placed, self.options.transfer)
+
+    @cached_property
+    def parts(self) -> Mapping[Segment, Stages]:
+        """The stages of each segment that is a program."""
+        return {segment: Stages(segment.graph, replace(
+                    self.options, devices=(str(segment.device),), threads=self.threads))
+                for segment in all_segments(self.partition) if segment.compiled}
+
+    @property
+    def params(self) -> Sequence[Slot]:
+        """What the step takes."""
+        return self.partition.params
+
+    @property
+    def threads(self) -> int:
+        """Of one device: all devices share what there are."""
+        return max(1, (self.options.threads or thread_limit()) // len(self.options.devices))
+
+    def text(self, stage: str) -> str:
+        """The text of a stage: ``trace`` and ``opt`` of the whole, ``placed`` and ``plan`` with
+        what is sent, all others of one segment after the other. Raises ValueError for another word.
+        """
+        if stage in ("trace", "opt"):
+            return self.whole.text(stage)
+        if stage == "placed":
+            return print_partition(self.partition)
+        if stage == "plan":
+            return print_partition(self.partition, {
+                segment.graph.name: stages.plan for segment, stages in self.parts.items()})
+        return "\n".join(stages.text(stage) for stages in self.parts.values())
+
+
+def device_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Full names of different devices; raises W401."""
+    try:
+        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
+    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+                  or each.index is None or each in found[:at]), None)
+    if wrong is not None or not found:
+        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
+            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+        raise error("W401", what, locs=user_loc(),
+                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+    return tuple(map(str, found))
+
+
+def step_stages(stages: Stages) -> Stages | FlowStages:
+    """The stages of a step: of a program, or of segments where one program is not enough."""
+    return FlowStages(stages) if needs_partition(stages.placed) else stages
+
+
+@paused_collector()
+def make_flow(
+    stages: FlowStages,
+    sources: Sequence[Source],
+    variables: Mapping[str, Variable],
+    helpers: Helpers,
+    resources: Mapping[str, Any],
+    fed: Mapping[str, int] | None = None,
+    updates: str = "sync",
+) -> FlowProgram:
+    """Compile the segments and bind the step's parameters; ``resources`` are the
+    queues by name."""
+    programs: dict[Segment, Program] = {
+        segment: make_program(each) for segment, each in stages.parts.items()}
+    cells = {name: variable.cell for name, variable in variables.items()}
+    held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
+                          for slot in stages.params if slot.var]
+    program = FlowProgram(
+        stages.partition, programs, sources=[*sources, *held], written=cells, helpers=helpers,
+        requires=requirements(stages.traced), resources=resources,
+        asynchronous=changed(stages.whole) if updates == "async" else None)
+    program.threads = stages.options.threads or thread_limit()
+    if stages.options.threads is None:
+        follow_thread_limit(program)
+    return program

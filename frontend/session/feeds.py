@@ -1,0 +1,82 @@
+"""What is fed to a step: values of the graph, variables, and what their new values must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ...ir.graph import Value
+from ..tracing.arrays.variable import Variable
+from ..tracing.source import user_loc
+from ..tracing.tracer import Tracer
+from .graph import Graph
+
+Fed = Value | Variable
+"""A value that is fed, or a variable whose value at the start of the step is."""
+
+
+def flat(feeds: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Feeds with keys that are no tuples: ``{(x, y): (1, 2)}`` gives ``{x: 1, y: 2}``.
+
+    Raises FeedError (W303) if the values are no nest of the keys' structure.
+    """
+    if not any(isinstance(key, tuple) for key in feeds):
+        return feeds
+    found: list[tuple[Any, Any]] = []
+    for key, given in feeds.items():
+        if isinstance(key, tuple):
+            found += _pairs(key, given)
+        else:
+            found.append((key, given))
+    if len({id(key) if isinstance(key, Tracer) else key for key, _ in found}) < len(found):
+        raise error("W301", "a value is fed twice", locs=user_loc(), hint="give each one feed")
+    return dict(found)
+
+
+def _pairs(keys: Any, given: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(keys, tuple):
+        return [(keys, given)]
+    if not isinstance(given, (tuple, list)) or len(given) != len(keys):
+        raise error("W303", f"a tuple of {len(keys)} is fed with {type(given).__name__}",
+                    locs=user_loc(), hint="feed a tuple of as many values")
+    return [pair for each in zip(keys, given, strict=True) for pair in _pairs(*each)]
+
+
+def names_of(graph: Graph, feeds: Sequence[Fed]) -> dict[str, Variable]:
+    """The variables that are fed, by their names in the graph. Raises FeedError (W301) for one that
+    is fed twice."""
+    found: dict[str, Variable] = {}
+    for feed in feeds:
+        if isinstance(feed, Variable):
+            name = graph.resource(feed)["var"]
+            if name in found:
+                raise error("W301", f"{name} is fed twice", locs=user_loc(),
+                            hint="give each variable one feed")
+            found[name] = feed
+    return found
+
+
+def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
+    """A fed value in the dtype of what it feeds; with ``whole`` its shape is asked for, too, which
+    else the program does. Raises W303 where that would lose values."""
+    if isinstance(given, Tracer):
+        raise error("W303", f"{feed.name} is fed with a traced value", locs=user_loc(),
+                    hint="feed arrays and numbers")
+    wanted = feed.type
+    array = given.value if isinstance(given, Variable) else np.asarray(given)
+    dtype = wanted.dtype.numpy
+    if whole and array.shape != wanted.shape:
+        raise error("W303", f"{feed.name} is {wanted}, got {array.dtype}{list(array.shape)}",
+                    locs=user_loc())
+    if array.dtype == dtype:
+        return array
+    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if integers or not array.size or np.can_cast(array.dtype, dtype, "same_kind"):
+        converted = array.astype(dtype)
+        if not integers or (converted == array).all():
+            return converted
+    raise error("W303", f"{feed.name} is {wanted}, got {array.dtype}{list(array.shape)}",
+                locs=user_loc(), hint=f"convert it: x.astype(np.{dtype})")

@@ -1,0 +1,21 @@
+"""A set of fetches and feeds as ``f.lower`` gives a function: ``Session.lower``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import tree
+from ..compile.pipeline import Stages
+from ..compile.stages import Lowered
+from ..tracing.trace import Leaf, Traced
+
+
+def lowered(stages: Stages, compiled: Callable[[], Callable[..., Any]]) -> Lowered:
+    """Stages with what is fed as arguments in order; ``compiled`` gives the function of them."""
+    graph = stages.traced
+    leaves = tuple(Leaf(value.name, "array", value.type, value) for value in graph.params)
+    traced = Traced(graph, tree.structure((tuple(graph.params), {})),
+                    tree.structure(list(graph.results)), leaves, ("array",) * len(graph.results),
+                    (), {})
+    return Lowered(traced, stages, compiled)

@@ -1,0 +1,250 @@
+"""Queues between threads and steps: weft.FIFOQueue and its kin.
+
+    q = weft.FIFOQueue(100, ("f32[784]", "i32[]"))
+    with g.as_default():
+        put = q.enqueue_many((images, labels))         a node of the graph, run by a session
+        x, y = q.dequeue_many(32)
+
+Outside of a graph the same calls act at once, and wait. ``runtime.queues`` has how.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from ...ir.diagnose import error
+from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.indices.walk import substitute
+from ...ir.types import TensorType
+from ...runtime.queues import Line, Pool, Queue, Store
+from ...runtime.tree import collect
+from .. import tree
+from ..tracing.active import context_for
+from ..tracing.boundary import boundary
+from ..tracing.operand import cast, to_tracer
+from ..tracing.recorder import TraceContext
+from ..tracing.source import user_loc
+from ..tracing.spec import Spec
+from ..tracing.tracer import Operation, Tracer
+from .graph import Graph
+
+
+class FIFOQueue:
+    """At most ``capacity`` elements, which leave in the order in which they came.
+
+    ``specs`` says what an element is: a nest of ``weft.Spec`` or texts such as ``"f32[784]"``, of
+    known sizes. Calls wait for room or for elements, and are served in their order. In a graph
+    that is being built they are nodes, which wait when a step comes to them: a step that fails
+    gives back what it has taken, first in line again; what it has put stays.
+
+    Raises W305 for elements of other structures, dtypes or shapes, W411 (a RuntimeError) where
+    something is put into a closed queue, W412 (an EOFError) where a closed one has too few elements
+    left, and W413 (a TimeoutError).
+
+    >>> q = FIFOQueue(10, ("f32[2]", "i64[]"))
+    >>> q.enqueue_many(([[1, 2], [3, 4], [5, 6]], [0, 1, 2]))
+    >>> q.dequeue()
+    (array([1., 2.], dtype=float32), np.int64(0))
+    >>> q.close()
+    >>> x, at = q.dequeue_many(2)
+    >>> x.shape, at.tolist(), q.size()
+    ((2, 2), [1, 2], 0)
+    """
+
+    _padded = False
+
+    def __init__(self, capacity: int, specs: Any, *, name: str = "queue") -> None:
+        self._set_up(capacity, specs, name, lambda _: Line())
+
+    def _set_up(self, capacity: int, specs: Any, name: str,
+                store: Callable[[tuple[TensorType, ...]], Store], least: int = 0) -> None:
+        leaves, self._structure = tree.flatten(specs)
+        given = [Spec.parse(leaf) if isinstance(leaf, str) else leaf for leaf in leaves]
+        if not given or not all(isinstance(spec, Spec) for spec in given):
+            raise error("W305", "a queue has elements of a nest of specs", locs=user_loc(),
+                        hint='write such as weft.FIFOQueue(100, ("f32[784]", "i32[]"))')
+        types = tuple(spec.type(f"{name}_{at}") for at, spec in enumerate(given))
+        if not self._padded and not all(isinstance(dim, int) for x in types for dim in x.shape):
+            raise error("W305", f"elements of a {type(self).__name__} have known sizes, not "
+                                f"{', '.join(map(str, given))}", locs=user_loc(),
+                        hint="weft.PaddingFIFOQueue takes sizes that differ")
+        self.capacity = _positive(capacity, "capacity")
+        self.name = name
+        self.resource = Queue(name, self.capacity, types, store(types), least)
+        self._serial = itertools.count()
+
+    @boundary
+    def enqueue(self, element: Any, timeout: float | None = None) -> Any:
+        """Put one element, when there is room; at most ``timeout`` seconds later."""
+        return self._put(element, False, timeout)
+
+    @boundary
+    def enqueue_many(self, elements: Any, timeout: float | None = None) -> Any:
+        """Put the rows of arrays, one after the other, as there is room for them. A call that is
+        ended early leaves those that are in."""
+        return self._put(elements, True, timeout)
+
+    @boundary
+    def dequeue(self, timeout: float | None = None) -> Any:
+        """The next element, when it is there."""
+        return self._take(0, False, timeout)
+
+    @boundary
+    def dequeue_many(self, n: int, timeout: float | None = None) -> Any:
+        """``n`` elements, stacked along a new first axis, when they are there.
+
+        If the queue ends before, they stay in it and W412 is raised.
+        """
+        return self._take(_positive(n, "dequeue_many"), False, timeout)
+
+    @boundary
+    def dequeue_up_to(self, n: int, timeout: float | None = None) -> Any:
+        """``n`` elements, or those that are left in a closed queue, if there are any.
+
+        >>> q = FIFOQueue(10, "i64[]")
+        >>> q.enqueue_many([1, 2, 3])
+        >>> q.close()
+        >>> q.dequeue_up_to(2), q.dequeue_up_to(2)
+        (array([1, 2]), array([3]))
+        """
+        return self._take(_positive(n, "dequeue_up_to"), True, timeout)
+
+    @boundary
+    def close(self, cancel_pending: bool = False) -> Any:
+        """Let nothing more in; elements may still be taken, until there are none.
+
+        Calls that wait to put theirs go on to do so, or fail at once with ``cancel_pending``.
+        """
+        graph = self._graph((), None)
+        if graph is None:
+            return self.resource.close(cancel_pending)
+        return self._operation(graph, "queue_close", cancel_pending=cancel_pending)
+
+    @boundary
+    def size(self) -> Any:
+        """How many elements are in it; in a graph, when the step comes to it."""
+        graph = self._graph((), None)
+        if graph is None:
+            return self.resource.size
+        return graph.apply(lambda: graph.emit("queue_size", queue=graph.queue_name(self)), (),
+                           stem="size")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.name!r}, {self.resource.size} of {self.capacity}>"
+
+    def _graph(self, operands: Any, timeout: float | None) -> Graph | None:
+        """The graph that is being built; None where calls act at once."""
+        ctx = context_for(operands)
+        if ctx is None:
+            return None
+        if not isinstance(ctx, Graph):
+            raise self._refused(ctx)
+        if timeout is not None:
+            raise error("W305", "in a graph, calls of a queue wait as long as their step",
+                        locs=user_loc(), hint="give the time-out to Session.run")
+        return ctx
+
+    def _refused(self, ctx: TraceContext) -> Exception:
+        inside = ctx
+        while inside.parent is not None:
+            inside = inside.parent
+        if isinstance(inside, Graph):
+            return error("W113", f"queue '{self.name}' is used in a branch or loop of a graph, "
+                                 "which is one piece of native code", locs=user_loc(),
+                         hint="take the element before, and use it inside")
+        return error("W113", f"queue '{self.name}' is used in a compiled function, which never "
+                             "waits", locs=user_loc(),
+                     hint="take the element outside and pass it as an argument, or build a "
+                          "weft.Graph")
+
+    def _put(self, element: Any, many: bool, timeout: float | None) -> Any:
+        leaves: list[Any] = []
+        collect(self._structure, element, "the element", leaves)
+        graph = self._graph(leaves, timeout)
+        if graph is None:
+            self.resource.put(leaves, many).wait(timeout)
+            return None
+        return self._operation(graph, "enqueue", *leaves, types=self.resource.types, many=many)
+
+    def _take(self, count: int, partial: bool, timeout: float | None) -> Any:
+        graph = self._graph((), timeout)
+        if graph is None:
+            taken: Any = self.resource.take(count, partial).wait(timeout)
+            taken = [array[()] if array.ndim == 0 else array for array in taken]
+        else:
+            taken = graph.apply(self._node, (graph, count, partial), stem="dequeue")
+        return tree.unflatten(self._structure, list(taken))
+
+    def _node(self, graph: Graph, count: int, partial: bool) -> tuple[Tracer, ...]:
+        """The node of a take; sizes that are not known are symbols of its own."""
+        name, serial = graph.queue_name(self), next(self._serial)
+        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "queue"
+        known = {each for type_ in self.resource.types for dim in type_.shape
+                 for each in symbols_of(dim)}
+        fresh: dict[str, Dim] = {each: symbol(f"{stem}_{serial}_{at}")
+                                 for at, each in enumerate(sorted(known))}
+        first: tuple[Dim, ...] = (symbol(f"{stem}_{serial}"),) if partial else (
+            (count,) if count else ())
+        results = tuple([type_.with_shape(first + tuple(
+            substitute(dim, fresh) for dim in type_.shape)) for type_ in self.resource.types])
+        return graph.emit_all("dequeue", queue=name, count=count, partial=partial, results=results)
+
+    def _operation(self, graph: Graph, op: str, *leaves: Any, **attrs: Any) -> Operation:
+        def record() -> Operation:
+            found = [to_tracer(leaf) for leaf in leaves]
+            # A Python number takes the dtype of the queue.
+            inputs = [cast(x, type_.dtype) if x.weak else x
+                      for x, type_ in zip(found, self.resource.types, strict=False)]
+            return graph.operation(op, *inputs, queue=graph.queue_name(self), **attrs)
+
+        made: Operation = graph.apply(record, ())
+        return made
+
+
+class PaddingFIFOQueue(FIFOQueue):
+    """A ``FIFOQueue`` whose elements may have sizes of their own, where a dim is None or a name.
+
+    What ``dequeue_many`` takes together is padded with zeros to the largest size of the batch.
+
+    >>> q = PaddingFIFOQueue(10, "i64[n]")
+    >>> q.enqueue([1]), q.enqueue([2, 3])
+    (None, None)
+    >>> q.dequeue_many(2)
+    array([[1, 0],
+           [2, 3]])
+    """
+
+    _padded = True
+
+
+class RandomShuffleQueue(FIFOQueue):
+    """A queue out of which elements come in a random order, that of ``seed`` if there is one.
+
+    ``min_after_dequeue`` elements stay in it until it is closed, among which the next one is
+    chosen.
+
+    >>> q = RandomShuffleQueue(10, "i64[]", min_after_dequeue=2, seed=0)
+    >>> q.enqueue_many(list(range(6)))
+    >>> q.dequeue_many(4).tolist()
+    [1, 4, 2, 3]
+    >>> q.close()
+    >>> sorted([q.dequeue(), q.dequeue()])
+    [np.int64(0), np.int64(5)]
+    """
+
+    def __init__(self, capacity: int, specs: Any, min_after_dequeue: int = 0,
+                 seed: int | None = None, *, name: str = "queue") -> None:
+        if not 0 <= min_after_dequeue < capacity:
+            raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
+                                f"{min_after_dequeue!r}", locs=user_loc())
+        self._set_up(capacity, specs, name, lambda types: Pool(types, seed), min_after_dequeue)
+
+
+def _positive(n: Any, what: str) -> int:
+    if isinstance(n, Tracer | bool) or not hasattr(n, "__index__") or (
+            int(n.__index__()) < 1):
+        raise error("W305", f"{what} takes a positive number that is known now, not {n!r}",
+                    locs=user_loc())
+    return int(n.__index__())

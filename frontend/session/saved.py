@@ -1,0 +1,92 @@
+"""A graph in two files: its text, and beside it the tensors that it holds.
+
+    model.ir             graph @model(%x: f32[b,4], %captured: f32[4,2]) -> () { ... }
+    model.safetensors    the variables by their names in the text, and the arrays of parameters
+                         that nobody feeds; what the text does not say is in the metadata
+
+Each file is written whole or not at all, the tensors first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...ir.diagnose import error
+from ...ir.graph import Graph
+from ...ir.text.printer import print_graph
+from ...ir.verify.verifier import read
+from ...runtime.files import new_file
+from ...runtime.shards import read_tensors, write_tensors
+from ...runtime.state import cut
+from ..tracing.recorder import Capture
+
+_FORMAT = "weft-graph-1"
+
+
+@dataclass
+class Saved:
+    """A graph and its state: variables and arrays of parameters by name, the variables that are
+    not trainable, and the nodes of each group."""
+
+    graph: Graph
+    variables: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+
+def tensors_of(path: str | os.PathLike[str]) -> Path:
+    """The file beside a graph's text that has its tensors."""
+    return Path(path).with_suffix(".safetensors")
+
+
+def write_state(
+    path: str | os.PathLike[str], graph: Graph, variables: Mapping[str, Any],
+    captures: Sequence[Capture], groups: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Write both files. Raises FeedError (W304) for a dtype that safetensors lack. Functions of
+    ``weft.host_call`` are there by their names, and found in a program that imports them."""
+    names = [name for name in graph.variables if name in variables]
+    values = cut([variables[name].cell for name in names])
+    held = {capture.param.name.removesuffix(":0"): capture.array for capture in captures}
+    metadata = {"format": _FORMAT, "variables": json.dumps(names),
+                "fixed": json.dumps([name for name in names if not variables[name].trainable]),
+                "groups": json.dumps({name: list(nodes) for name, nodes in (groups or {}).items()})}
+    write_tensors(tensors_of(path), {**dict(zip(names, values, strict=True)), **held}, metadata)
+    with new_file(Path(path)) as file:
+        Path(file).write_text(print_graph(graph) + "\n", encoding="utf-8")
+
+
+def read_state(path: str | os.PathLike[str]) -> Saved:
+    """Read both files; see ``Graph.load``."""
+    items = read(Path(path).read_text(encoding="utf-8"))
+    if len(items) != 1 or not isinstance(items[0], Graph):
+        raise error("W501", f"{path} does not hold one graph",
+                    hint="save it with g.save(path), or weft dump --output")
+    return with_tensors(items[0], path)
+
+
+def with_tensors(graph: Graph, path: str | os.PathLike[str]) -> Saved:
+    """A graph that was read from ``path``, with the tensors beside it, if there are any."""
+    if not tensors_of(path).is_file():
+        return Saved(graph)
+    found, metadata = read_tensors(tensors_of(path))
+    if metadata.get("format") != _FORMAT:
+        return Saved(graph)
+    names = set(json.loads(metadata["variables"]))
+    for name, array in found.items():
+        known = graph.variables.get(name) if name in names else next(
+            (value.type for value in graph.params if value.name.removesuffix(":0") == name), None)
+        if known is None or known.shape != array.shape or known.dtype.numpy != array.dtype:
+            raise error("W403", f"{tensors_of(path)} is not of this graph: {name} is "
+                                f"{array.dtype}{list(array.shape)} there, and "
+                                f"{known or 'nothing'} in the text",
+                        hint="save both files together, with g.save(path)")
+    return Saved(graph, {name: found[name] for name in names},
+                 {name: array for name, array in found.items() if name not in names},
+                 frozenset(json.loads(metadata["fixed"])), json.loads(metadata["groups"]))

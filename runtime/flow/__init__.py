@@ -1,0 +1,1 @@
+"""Runs the segments of a partition (``ir/plans/partition``) in one process: threads, frames, failure."""

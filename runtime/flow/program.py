@@ -1,0 +1,249 @@
+"""A partition as a program: the same calls, the same rules of state, run by segments.
+
+``runtime.program.Program`` reads variables before and commits them after, whatever runs between;
+here that is a ``Run``. So variables are cut once and committed once for the whole step, on all
+devices, and a step that fails anywhere leaves them as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...ir.indices.dims import Requirement, bind_dims
+from ...ir.indices.index import plain_symbol
+from ...ir.plans.partition import Partition, Segment
+from ...ir.plans.plan import CheckSite
+from ..program import Program, Source, check_sizes, fit_all, no_retry
+from ..state import Array, Cell, cut
+from ..watch import Turns, Watch
+from .drive import driver
+from .helpers import Helpers
+from .resource import asker
+from .run import Frame, Frames, Run, Unit, size_array
+
+_SIZE = "size "
+
+
+class FlowProgram(Program):
+    """A partition, its compiled segments, and where the step's parameters come from.
+
+    ``programs`` has those of compiled segments; ``resources`` are the queues by name.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        programs: Mapping[Segment, Program],
+        *,
+        sources: Sequence[Source],
+        written: Mapping[str, Cell],
+        helpers: Helpers,
+        requires: Sequence[Requirement] = (),
+        resources: Mapping[str, Any] = MappingProxyType({}),
+        asynchronous: Collection[str] | None = None,
+    ) -> None:
+        self.partition, self._programs = partition, dict(programs)
+        self._helpers, self._requires = helpers, tuple(requires)
+        self._frames = frames_of(partition, self._programs, resources)
+        self.params = tuple(slot for slot in partition.params
+                            if not slot.name.startswith(_SIZE))
+        self._told = [slot.name.removeprefix(_SIZE)
+                      for slot in partition.params[len(self.params):]]
+        self._forms = [(slot.type.dtype.numpy, slot.type.shape) for slot in self.params]
+        dims = [dim for _, shape in self._forms for dim in shape if not isinstance(dim, int)]
+        self._plain, self._told_plainly = not dims, None not in map(plain_symbol, dims)
+        self._kinds = ["array"] * len(self.params)
+        self._call: Callable[..., Any] = self._flow
+        self.launches = 0
+        self.each = sum(program.plan.launches for program in self._programs.values())
+        self._bind(sources, written, partition.results, asynchronous)
+        # What may wait does so before variables are read, and before anyone waits for this step.
+        self._late = [at for at, source in enumerate(sources) if isinstance(source, Cell)]
+        if self._late or self._written:
+            self._frames = self._frames.asking_first(self._late)
+        self._watch: Watch | None = None
+        self._begun: tuple[Run, Frame] | None = None
+
+    def within(self, watch: Watch) -> Program:
+        watched = copy(self)
+        watched._watch, watched._call = watch, watch.calls(watched._flow)
+        watched._writer = Turns(self._writer, watch)
+        return watched
+
+    def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        """One step. What asks resources goes first where it can: no one else waits for this step
+        then, and variables are read after. If the step fails before its commit, what was taken is
+        given back."""
+        if not self._frames.asks:
+            return super()._run(leaves, otherwise)
+        args = self._arguments(leaves, cut(self._read))
+        dims = self._dims(args)
+        if dims is None:
+            if otherwise is no_retry:
+                return NotImplemented
+            args, dims = self._fitted(args)
+        step, run, frame = copy(self), self._new_run(), self._frame(args, dims)
+        step._begun = run, frame
+        step._call = step._flow if self._watch is None else self._watch.calls(step._flow)
+        try:
+            if frame.pause:
+                run.drive(frame)
+            results = super(FlowProgram, step)._run(leaves, otherwise)
+        except BaseException:
+            run.undo()
+            raise
+        self.launches += self.each
+        return results
+
+    def _new_run(self) -> Run:
+        watch = self._watch
+        return Run(self._helpers) if watch is None else Run(self._helpers, watch.left,
+                                                            watch.seconds)
+
+    def _frame(self, args: Sequence[Array], dims: Mapping[str, int]) -> Frame:
+        return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)])
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that all devices together may use, from the next step on."""
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self._threads = count
+        for program in self._programs.values():
+            program.threads = max(1, count // (self._helpers.most + 1))
+
+    def _flow(self, *args: Any) -> Any:
+        if self._begun is not None:
+            run, frame = self._begun
+            for at in self._late:
+                frame.values[at] = args[at]
+            results = run.go_on(frame) if frame.pause else run.drive(frame)
+        else:
+            dims = self._dims(args)
+            if dims is None:
+                return NotImplemented
+            results = self._new_run().drive(self._frame(args, dims))
+        held = set(map(id, args))
+        for at, array in enumerate(results):
+            # Each result is memory of its own, and of nobody else.
+            if id(array) in held or array.base is not None:
+                results[at] = array = np.array(array)
+            held.add(id(array))
+        return tuple(results)
+
+    def _dims(self, args: Sequence[Any]) -> dict[str, int] | None:
+        """The sizes of the arguments; None if they do not fit."""
+        if len(args) != len(self._forms):
+            return None
+        dims: dict[str, int] = {}
+        for arg, (dtype, shape) in zip(args, self._forms, strict=True):
+            if type(arg) is not np.ndarray or arg.dtype != dtype:
+                return None
+            if arg.shape != shape and self._told_plainly:
+                if self._plain or arg.ndim != len(shape):
+                    return None
+                for dim, size in zip(shape, arg.shape, strict=True):
+                    if size != (dim if isinstance(dim, int) else
+                                dims.setdefault(str(plain_symbol(dim)), size)):
+                        return None
+        if not self._told_plainly:
+            dims = self._solved(args)
+        return dims if all(need.holds(dims) for need in self._requires) else None
+
+    def _solved(self, args: Sequence[Array]) -> dict[str, int]:
+        return bind_dims([slot.type for slot in self.params], args,
+                         [slot.name for slot in self.params])
+
+    def _fitted(self, args: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
+        """Arguments as the program wants them, and their sizes. Raises what is wrong with them."""
+        fitted, _ = fit_all(self.params, self._kinds, args)
+        dims = self._solved(fitted)
+        for need in self._requires:
+            check_sizes(need, CheckSite(need.code, need.message, need.locs), dims)
+        return fitted, dims
+
+    def _retry(self, args: list[Any]) -> Any:
+        return self._call(*self._fitted(args)[0])
+
+
+def frames_of(
+    partition: Partition, programs: Mapping[Segment, Program],
+    resources: Mapping[str, Any],
+) -> Frames:
+    """What the executor runs; recursion is by nesting of bodies only."""
+    slots: dict[str, int] = {slot.name: at for at, slot in enumerate(partition.params)}
+    givers: dict[str, int] = {}
+    units: list[Unit] = []
+    segments = partition.segments
+    for number, segment in enumerate(segments):
+        for key in (*segment.takes, *segment.gives):
+            slots.setdefault(key, len(slots))
+        givers.update(dict.fromkeys(segment.gives, number))
+        unit = Unit(number, [slots[key] for key in segment.takes],
+                    [slots[key] for key in segment.gives])
+        _set(unit, segment, programs, resources)
+        units.append(unit)
+    _tell_sizes(partition, slots, givers, units)
+    before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
+              for segment in segments]
+    for number, unit in enumerate(units):
+        unit.readers = tuple(at for at, earlier in enumerate(before) if number in earlier)
+    for unit in reversed(units):
+        unit.rank = min([units[at].rank for at in unit.readers], default=0) - 1
+    results = [slots[slot.name] for slot in partition.results]
+    uses = [0] * len(slots)
+    kept = {*results, *(slots[slot.name] for slot in partition.params)}
+    for unit in units:
+        unit.freed = tuple(set(unit.takes) - kept)
+        for slot in unit.freed:
+            uses[slot] += 1
+    return Frames(units, list(map(len, before)), uses, results)
+
+
+def _set(
+    unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
+    resources: Mapping[str, Any],
+) -> None:
+    """What a unit does, of three."""
+    if segment.compiled:
+        program = programs[segment]
+        unit.call, unit.run = program.direct, program.run
+        return
+    unit.took = 0.0  # to start it
+    node = segment.graph.nodes[-1]
+    sizes = [key.removeprefix(_SIZE) for key in segment.takes if key.startswith(_SIZE)]
+    places = {value: at for at, value in enumerate(segment.graph.params)}
+    slots = [unit.takes[places[value]] for value in node.inputs]
+    unit.takes = (*slots, *unit.takes[len(unit.takes) - len(sizes):])
+    if segment.resource:
+        unit.begin = asker(node, resources)
+        return
+    bodies = {name: (frames_of(body, programs, resources),
+                     [slot.name.removeprefix(_SIZE) for slot in body.params
+                      if slot.name.startswith(_SIZE)])
+              for name, body in segment.bodies}
+    unit.drive = driver(node, sizes, bodies)
+
+
+def _tell_sizes(
+    partition: Partition, slots: Mapping[str, int], givers: dict[str, int],
+    units: Sequence[Unit],
+) -> None:
+    """Sizes that only a resource tells, by what it has given."""
+    params = {slot.name for slot in partition.params}
+    for key in [key for key in slots if key.startswith(_SIZE) and key not in params]:
+        name = key.removeprefix(_SIZE)
+        number, at, axis = next(
+            (number, at, axis) for number, segment in enumerate(partition.segments)
+            for at, value in enumerate(segment.graph.results)
+            for axis, dim in enumerate(value.shape) if segment.resource and
+            not isinstance(dim, int) and plain_symbol(dim) == name)
+        units[number].tells += ((at, axis, slots[key]),)
+        givers[key] = number

@@ -1,0 +1,390 @@
+"""One step that is being run: what is ready, what has failed, who waits.
+
+The thread that asks for a step runs segments until none is left. When more become ready than it can
+begin at once, helpers run the others; whoever is done with a segment goes on with what that made
+ready. So a chain over many devices stays in one thread, and independent segments run side by side.
+
+    finish   a segment has given its values: its readers lack one less, and are ready at none
+    fail     the step is over: what has not begun never does, the caller is woken and raises
+    drive    the caller's loop, which also keeps the deadline
+
+Only the caller ever waits, for one bell, which every end of the step rings: no order of failures
+leaves anyone waiting. What still runs on other threads when a step fails ends alone, into nothing:
+values of the step are nobody else's, and variables are written by the caller, at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from ..state import Array
+from ..watch import out_of_time
+from .helpers import Helpers
+
+Wanted = tuple["Frames", Sequence[Array]]
+"""What a driver asks for: a body, and the values of its parameters."""
+Driver = Generator[Wanted, Sequence[Array], Sequence[Array]]
+
+Begin = Callable[["Task", Sequence[Array]], None]
+"""What asks a resource; it returns at once."""
+
+# A segment that took less than this when it ran last is not worth another thread's waking.
+_WORTH_WAKING = 25e-6
+
+
+class Unit:
+    """A segment that is ready to be run again and again; slots are places in a frame's values."""
+
+    __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
+                 "readers", "run", "takes", "tells", "took")
+
+    def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int]) -> None:
+        self.number = number
+        self.takes, self.gives = tuple(takes), tuple(gives)
+        self.tells: tuple[tuple[int, int, int], ...] = ()  # result, axis, slot of the size
+        self.readers: tuple[int, ...] = ()                 # units that lack one less after it
+        self.freed: tuple[int, ...] = ()                   # slots that it takes and results are not
+        self.rank = 0                                      # the smallest is run first
+        self.took = 1.0                                    # seconds, lately
+        self.launches = 0
+        # One of three: a program, a driver of bodies, a resource.
+        self.call: Callable[..., Any] | None = None
+        self.run: Callable[[Sequence[Array]], Sequence[Array]] | None = None  # with errors
+        self.drive: Callable[[Sequence[Array]], Driver] | None = None
+        self.begin: Begin | None = None
+
+
+class Frames:
+    """What all frames of one partition share.
+
+    The units ``held`` wait for one thing more: that the caller goes on after the others have ended.
+    """
+
+    def __init__(self, units: Sequence[Unit], lacks: Sequence[int], uses: Sequence[int],
+                 results: Sequence[int], held: Collection[int] = ()) -> None:
+        self.units, self.uses = tuple(units), tuple(uses)
+        self.lacks = tuple(count + (at in held) for at, count in enumerate(lacks))
+        self.results, self.held = tuple(results), tuple(held)
+        self.first = tuple(unit for unit, count in zip(units, self.lacks, strict=True)
+                           if not count)
+
+    @property
+    def asks(self) -> bool:
+        """True if units ask resources."""
+        return any(unit.begin is not None for unit in self.units)
+
+    def asking_first(self, late: Collection[int]) -> Frames:
+        """The same, in two parts: first what asks resources, and what leads to that, then the
+        rest. Slots that are ``late`` have no values before the second part."""
+        known = set(range(len(self.units)))
+        for at, unit in enumerate(self.units):  # which stand in an order in which they may run
+            if not set(late).isdisjoint(unit.takes):
+                known.discard(at)
+            if at not in known:
+                known -= set(unit.readers)
+        early = {at for at in known if self.units[at].begin is not None}
+        for at in reversed(range(len(self.units))):
+            if at in known and not early.isdisjoint(self.units[at].readers):
+                early.add(at)
+        held = [at for at in range(len(self.units)) if at not in early]
+        return Frames(self.units, self.lacks, self.uses, self.results, held if early else ())
+
+
+class Frame:
+    """The values of one run of a partition; ``done`` is told when all its units have ended."""
+
+    __slots__ = ("done", "frames", "lacks", "left", "pause", "uses", "values")
+
+    def __init__(self, frames: Frames, params: Sequence[Array],
+                 done: Callable[[Sequence[Array]], None] | None = None) -> None:
+        self.frames, self.done = frames, done
+        self.lacks, self.uses = list(frames.lacks), list(frames.uses)
+        self.left, self.pause = len(frames.units), len(frames.held)
+        self.values: list[Any] = [*params, *[None] * (len(frames.uses) - len(params))]
+
+    def results(self) -> list[Array]:
+        values = self.values
+        return [values[slot] for slot in self.frames.results]
+
+
+class Run:
+    """One step, from its first segment to its end."""
+
+    def __init__(self, helpers: Helpers, seconds: float | None = None,
+                 given: float | None = None) -> None:
+        """``seconds`` are left of those that the step was ``given``."""
+        self._helpers, self._seconds = helpers, given or seconds or 0.0
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.lock = threading.Lock()
+        self.over = False
+        self.failed: BaseException | None = None
+        self._ready: list[tuple[bool, int, int, Frame, Unit]] = []
+        self._serial = 0
+        self._bell: Any = None  # the caller's, while it waits
+        self._cancels: dict[int, Callable[[], None]] = {}
+        self._undos: list[Callable[[], None]] = []
+
+    def start(self, frame: Frame) -> None:
+        """Make ready what lacks nothing."""
+        with self.lock:
+            for unit in frame.frames.first:
+                self._push(frame, unit)
+        self._call_others()
+
+    def _push(self, frame: Frame, unit: Unit) -> None:
+        # What takes no time comes first: it may make something ready that does.
+        self._serial += 1
+        heappush(self._ready, (unit.took > _WORTH_WAKING, unit.rank, self._serial, frame, unit))
+
+    def _call_others(self, beyond: int = 1) -> None:
+        """Wake threads for what this one does not begin soon: all but ``beyond`` long ones."""
+        if len(self._ready) <= beyond:
+            return
+        with self.lock:
+            wanted = sum(entry[0] for entry in self._ready) - beyond if beyond else 1
+            if wanted > 0 and self._bell is not None:
+                self._ring()
+                wanted -= 1
+        if wanted > 0:
+            self._helpers.post(self, wanted)
+
+    def _ring(self) -> None:
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            bell.release()
+
+    def _take(self) -> tuple[Frame, Unit] | None:
+        with self.lock:
+            if not self._ready or self.over:
+                return None
+            *_, frame, unit = heappop(self._ready)
+            return frame, unit
+
+    def drive(self, frame: Frame) -> list[Array]:
+        """Run a frame as the caller, up to its pause, if it has one; its results. Raises what a
+        segment raises, TimeoutError."""
+        frame.done = self._end
+        self.over = frame.left == frame.pause
+        return self._driven(frame, self.start)
+
+    def go_on(self, frame: Frame) -> list[Array]:
+        """Run the units that are held after the pause of a frame."""
+        frame.pause, self.over = 0, not frame.left
+        return self._driven(frame, self._release)
+
+    def _release(self, frame: Frame) -> None:
+        with self.lock:
+            for at in frame.frames.held:
+                frame.lacks[at] -= 1
+                if not frame.lacks[at]:
+                    self._push(frame, frame.frames.units[at])
+        self._call_others()
+
+    def undo(self) -> None:
+        """Give back what has been taken of resources, since the step comes to nothing."""
+        with self.lock:
+            ends = self._undone()
+        for end in ends:
+            end()
+
+    def _undone(self) -> list[Callable[[], None]]:
+        ends = [*self._cancels.values(), *reversed(self._undos)]
+        self._cancels.clear()
+        self._undos.clear()
+        return ends
+
+    def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
+        try:
+            if not self.over:
+                start(frame)
+            while not self.over:
+                task = self._take()
+                if task is None:
+                    self._wait()
+                else:
+                    self._execute(*task)
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    self._be_late()
+        except BaseException as problem:
+            self.fail(problem)
+            raise
+        if self.failed is not None:
+            raise self.failed
+        return frame.results()
+
+    def _be_late(self) -> None:
+        """Raise what a step raises that is not done in time, unless it has failed before."""
+        with self.lock:
+            if self.over and self.failed is None:
+                self.over = False  # it is not done: nobody has its results
+        raise self.failed or out_of_time(self._seconds)
+
+    def help(self) -> None:
+        """Run what is ready, as a helper."""
+        while (task := self._take()) is not None:
+            self._execute(*task)
+
+    def _end(self, _: Sequence[Array]) -> None:
+        with self.lock:
+            self.over = True
+            self._ring()
+
+    def fail(self, problem: BaseException) -> None:
+        """End the step with an error; the first one counts."""
+        with self.lock:
+            if self.over:
+                return
+            self.over, self.failed = True, problem
+            self._ready.clear()
+            ends = self._undone()
+            self._ring()
+        for end in ends:
+            end()
+
+    def _wait(self) -> None:
+        bell = threading.Lock()
+        bell.acquire()
+        with self.lock:
+            if self._ready or self.over:
+                return
+            self._bell = bell
+        left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        bell.acquire(timeout=left)
+        self._bell = None
+
+    def _execute(self, frame: Frame, unit: Unit) -> None:
+        try:
+            values = frame.values
+            args = [values[slot] for slot in unit.takes]
+            if unit.call is not None:
+                start = time.perf_counter()
+                results = unit.call(*args)
+                if results is NotImplemented:
+                    assert unit.run is not None
+                    results = unit.run(args)
+                unit.took = time.perf_counter() - start
+                self.finish(frame, unit, results)
+            elif unit.drive is not None:
+                self.advance(frame, unit, unit.drive(args), None)
+            else:
+                Task(self, frame, unit).begin(args)
+        except BaseException as problem:
+            self.fail(problem)
+
+    def finish(self, frame: Frame, unit: Unit, results: Sequence[Array]) -> bool:
+        """A unit has given its results; False if the step is over."""
+        with self.lock:
+            if self.over:
+                return False
+            values, lacks, uses = frame.values, frame.lacks, frame.uses
+            for slot, value in zip(unit.gives, results, strict=True):
+                values[slot] = value
+            for at, axis, slot in unit.tells:
+                values[slot] = size_array(results[at].shape[axis])
+            for slot in unit.freed:  # their memory is free once the last reader has them
+                uses[slot] -= 1
+                if not uses[slot]:
+                    values[slot] = None
+            for reader in unit.readers:
+                lacks[reader] -= 1
+                if not lacks[reader]:
+                    self._push(frame, frame.frames.units[reader])
+            frame.left -= 1
+            ended = frame.left == frame.pause
+        if ended:
+            assert frame.done is not None
+            frame.done(frame.results())
+        else:
+            self._call_others()
+        return True
+
+    def advance(
+        self, frame: Frame, unit: Unit, driver: Driver, results: Sequence[Array] | None
+    ) -> None:
+        """Tell a driver what its body gave, and run what it asks for next."""
+        while True:
+            try:
+                body, params = driver.send(results)  # type: ignore[arg-type]
+            except StopIteration as end:
+                self.finish(frame, unit, end.value)
+                return
+            inner = Frame(body, params)
+            if inner.left:
+                inner.done = lambda given: self._advanced(frame, unit, driver, given)
+                self.start(inner)
+                return
+            results = inner.results()
+
+    def _advanced(
+        self, frame: Frame, unit: Unit, driver: Driver, results: Sequence[Array]
+    ) -> None:
+        try:
+            self.advance(frame, unit, driver, results)
+        except BaseException as problem:
+            self.fail(problem)
+
+
+def size_array(size: int) -> Array:
+    """The array that tells a size (``ir/plans/partition.carrier``)."""
+    return np.empty((size, 0), np.bool_)
+
+
+class Task:
+    """What a resource is given when a segment asks it for results; any thread may answer.
+
+    ``begin(task, operands)`` returns at once. The resource answers by ``done`` or ``fail``, now or
+    later. If it cannot answer yet, it gives ``on_cancel`` a function that makes it forget the task.
+    """
+
+    __slots__ = ("_beginning", "_frame", "_run", "_unit")
+
+    def __init__(self, run: Run, frame: Frame, unit: Unit) -> None:
+        self._run, self._frame, self._unit = run, frame, unit
+        self._beginning = True
+
+    def begin(self, args: Sequence[Array]) -> None:
+        """Ask the resource."""
+        assert self._unit.begin is not None
+        self._unit.begin(self, args)
+        self._beginning = False
+
+    def done(
+        self, results: Sequence[Array], undo: Callable[[], None] | None = None
+    ) -> bool:
+        """The operation has given its results; False if the step is over and wants them no more.
+
+        ``undo`` is called if the step fails later: it gives back what was taken.
+        """
+        run = self._run
+        with run.lock:
+            run._cancels.pop(id(self), None)
+            if run.over:
+                return False
+            if undo is not None:
+                run._undos.append(undo)
+        try:
+            run.finish(self._frame, self._unit, results)
+            if not self._beginning:  # this thread runs nothing of the step
+                run._call_others(0)
+        except BaseException as problem:
+            run.fail(problem)
+        return True
+
+    def fail(self, problem: BaseException) -> None:
+        """The operation, and so the step, has failed."""
+        self._run.fail(problem)
+
+    def on_cancel(self, cancel: Callable[[], None]) -> None:
+        """Call ``cancel`` once if the step ends without an answer; now, if it has ended."""
+        run = self._run
+        with run.lock:
+            if not run.over:
+                run._cancels[id(self)] = cancel
+                return
+        cancel()

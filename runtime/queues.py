@@ -1,0 +1,429 @@
+"""Queues: producers put elements in, consumers take them out, and each waits for the other.
+
+An element is a tuple of arrays, its *columns*. A call is an *attempt* that stands in line:
+
+    puts:  [5 rows, 2 left] [1 row]  -->  capacity 4: a b c d  -->  takes: [8 rows, has 3] [1 row]
+
+Whoever changes a queue lets the first of each line go on as far as it can, and then wakes those
+that are done. So calls are served in their order, none overtakes another, many rows may go through
+a small queue, and nobody is woken in vain. A put copies its arrays, which are the queue's then; a
+take gets whole blocks of them, or copies.
+
+The rules are those of TensorFlow's queues (Abadi et al., "TensorFlow: A System for Large-Scale
+Machine Learning", OSDI 2016, and its documentation of queues).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..ir.diagnose import Error, error
+from ..ir.indices.dims import bind_dims
+from ..ir.indices.index import symbols_of
+from ..ir.indices.walk import evaluate
+from ..ir.types import TensorType
+
+Array = np.ndarray[Any, Any]
+Columns = tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows from ``start`` to ``stop`` of columns, to which nobody writes."""
+
+    columns: Columns
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def split(self, n: int) -> tuple[Rows, Rows]:
+        """The first ``n`` rows, and the others."""
+        at = self.start + n
+        return Rows(self.columns, self.start, at), Rows(self.columns, at, self.stop)
+
+
+class Store(Protocol):
+    """Where the elements of a queue are; ``size`` counts them, ``moves`` all that came or went."""
+
+    size: int
+    moves: int
+
+    def put(self, rows: Rows) -> None: ...
+    def take(self, n: int) -> list[Rows]: ...
+    def give_back(self, parts: Sequence[Rows]) -> None: ...
+
+
+class Line:
+    """Elements in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.size = self.moves = 0
+        self._blocks = deque[Rows]()
+
+    def put(self, rows: Rows) -> None:
+        self._blocks.append(rows)
+        self._count(len(rows))
+
+    def take(self, n: int) -> list[Rows]:
+        """The first ``n`` elements."""
+        taken: list[Rows] = []
+        left = n
+        while left:
+            block = self._blocks.popleft()
+            if len(block) > left:
+                block, rest = block.split(left)
+                self._blocks.appendleft(rest)
+            taken.append(block)
+            left -= len(block)
+        self._count(-n)
+        return taken
+
+    def give_back(self, parts: Sequence[Rows]) -> None:
+        """Put what was taken to the front again."""
+        self._blocks.extendleft(reversed(parts))
+        self._count(sum(map(len, parts)))
+
+    def _count(self, change: int) -> None:
+        self.size += change
+        self.moves += abs(change)
+
+
+class Pool:
+    """Elements of which any may be the next; they have one place each, so none holds others."""
+
+    def __init__(self, types: Sequence[TensorType], seed: int | None) -> None:
+        self.size = self.moves = 0
+        self._rng = np.random.default_rng(seed)
+        self._columns = [np.empty((0, *[evaluate(dim, {}) for dim in type_.shape]),
+                                  type_.dtype.numpy)
+                         for type_ in types]
+
+    def put(self, rows: Rows) -> None:
+        first, self.size = self.size, self.size + len(rows)
+        self.moves += len(rows)
+        for at, (column, given) in enumerate(zip(self._columns, rows.columns, strict=True)):
+            if len(column) < self.size:
+                room = max(self.size, 2 * len(column))
+                grown = np.empty((room, *column.shape[1:]), column.dtype)
+                grown[:first] = column[:first]
+                self._columns[at] = column = grown
+            column[first:self.size] = given[rows.start:rows.stop]
+
+    def take(self, n: int) -> list[Rows]:
+        """``n`` elements at random."""
+        chosen = self._rng.choice(self.size, n, replace=False)
+        taken = tuple([column[chosen] for column in self._columns])
+        # The last ones that stay move to the places of those that go.
+        left = self.size - n
+        stays = np.ones(n, np.bool_)
+        stays[chosen[chosen >= left] - left] = False
+        for column in self._columns:
+            column[chosen[chosen < left]] = column[left:self.size][stays]
+        self.size = left
+        self.moves += n
+        return [Rows(taken, 0, n)]
+
+    def give_back(self, parts: Sequence[Rows]) -> None:
+        for part in parts:
+            self.put(part)
+
+
+class Attempt:
+    """A call that stands in line; ``wake`` is called once it is done, in whichever thread."""
+
+    problem: Error | None = None
+
+    def __init__(self, queue: Queue, wake: Callable[[], object] | None = None) -> None:
+        self.queue = queue
+        self.done = False
+        self._latch = threading.Lock()
+        self._latch.acquire()
+        self.wake: Callable[[], object] = wake or self._latch.release
+
+    def advance(self) -> bool:
+        """Go on as far as the queue lets it, which is locked; True when it is done."""
+        return True
+
+    def withdrawn(self) -> None:
+        """Undo what can be undone, when it will not go on; the queue is locked."""
+
+    def results(self) -> Columns:
+        """What it gives, when it is done. Raises its problem."""
+        if self.problem is not None:
+            raise self.problem
+        return ()
+
+    def wait(self, timeout: float | None = None) -> Columns:
+        """``results``, when it is done. Raises W413 after ``timeout`` seconds.
+
+        Whatever ends the waiting early (an interrupt, too) leaves the queue as if this call had
+        not been, but for rows that were put.
+        """
+        if not self.done:
+            try:
+                if not self._latch.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+                    self.cancel(error(
+                        "W413", f"queue '{self.queue.name}' kept this call waiting for "
+                                f"{timeout:g} seconds",
+                        hint="wait longer, or see who is to fill or empty it"))
+            except BaseException:
+                self.cancel(_cancelled(self.queue))
+                if self.problem is None:  # it was done by then
+                    self.undo()
+                raise
+        return self.results()
+
+    def cancel(self, problem: Error) -> None:
+        """End it with a problem, unless it is done by now, which ``undo`` undoes."""
+        self.queue.change(lambda finished: self.queue.withdraw(self, problem, finished))
+
+    def undo(self) -> None:
+        """Give back what was taken: it comes first again, where there is an order. What was put
+        stays."""
+        self.queue.change(lambda _: self.withdrawn())
+
+
+class Known(Attempt):
+    """What is done at once, with these results."""
+
+    def __init__(self, queue: Queue, wake: Callable[[], object] | None, *known: Any) -> None:
+        super().__init__(queue, wake)
+        self._known = tuple(map(np.asarray, known))
+        self.done = True
+        self.wake()
+
+    def results(self) -> Columns:
+        return self._known
+
+
+class Put(Attempt):
+    """Rows that go in; those that are in stay in."""
+
+    def __init__(self, queue: Queue, rows: Rows, wake: Callable[[], object] | None) -> None:
+        super().__init__(queue, wake)
+        self._left = rows
+
+    def advance(self) -> bool:
+        store = self.queue.store
+        room = min(self.queue.capacity - store.size, len(self._left))
+        if room > 0:
+            now, self._left = self._left.split(room)
+            store.put(now)
+        return not self._left
+
+
+class Take(Attempt):
+    """``count`` rows that come out, or one element by itself for a count of 0; fewer rows where
+    ``partial`` and the queue ends before."""
+
+    def __init__(self, queue: Queue, count: int, partial: bool,
+                 wake: Callable[[], object] | None) -> None:
+        super().__init__(queue, wake)
+        self._count, self._single = max(count, 1), count == 0
+        self._least, self._have = 1 if partial else self._count, 0
+        self._parts: list[Rows] = []
+
+    def advance(self) -> bool:
+        store, ended = self.queue.store, self.queue.ended
+        if ended and self._have + store.size < self._least:
+            self.withdrawn()
+            self.problem = _at_end(self.queue, self._count)
+            return True
+        now = min(store.size - (0 if ended else self.queue.least), self._count - self._have)
+        if now > 0:
+            self._parts += store.take(now)
+            self._have += now
+        return ended or self._have == self._count
+
+    def withdrawn(self) -> None:
+        self.queue.store.give_back(self._parts)
+        self._parts, self._have = [], 0
+
+    def results(self) -> Columns:
+        super().results()
+        batch = tuple([_joined([(part.columns[at], part) for part in self._parts], type_)
+                       for at, type_ in enumerate(self.queue.types)])
+        return tuple([column[0, ...] for column in batch]) if self._single else batch
+
+
+def _joined(parts: Sequence[tuple[Array, Rows]], type_: TensorType) -> Array:
+    column, rows = parts[0]
+    if len(parts) == 1:
+        return column if len(column) == len(rows) else column[rows.start:rows.stop].copy()
+    cut = [column[rows.start:rows.stop] for column, rows in parts]
+    if all(isinstance(dim, int) for dim in type_.shape):
+        return np.concatenate(cut)
+    sizes = tuple(map(max, zip(*(part.shape[1:] for part in cut), strict=True)))
+    if all(part.shape[1:] == sizes for part in cut):
+        return np.concatenate(cut)
+    padded = np.zeros((sum(map(len, cut)), *sizes), type_.dtype.numpy)
+    first = 0
+    for part in cut:
+        padded[(slice(first, first + len(part)), *map(slice, part.shape[1:]))] = part
+        first += len(part)
+    return padded
+
+
+class Queue:
+    """At most ``capacity`` elements of ``types``; see the module docstring.
+
+    A dim that is no number may have another size in each element; elements that are taken
+    together are padded with zeros. Takes leave ``least`` elements in until the queue is closed.
+    """
+
+    def __init__(self, name: str, capacity: int, types: Sequence[TensorType], store: Store,
+                 least: int = 0) -> None:
+        self.name, self.capacity, self.types = name, capacity, tuple(types)
+        self.store, self.least = store, least
+        self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
+        self._puts, self._takes = deque[Attempt](), deque[Attempt]()
+        self._closing = False
+
+    @property
+    def size(self) -> int:
+        """How many elements are in it now."""
+        return self.store.size
+
+    @property
+    def closed(self) -> bool:
+        """True once ``close`` was called: nothing more can be put."""
+        return self._closing
+
+    @property
+    def ended(self) -> bool:
+        """Closed, and nothing will come any more from those who had been waiting then."""
+        return self._closing and not self._puts
+
+    def put(self, columns: Sequence[Any], many: bool = False,
+            wake: Callable[[], object] | None = None) -> Attempt:
+        """Put an element, or the rows of columns: now or when there is room.
+
+        It fails with W411 when the queue is closed. Raises W305 for what does not fit.
+        """
+        rows = rows_of(self, columns, many)
+        return self._enter(Put(self, Rows(rows, 0, len(rows[0])), wake), self._puts)
+
+    def take(self, count: int = 0, partial: bool = False,
+             wake: Callable[[], object] | None = None) -> Attempt:
+        """Take ``count`` rows, or one element, now or when they are there.
+
+        It fails with W412 when the queue ends before; with ``partial``, what is left is taken then.
+        """
+        return self._enter(Take(self, count, partial, wake), self._takes)
+
+    def count(self, wake: Callable[[], object] | None = None) -> Attempt:
+        """How many elements are in it now."""
+        return Known(self, wake, np.int64(self.size))
+
+    def shut(self, cancel_pending: bool, wake: Callable[[], object] | None = None) -> Attempt:
+        """``close``, as an attempt."""
+        self.close(cancel_pending)
+        return Known(self, wake)
+
+    def close(self, cancel_pending: bool = False) -> None:
+        """Let nothing more in. Puts that wait still go on, unless they are cancelled, too; takes go
+        on until the queue is empty."""
+        def end(finished: list[Attempt]) -> None:
+            self._closing = True
+            for attempt in list(self._puts) if cancel_pending else ():
+                self.withdraw(attempt, _cancelled(self), finished)
+
+        self.change(end)
+
+    def withdraw(self, attempt: Attempt, problem: Error, finished: list[Attempt]) -> None:
+        """End an attempt that stands in line; the queue is locked."""
+        for line in (self._puts, self._takes):
+            if attempt in line:
+                line.remove(attempt)
+                attempt.withdrawn()
+                attempt.problem = problem
+                finished.append(attempt)
+
+    def change(self, change: Callable[[list[Attempt]], None]) -> None:
+        """Make a change, let all go on as far as they can, and wake those that are done."""
+        finished: list[Attempt] = []
+        with self._lock:
+            try:
+                change(finished)
+            finally:
+                self._settle(finished)
+                for attempt in finished:
+                    attempt.done = True
+        for attempt in finished:
+            attempt.wake()
+
+    def _enter(self, attempt: Attempt, line: deque[Attempt]) -> Attempt:
+        def enter(finished: list[Attempt]) -> None:
+            line.append(attempt)
+            if self._closing and line is self._puts:
+                self.withdraw(attempt, _cancelled(self), finished)
+
+        self.change(enter)
+        return attempt
+
+    def _settle(self, finished: list[Attempt]) -> None:
+        before = None
+        while before != (before := (self.store.moves, len(self._puts), len(self._takes))):
+            for line in (self._puts, self._takes):
+                while line and line[0].advance():
+                    finished.append(line.popleft())
+
+
+def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:
+    """Columns of rows as a queue holds them, copied; of one element (not ``many``), one row.
+
+    Raises W305 unless they have the queue's dtypes and shapes.
+    """
+    if len(columns) != len(queue.types):
+        raise error("W305", f"elements of queue '{queue.name}' have {len(queue.types)} arrays, got "
+                            f"{len(columns)}")
+    found = []
+    for column, type_ in zip(columns, queue.types, strict=True):
+        array = np.asarray(column)
+        wanted = type_.dtype.numpy
+        plain = not isinstance(column, np.ndarray | np.generic)
+        if array.dtype != wanted and not (plain and np.can_cast(array.dtype, wanted, "same_kind")):
+            raise _misfit(queue, array, type_, many)
+        array = np.array(array if many else array[None], wanted, order="C")
+        if array.ndim != type_.rank + 1 or not all(
+                size == dim for size, dim in zip(array.shape[1:], type_.shape, strict=True)
+                if isinstance(dim, int)):
+            raise _misfit(queue, array if many else array[0], type_, many)
+        found.append(array)
+    if many and len({len(array) for array in found}) > 1:
+        raise error("W305", f"arrays of {', '.join(str(len(each)) for each in found)} rows do not "
+                            f"make elements of queue '{queue.name}'",
+                    hint="give as many rows of each")
+    if len(found[0]) and any(symbols_of(dim) for type_ in queue.types for dim in type_.shape):
+        bind_dims(queue.types, [array[0] for array in found],
+                  [f"array {at}" for at in range(len(found))])
+    return tuple(found)
+
+
+def _misfit(queue: Queue, array: Array, type_: TensorType, many: bool) -> Error:
+    rows, wanted = "rows of " if many else "", type_.dtype.numpy
+    hint = f"convert it: x.astype(np.{wanted})"
+    if array.dtype == wanted:
+        hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
+    return error("W305", f"queue '{queue.name}' takes {rows}{type_}, got {array.dtype}"
+                         f"{list(array.shape)}", hint=hint)
+
+
+def _cancelled(queue: Queue) -> Error:
+    return error("W411", f"queue '{queue.name}' is closed, and nothing can be put into it",
+                 hint="close it when its last producer is done")
+
+
+def _at_end(queue: Queue, count: int) -> Error:
+    left = f"has {queue.size} elements left, not {count}" if queue.size else "is empty"
+    return error("W412", f"queue '{queue.name}' is closed and {left}",
+                 hint="end the loop here; dequeue_up_to gives the last ones" if queue.size else
+                      "end the loop here")

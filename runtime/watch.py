@@ -1,0 +1,85 @@
+"""One step that is watched: until when it may take, and where its time went.
+
+A native program is not interrupted. The clock is looked at when a program was found or compiled,
+when the step's turn has come, and when it has computed its results: before anything is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from ..ir.diagnose import error
+from .state import NotInTimeError, Writer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_PARTS = ("compiling", "waiting", "running")
+
+
+class Watch:
+    """A step that has to be over in so many seconds (None: in any time), from now on."""
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.seconds = seconds
+        self.began = self._last = time.monotonic()
+        self.spent = dict.fromkeys(_PARTS, 0.0)
+
+    @property
+    def end(self) -> float:
+        """When the step has to be over, by ``time.monotonic``."""
+        return float("inf") if self.seconds is None else self.began + self.seconds
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left."""
+        return None if self.seconds is None else max(0.0, self.end - time.monotonic())
+
+    def now(self) -> float:
+        """The seconds since the step began."""
+        return time.monotonic() - self.began
+
+    def reached(self, part: str) -> None:
+        """This part of the step is done. Raises DeadlineError (W413) if it came too late."""
+        now = time.monotonic()
+        self.spent[part] += now - self._last
+        self._last = now
+        if now > self.end:
+            raise out_of_time(self.seconds or 0.0)
+
+    def calls(self, program: Callable[..., Any]) -> Callable[..., Any]:
+        """The program, watched."""
+        def call(*args: Any) -> Any:
+            self.reached("waiting")
+            results = program(*args)
+            self.reached("running")
+            return results
+
+        return call
+
+
+class Turns:
+    """The Writer of a step that is watched: it waits for its turn as long as there is time."""
+
+    def __init__(self, writer: Writer | Turns, watch: Watch) -> None:
+        assert isinstance(writer, Writer), "a step is watched once"
+        self._writer, self._watch = writer, watch
+
+    def run(self, update: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """The update, in its turn. Raises DeadlineError (W413) if that does not come in time."""
+        def in_turn() -> R:
+            self._watch.reached("waiting")
+            return update(*args, **named)
+
+        try:
+            return self._writer.run_by(self._watch.end, in_turn)
+        except NotInTimeError:
+            raise out_of_time(self._watch.seconds or 0.0) from None
+
+
+def out_of_time(seconds: float) -> Exception:
+    """The error of a step that is not done within its timeout."""
+    return error("W413", f"the step is not done after {seconds:.3g} s",
+                 hint="give it a longer timeout; variables are as they were before it")
