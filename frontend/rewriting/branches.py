@@ -64,7 +64,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     finally:
         put(before)
     merge = _Merge(ways, ends, names)
-    put(merge.bound(regions.branched(ctx, flag, merge.regions(), names=True)))
+    put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
 class _Merge:
@@ -120,10 +120,19 @@ class _Merge:
                 return UNBOUND
             found = self._placeholders(found)
         (one, first), (two, second) = found
-        if one != two:
-            second = self._in_order(name, one, two, second, at)
-        return one, [self._leaf(name, path, *pair) for path, *pair in zip(
-            tree.paths(one), first, second, strict=True)]
+        count = len(self.results)
+        try:
+            if one != two:
+                second = self._in_order(name, one, two, second, at)
+            return one, [self._leaf(name, path, *pair) for path, *pair in zip(
+                tree.paths(one), first, second, strict=True)]
+        except Error as problem:  # which is one for who reads the name
+            if not may_be_lost(name):
+                raise
+            lost(name, problem)
+            for made in (self.results, self.weak, self.paths):
+                del made[count:]  # type: ignore[attr-defined]
+            return UNBOUND
 
     def _in_order(self, name: str, one: tree.TreeDef, two: tree.TreeDef, parts: list[Any],
                   at: int) -> list[Any]:
@@ -155,6 +164,8 @@ class _Merge:
             return a, None
         if first is None or second is None:
             raise differ(name, a, b)
+        if not regions.agree(first, second):
+            raise regions.disagreement(name + path, first[0], second[0])
         return None, self._result(name + path, first, second)
 
     def regions(self) -> list[Region]:
@@ -192,11 +203,17 @@ class _Zero:
     """A leaf that nobody asks for."""
 
 
+def may_be_lost(name: str) -> bool:
+    """Whether code can do without a name: not without the result, or what is part of an object."""
+    return name.isidentifier() and not name.startswith(RESULT)
+
+
 def differ(name: str, a: Any, b: Any) -> Error:
     name = "the result" if name.startswith(RESULT) else name
     return error("W102", f"{name} is {_shown(a)} on one way and {_shown(b)} on the other, which is "
                          "chosen when the function runs", locs=user_loc(),
-                 hint="give it arrays of one shape on both ways, or make the condition static")
+                 hint="call each of them on its own way" if callable(a) and callable(b) else
+                 "give it arrays of one shape on both ways, or make the condition static")
 
 
 def _shown(x: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.index import Dim
 from ...ir.ops.region import ENDLESS
 from .. import tree
@@ -18,7 +18,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..transforms import regions
-from .branches import differ, if_
+from .branches import differ, if_, may_be_lost
 from .calls import Range
 from .exits import RESULT
 from .expressions import both
@@ -148,6 +148,8 @@ def _rounds(
                 break
             except _OtherCarryError:
                 continue
+            except regions.ChangedError as found:
+                loop.drop(found)
     finally:
         put(before)
     put(loop.bound(before))
@@ -170,6 +172,7 @@ class _Loop:
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
         self.unchanged: set[int] = set()  # roots that no round writes to
+        self.dropped: dict[int, Error] = {}  # names without a value when a round begins
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.results: Any = None
@@ -191,6 +194,19 @@ class _Loop:
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
         self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
                                       self.limit, self.ctx)
+
+    def drop(self, found: regions.ChangedError) -> None:
+        """Do without the value that a name had before the loop, of another type than after a round.
+        Who reads it all the same gets the error."""
+        if found.at >= len(self.keys):
+            raise found.problem
+        self._drop(self.keys[found.at][0], found.problem)
+
+    def _drop(self, at: int, problem: Error) -> None:
+        if not may_be_lost(self.names[at]):
+            raise problem
+        self.first[at], self.dropped[at] = UNBOUND, problem
+        lost(self.names[at], problem)
 
     def _enter(self, state: Any) -> Entry:
         """Bind the names to what a round begins with."""
@@ -230,7 +246,8 @@ class _Loop:
                             locs=user_loc(), hint="do not delete it in the loop")
             new, structure = leaves(value)
             if structure != found[1]:
-                raise differ(name, self.first[at], value)
+                self._drop(at, differ(name, self.first[at], value))
+                raise _OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
         return made | self._memory(entry)
@@ -258,7 +275,8 @@ class _Loop:
         same = alike(old, new)
         if not is_array(old) or key in self.fixed:
             if not same:
-                raise differ(name, old, new)
+                self._drop(at, differ(name, old, new))
+                raise _OtherCarryError
             return {}
         if same and not is_traced(new):  # the same number in every round
             self.fixed.add(key)
@@ -270,7 +288,7 @@ class _Loop:
         if value is UNBOUND:
             return
         if not name.startswith(RESULT):
-            lost(name, "in a loop only, which may run for no round")
+            lost(name, self.dropped.get(at, "in a loop only, which may run for no round"))
             return
         parts, structure = leaves(value)
         zeros = [np.zeros(tuple(map(int, leaf.shape)), leaf.dtype)
@@ -288,7 +306,7 @@ class _Loop:
         found = []
         for at, part in enumerate(self.parts):
             if part is None:
-                found.append(before[at])
+                found.append(UNBOUND if at in self.dropped else before[at])
                 continue
             old, structure = part
             value = rebuilt(structure, [made.get((at, place), leaf)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.types import BOOL
 from .. import tree
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
@@ -30,13 +30,16 @@ Part = Callable[[], Any]
 Get = Callable[[], tuple[Any, ...]]
 Put = Callable[[Sequence[Any]], None]
 
-# Names that have a value on some ways only, while a rewritten function is traced.
-LOST: ContextVar[dict[str, str] | None] = ContextVar("weft_lost_names", default=None)
+# Names that have no one value after a branch or a loop, while a rewritten function is traced: on
+# which ways they have one, or the error for who reads them all the same.
+LOST: ContextVar[dict[str, str | Error] | None] = ContextVar("weft_lost_names", default=None)
 
 
-def lost(name: str, where: str) -> None:
+def lost(name: str, where: str | Error) -> None:
     """Remember why a name has no value from here on."""
     names = LOST.get()
+    if isinstance(where, Error):  # which must not hold the frames of the trace
+        where.__traceback__ = where.__context__ = None
     if names is not None:
         names[name] = where
 

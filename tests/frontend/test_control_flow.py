@@ -251,6 +251,63 @@ def test_tables_made_before_a_loop_are_read_in_it() -> None:
     check(place, [(6.0,), (0.0,), (9.5,)])
 
 
+def helpers(x: Any, n: Any) -> Any:
+    for i in range(n):
+        def shrink(y: Any) -> Any:
+            return y * 0.5 + i  # noqa: B023  # is called in its round
+
+        x = shrink(x)
+        if x.sum() < 1:
+            break
+    return x
+
+
+def temporaries(x: Any, n: Any) -> Any:
+    if n > 1:
+        part = x * 2
+        total = part.sum()
+    else:
+        part = x.sum()
+        total = part
+    for i in range(n):
+        part = x[0] * i
+        total = total + part
+    return total
+
+
+def last_part(x: Any, n: Any) -> Any:
+    part = x.sum()
+    for i in range(n):
+        part = x * i
+    return part
+
+
+def one_of_two(x: Any, n: Any) -> Any:
+    if n > 1:
+        f = np.sin
+    else:
+        f = np.cos
+    return f(x)
+
+
+@pytest.mark.parametrize("function", [helpers, temporaries])
+def test_names_that_nobody_reads_later_may_be_anything(function: Any) -> None:
+    """Functions, and arrays of other shapes on two ways, or before a loop and in it."""
+    x = np.arange(1.0, 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (0, 1, 3):
+            np.testing.assert_allclose(weft.compile(function)(x, n), function(x, n))
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (last_part, r"W102: part is f64\[\] before the loop and f64\[3\] after a round"),
+    (one_of_two, r"W102: f is a ufunc on one way and a ufunc on the other(.|\n)*on its own way")])
+def test_names_that_are_read_later_have_one_type(function: Any, message: str) -> None:
+    with pytest.raises(weft.Error, match=message):
+        weft.compile(function)(np.ones(3), 3)
+
+
 def test_instances_that_are_called() -> None:
     class Leaky:
         def __init__(self, slope: float) -> None:
