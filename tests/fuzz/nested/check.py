@@ -101,10 +101,7 @@ def _compared(program: Program, number: int, calls: list[Any]) -> Outcome:
         for at, (a, b) in enumerate(zip(one, two, strict=True)):
             if a.dtype != b.dtype or a.shape != b.shape or not _same_bits(a, b):
                 raise Mismatch(f"opt 2 and {opt} differ: result {at} of call {call}: {a} and {b}")
-    unclear = ""
-    traced = _interpreted(program, calls)
-    moved = [_interpreted(program, [_moved(args, seed, program) for args in calls])
-             for seed in (1, 2, 3)]
+    traced, *moved = _interpreted(program, calls)
     spreads = [[_spread(x, [other[call][at] for other in moved]) for at, x in enumerate(results)]
                for call, results in enumerate(traced)]
     unclear = _agree("the interpreter", program, runs[2], traced, spreads, 0)
@@ -132,13 +129,17 @@ def _results(space: dict[str, Any], run: Callable[..., Any], calls: list[Any]) -
     return [[*map(np.asarray, run(*args)), *state(space)] for args in calls]
 
 
-def _interpreted(program: Program, calls: list[Any]) -> list[Any]:
-    space = module(program, weft)
-    compiled = weft.compile(space["f"], dynamic=_dynamic(program), on_recompile="silent")
-    traced = compiled.trace(*calls[0])
-    again = compiled.trace(*calls[-1]) if not program.unknown else traced
-    del again
-    return _results(space, lambda *args: interpret(traced, weft.tree.leaves(args)), calls)
+def _interpreted(program: Program, calls: list[Any]) -> list[list[Any]]:
+    """The results of the calls, and of calls beside them, each from the state of the start."""
+    found, traced = [], None
+    for seed in (None, 1, 2):
+        if traced is None or "V" in space or "rng" in space:
+            space = module(program, weft)
+            traced = weft.compile(space["f"], dynamic=_dynamic(program)).trace(*calls[0])
+        given = calls if seed is None else [_moved(args, seed, program) for args in calls]
+        found.append(_results(space, lambda *args, run=traced: interpret(
+            run, weft.tree.leaves(args)), given))
+    return found
 
 
 def _reference(program: Program, calls: list[Any], step: float) -> list[Any] | None:
