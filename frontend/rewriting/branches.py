@@ -130,8 +130,7 @@ class _Merge:
             if not may_be_lost(name):
                 raise
             lost(name, problem)
-            for made in (self.results, self.weak, self.paths):
-                del made[count:]  # type: ignore[attr-defined]
+            del self.results[count:], self.weak[count:], self.paths[count:]
             return UNBOUND
 
     def _in_order(self, name: str, one: tree.TreeDef, two: tree.TreeDef, parts: list[Any],
@@ -209,16 +208,27 @@ def may_be_lost(name: str) -> bool:
 
 
 def differ(name: str, a: Any, b: Any) -> Error:
+    """The error for a name of two values of which neither can be the result of a branch."""
     name = "the result" if name.startswith(RESULT) else name
-    return error("W102", f"{name} is {_shown(a)} on one way and {_shown(b)} on the other, which is "
-                         "chosen when the function runs", locs=user_loc(),
-                 hint="call each of them on its own way" if callable(a) and callable(b) else
-                 "give it arrays of one shape on both ways, or make the condition static")
+    return error("W102", f"{name} is {shown(a)} on one way and {shown(b)} on the other, which is "
+                         "chosen when the function runs", locs=user_loc(), hint=_fix(a, b))
 
 
-def _shown(x: Any) -> str:
+def _fix(a: Any, b: Any) -> str:
+    if callable(a) and callable(b):
+        return "call each of them on its own way"
+    if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):
+        return ("make an array of all items before it, out = np.zeros(n), set out[i] where there "
+                "is one, and count them")
+    return "give it arrays of one shape on both ways, or make the condition static"
+
+
+def shown(x: Any) -> str:
+    """A value as errors name it."""
     if is_array(x) or is_traced(x):
         return str(x.type) if isinstance(x, Tracer) else repr(x)[:40]
+    if isinstance(x, (list, dict)):
+        return f"a {type(x).__name__} of {len(x)}"
     return repr(x)[:40] if x is None or isinstance(x, (str, bool)) else f"a {type(x).__name__}"
 
 

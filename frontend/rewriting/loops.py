@@ -18,7 +18,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..transforms import regions
-from .branches import differ, if_, may_be_lost
+from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
 from .exits import RESULT
 from .expressions import both
@@ -246,7 +246,7 @@ class _Loop:
                             locs=user_loc(), hint="do not delete it in the loop")
             new, structure = leaves(value)
             if structure != found[1]:
-                self._drop(at, differ(name, self.first[at], value))
+                self._drop(at, _grown(name, self.first[at], value))
                 raise _OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
@@ -315,6 +315,16 @@ class _Loop:
             found.append(_returned(before[at], value) if kept and not isinstance(
                 before[at], tuple) else value)
         return found
+
+
+def _grown(name: str, first: Any, value: Any) -> Error:
+    """The error for a nest that a round makes another one."""
+    sized = isinstance(first, (list, dict)) and isinstance(value, (list, dict))
+    return error(
+        "W102", f"{name} is {shown(first)} before the loop and {shown(value)} after a round",
+        locs=user_loc(), hint=(
+            "make an array of as many rows as there may be before the loop, out = np.zeros((most, "
+            "*row.shape)), and set out[i] = row") if sized else "give it one structure")
 
 
 def _returned(before: Any, value: Any) -> Any:

@@ -235,7 +235,8 @@ def _disagreement(message: str, a: Value, b: Value) -> Error:
     return error("W111" if same else "W102", message, locs=_made(b) or user_loc(),
                  types=[a.type, b.type],
                  hint="return the same shape and dtype from both: " + (
-                     (same and converted(_made(b), a.type.dtype)) or "x.astype(y.dtype)"))
+                     "np.where, or rows of an array of the larger shape" if not same else
+                     converted(_made(b), a.type.dtype) or "x.astype(y.dtype)"))
 
 
 def _variable(path: str) -> str:
@@ -326,11 +327,13 @@ class _Carry:
 
     def _changed(self, tracer: Tracer, slot: Slot, path: str) -> Error:
         code = "W111" if tracer.type.shape == slot.type.shape else "W102"
+        python = self.what in ("while", "for")
         hint = (f"convert it: x.astype(np.{slot.type.dtype.numpy}), or start from a value of "
                 f"{tracer.type.dtype.numpy}" if code == "W111" else
-                "keep its shape, or stack rows as a second result of scan")
+                "make it of its last shape before the loop, and set rows: out[i] = row" if python
+                else "keep its shape, or stack rows as a second result of scan")
         message = (f"{_variable(path)} is {slot.type} before the loop and {tracer.type} after a "
-                   "round" if self.what in ("while", "for") else
+                   "round" if python else
                    f"{self.what}: the carry{path} is {slot.type}, after a round {tracer.type}")
         return error(code, message, locs=_made(tracer.value) or definition(self.function),
                      types=[slot.type, tracer.type], hint=hint)

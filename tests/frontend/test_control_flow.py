@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support.control_programs import PROGRAMS
-from support.random_control import compare
 
 import weft
 from weft.frontend import tree
@@ -35,12 +34,6 @@ def check(function: Callable[..., Any], calls: Any, **options: Any) -> None:
                          ids=[function.__name__ for function, _ in PROGRAMS])
 def test_a_program_gives_what_python_gives(function: Callable[..., Any], calls: Any) -> None:
     check(function, calls)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_random_programs(seed: int) -> None:
-    """Nested statements, drawn at random; ``python -m support.random_control`` runs more."""
-    compare(seed)
 
 
 def test_a_function_without_traced_conditions_is_traced_as_it_stands() -> None:

@@ -38,7 +38,7 @@ class Outcome:
     what: str = ""
 
 
-class Mismatch(Exception):
+class MismatchError(Exception):
     """Two ways give different results."""
 
 
@@ -80,7 +80,7 @@ def check(program: Program, number: int) -> Outcome:
     with np.errstate(all="ignore"):
         try:
             return _compared(program, number, calls)
-        except Mismatch as problem:
+        except MismatchError as problem:
             return Outcome("finding", str(problem))
         except Error as problem:
             kind = "refused" if problem.code in ("W113", "W127") else "finding"
@@ -100,7 +100,8 @@ def _compared(program: Program, number: int, calls: list[Any]) -> Outcome:
     for call, (one, two) in enumerate(zip(runs[2], runs[opt], strict=True)):
         for at, (a, b) in enumerate(zip(one, two, strict=True)):
             if a.dtype != b.dtype or a.shape != b.shape or not _same_bits(a, b):
-                raise Mismatch(f"opt 2 and {opt} differ: result {at} of call {call}: {a} and {b}")
+                raise MismatchError(
+                    f"opt 2 and {opt} differ: result {at} of call {call}: {a} and {b}")
     traced, *moved = _interpreted(program, calls)
     spreads = [[_spread(x, [other[call][at] for other in moved]) for at, x in enumerate(results)]
                for call, results in enumerate(traced)]
@@ -131,15 +132,21 @@ def _results(space: dict[str, Any], run: Callable[..., Any], calls: list[Any]) -
 
 def _interpreted(program: Program, calls: list[Any]) -> list[list[Any]]:
     """The results of the calls, and of calls beside them, each from the state of the start."""
-    found, traced = [], None
+    found = []
+    space = module(program, weft)
+    traced = _traced(program, space, calls)
     for seed in (None, 1, 2):
-        if traced is None or "V" in space or "rng" in space:
+        if seed is not None and ("V" in space or "rng" in space):
             space = module(program, weft)
-            traced = weft.compile(space["f"], dynamic=_dynamic(program)).trace(*calls[0])
+            traced = _traced(program, space, calls)
         given = calls if seed is None else [_moved(args, seed, program) for args in calls]
         found.append(_results(space, lambda *args, run=traced: interpret(
             run, weft.tree.leaves(args)), given))
     return found
+
+
+def _traced(program: Program, space: dict[str, Any], calls: list[Any]) -> Any:
+    return weft.compile(space["f"], dynamic=_dynamic(program)).trace(*calls[0])
 
 
 def _reference(program: Program, calls: list[Any], step: float) -> list[Any] | None:
@@ -186,15 +193,17 @@ def _same_bits(a: Any, b: Any) -> bool:
 
 
 def _agree(
-    name: str, program: Program, given: list[Any], wanted: list[Any], spreads: list[Any], order: int
+    name: str, program: Program, given: list[Any], wanted: list[Any], spreads: list[Any],
+    order: int,
 ) -> str:
-    """What could not be compared. Raises Mismatch where results lie too far apart."""
+    """What could not be compared. Raises MismatchError where results lie too far apart."""
     unclear = ""
     for call, rows in enumerate(zip(given, wanted, spreads, strict=True)):
         for at, (a, b, spread) in enumerate(zip(*rows, strict=True)):
             where = f"{name} at result {at} of call {call}"
             if a.shape != b.shape or (a.dtype != b.dtype and not (order and program.single)):
-                raise Mismatch(f"{where} gives {b.dtype}{b.shape}, compiled {a.dtype}{a.shape}")
+                raise MismatchError(
+                    f"{where} gives {b.dtype}{b.shape}, compiled {a.dtype}{a.shape}")
             if a.dtype.kind not in "fc":
                 near = np.zeros(a.shape)
             else:
@@ -204,7 +213,7 @@ def _agree(
             with np.errstate(all="ignore"):
                 right = (np.abs(a - b) <= near) | (np.isnan(a) & np.isnan(b)) | (a == b)
             if np.any(~right & ~rough):
-                raise Mismatch(f"{where} gives {b}, compiled {a}; the spread is {spread}")
+                raise MismatchError(f"{where} gives {b}, compiled {a}; the spread is {spread}")
             if np.any(rough):
                 unclear = f"{where} jumps"
     return unclear

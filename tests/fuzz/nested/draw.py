@@ -1,7 +1,7 @@
-"""A random program as the text of a module: what it keeps (variables, random numbers) and a function
-``f(a, v, m, k, ids, q, z)`` in plain NumPy and names of ``W``, which is weft or its reference.
+"""A random program as the text of a module: what it keeps (variables, random numbers), and a
+function ``f(a, v, m, k, ids, q, z)`` in plain NumPy and names of ``W``: weft, or its reference.
 
-    a: number  v: n numbers  m: b rows of n  k: a count  ids: n places  q: n bools  z: n complex ones
+    a: number  v: n numbers  m: b rows of n  k: a count  ids: n places  q: n bools  z: complex ones
 
 Names of these kinds are put together into expressions, expressions into statements, and statements
 into blocks: of branches, of loops, and of functions that are given to control flow and transforms,

@@ -1,5 +1,5 @@
-"""What the names of ``weft`` mean, by NumPy and Python alone: control flow is Python's, a batch is a
-loop, and a derivative is a difference of fourth order along each element.
+"""What the names of ``weft`` mean, by NumPy and Python alone: control flow is Python's, a batch is
+a loop, and a derivative is a difference of fourth order along each element.
 
 A difference sees what a gradient must not: through ``stop_gradient`` and a gradient that the user
 wrote. So what those gave at the place of the derivative is written down, and read again at the

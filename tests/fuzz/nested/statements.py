@@ -107,8 +107,8 @@ def branch(d: Drawer, s: Scope) -> tuple[Lines, Scope]:
 def for_loop(d: Drawer, s: Scope) -> tuple[Lines, Scope]:
     """Python's for; a traced number of rounds has no gradient in reverse."""
     at = d.name("i")
-    items = d.pick("range(3)", "range(1, 4)", *(() if s.reverse else ("range(k)", "range(1, k + 2)")),
-                   *(() if d.unknown else s.of("v")))
+    counted = () if s.reverse else ("range(k)", "range(1, k + 2)")
+    items = d.pick("range(3)", "range(1, 4)", *counted, *(() if d.unknown else s.of("v")))
     inner = replace(s, names={**s.names, at: "i" if "range" in items else "s"}, loop=True,
                     depth=s.depth + 1)
     made = [f"for {at} in {items}:", *indented(block(d, inner)[0])]
