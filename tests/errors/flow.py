@@ -194,10 +194,9 @@ def items_appended_until_a_break() -> None:
 def functions_on_two_ways() -> None:
     @weft.compile
     def activated(x: Any) -> Any:
+        f = np.sin
         if x.sum() > 0:  # here
             f = np.tanh
-        else:
-            f = np.sin
         return f(x)
 
     activated(X)
