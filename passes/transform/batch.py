@@ -11,6 +11,7 @@ all others are computed once. The rules follow from the kind of an op:
     cond of a batch of conditions      both bodies, and select
     while, tested for each example     rounds until none is left; what is done keeps its state:
                                        while any(test(s)): s = select(test(s), body(s), s)
+                                       (a test that is dear is computed once, and carried)
     other control flow                 the same, of bodies for a batch
     else                               a scan over the batch
 """
@@ -26,7 +27,7 @@ from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value, control_of, writes
-from ...ir.index import Dim
+from ...ir.index import Dim, symbol
 from ...ir.ops.op import Kind
 from ...ir.ops.reduce import contract_letters
 from ...ir.ops.region import Branching, Calling, Custom, Looping
@@ -34,6 +35,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
 from .dependence import EVERYTHING
+from .pullback import is_cheap, placed
 
 
 @dataclass(frozen=True)
@@ -344,33 +346,50 @@ class _Batch:
     def _masked(
         self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
     ) -> list[Batched]:
-        """Rounds until no example is left; those that are done keep their state. What counts rounds
-        for each example counts no rows, so a loop that stacks some also counts for all."""
+        """Rounds until no example is left; those that are done keep their state.
+
+        Who is left is computed twice, for the test and in the round, where that is cheap, and else
+        carried to the next round. What counts rounds for each example counts no rows, so a loop
+        that stacks some also counts for all."""
         given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
-        counts = len(node.results) > loop.carried
-        inner, params = self.inside(test, given, loop.index)
-        (left,) = inner.graph(test, params)
-        some = inner.builder.graph
-        some.results = [inner.builder.any(inner.whole(left), axes=(0,))]
+        inputs = [self.whole(x) if mark else x.value
+                  for x, mark in zip(operands, given, strict=True)]
+        begin = [Batched(value, mark) for value, mark in zip(inputs, given, strict=True)]
+        more: list[tuple[str, Value]] = []  # that is carried besides
+        if carries := _is_dear(test):
+            (left,) = self.graph(placed(test, {loop.index: 0}), begin)
+            more.append(("left", self.whole(left)))
+        if len(node.results) > loop.carried:
+            more.append(("rounds", self.builder.full(0, TensorType(I64, ()))))
+        asks, asked = self.inside(test, given, loop.index)
         inner, params = self.inside(loop.body, given, loop.index)
-        (left,) = inner.graph(test, params)
+        (some, own), (body, kept) = (
+            (each.builder.graph, {name: each.builder.graph.add_param(x.type, name)
+                                  for name, x in more}) for each in (asks, inner))
+        here, (left,) = ((asks.whole(Batched(own["left"], True)), [Batched(kept["left"], True)])
+                         if carries else (asks.whole(asks.graph(test, asked)[0]),
+                                          inner.graph(test, params)))
+        some.results = [asks.builder.any(here, axes=(0,))]
         after = inner.graph(loop.body, params)
-        body = inner.builder.graph
         body.results = [
             inner._chosen(inner.whole(left), inner.whole(new), params[at].value)
             if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
-        inputs = [self.whole(x) if mark else x.value
-                  for x, mark in zip(operands, given, strict=True)]
-        at = loop.carried
-        if counts:
-            for graph in (some, body):
-                graph.add_param(TensorType(I64, ()), "rounds")
-                graph.params.insert(at, graph.params.pop())
-            body.results.insert(at, inner.builder.add(body.params[at], 1))
-            inputs.insert(at, self.builder.full(0, TensorType(I64, ())))
-        results = list(self.builder.emit(node.op, inputs, {
-            **node.attrs, "carried": at + counts, "test": some, "body": body}).results)
-        del results[at:at + counts]
+        ends: dict[str, Value] = {}
+        if carries:
+            state = [Batched(value, True) for value in body.results[:loop.carried]]
+            (again,) = inner.graph(placed(test, {loop.index: symbol(loop.index) + 1}),
+                                   [*state, *params[loop.carried:]])
+            ends["left"] = inner.builder.and_(left.value, inner.whole(again))
+        if "rounds" in kept:
+            ends["rounds"] = inner.builder.add(kept["rounds"], 1)
+        at, count = loop.carried, len(more)
+        body.results[at:at] = [ends[name] for name, _ in more]
+        for graph in (some, body):
+            graph.params[at:] = [*graph.params[len(given):], *graph.params[at:len(given)]]
+        results = list(self.builder.emit(
+            node.op, [*inputs[:at], *(value for _, value in more), *inputs[at:]],
+            {**node.attrs, "carried": at + count, "test": some, "body": body}).results)
+        del results[at:at + count]
         return self._unstacked(loop, self._all(True, results))
 
     def _custom(
@@ -393,3 +412,9 @@ class _Batch:
             "body": self.body(node.attrs["body"], given, out), "wrt": custom.wrt,
             "forward": self.body(custom.forward, given, [*out, *saved]), "backward": backward})
         return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]
+
+
+def _is_dear(test: Graph) -> bool:
+    """Whether a test is worth it to be kept, and may be computed once more after the last round."""
+    return not all(map(is_cheap, test.nodes)) and all(
+        node.op.check is None and node.op.control is None for node in test.nodes)

@@ -150,6 +150,40 @@ def test_rounds_of_each_example() -> None:
         np.array([0, 3, 5])).tolist() == [0, 3, 10]
 
 
+def test_a_dear_test_is_computed_once_in_a_round() -> None:
+    def nearest(a: Any, w: Any) -> Any:
+        return weft.while_loop(lambda s: np.sum((s @ w - a) ** 2) > 1e-3,
+                               lambda s: s - 0.1 * (s @ w - a) @ w.T, np.zeros(3), 500)
+
+    rng = np.random.default_rng(0)
+    a, w = rng.normal(size=(4, 3)), np.eye(3) + rng.normal(size=(3, 3)) / 4
+    stages = weft.compile(vmap(nearest, in_axes=(0, None))).lower(a, w).stages
+    loop = next(node for node in stages.optimised.nodes if node.op.control is not None)
+    products = [sum(node.op.name == "contract" for node in loop.attrs[name].nodes)
+                for name in ("test", "body")]
+    assert products == [0, 3]
+    each = [nearest(row, w) for row in a]
+    np.testing.assert_allclose(weft.compile(vmap(nearest, in_axes=(0, None)))(a, w), each,
+                               rtol=1e-12)
+    found = weft.compile(weft.grad(
+        lambda a: np.sum(vmap(nearest, in_axes=(0, None))(a, w) ** 2)))(a)
+    np.testing.assert_allclose(found, [weft.grad(lambda a: np.sum(nearest(a, w) ** 2))(row)
+                                       for row in a], rtol=1e-9)
+
+
+def test_a_test_that_knows_its_round_is_computed_for_the_next_one() -> None:
+    def grown(x: Any, n: Any) -> Any:
+        for i in range(n):
+            if np.sum(x * x) > 10 * i + 3:
+                break
+            x = x * 1.5 + i
+        return x
+
+    xs, ns = np.random.default_rng(1).normal(size=(5, 3)), np.array([0, 1, 2, 5, 9])
+    np.testing.assert_allclose(weft.compile(vmap(grown))(xs, ns), [
+        grown(x, int(n)) for x, n in zip(xs, ns, strict=True)])
+
+
 def test_rows_of_each_example() -> None:
     def f(h: Any, xs: Any) -> Any:
         return weft.scan(lambda h, x: (np.tanh(h + x), h * x), h, xs, reverse=True)
