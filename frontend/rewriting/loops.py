@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.index import Dim
 from ...ir.ops.region import ENDLESS
+from ...ir.types import TensorType
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer
@@ -172,13 +173,18 @@ class _Loop:
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
         self.unchanged: set[int] = set()  # roots that no round writes to
-        self.dropped: dict[int, Error] = {}  # names without a value when a round begins
+        self.dropped: dict[int, str | Error] = {}  # names without a value when a round begins
+        self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.results: Any = None
 
     def trace(self) -> None:
         """Trace the loop. Raises _OtherCarryError where it has to carry something else."""
+        for at, (structure, parts) in self.wanted.items():
+            self.first[at] = rebuilt(structure, [self._zeros(part) if isinstance(part, TensorType)
+                                                 else part for part in parts])
+        self.wanted.clear()
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
         init, self.keys, arrays = {}, [], []
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
@@ -195,6 +201,11 @@ class _Loop:
         self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
                                       self.limit, self.ctx)
 
+    def _zeros(self, type_: TensorType) -> Any:
+        if all(isinstance(dim, int) for dim in type_.shape):
+            return np.zeros(type_.shape, type_.dtype.numpy)
+        return self.ctx.apply(self.ctx.full, (0, type_.dtype, type_.shape))
+
     def drop(self, found: regions.ChangedError) -> None:
         """Do without the value that a name had before the loop, of another type than after a round.
         Who reads it all the same gets the error."""
@@ -203,10 +214,10 @@ class _Loop:
         self._drop(self.keys[found.at][0], found.problem)
 
     def _drop(self, at: int, problem: Error) -> None:
-        if not may_be_lost(self.names[at]):
+        name = self.names[at]
+        if not may_be_lost(name):
             raise problem
-        self.first[at], self.dropped[at] = UNBOUND, problem
-        lost(self.names[at], problem)
+        self.first[at], self.dropped[at] = UNBOUND, lost(name, problem, again=False)
 
     def _enter(self, state: Any) -> Entry:
         """Bind the names to what a round begins with."""
@@ -242,8 +253,10 @@ class _Loop:
                 self._placeholder(at, name, value)
                 continue
             if value is UNBOUND:
-                raise error("W201", f"{name} has a value before the loop and none after a round",
-                            locs=user_loc(), hint="do not delete it in the loop")
+                self._drop(at, error("W201", f"{name} has a value before the loop and none after "
+                                     "a round", locs=user_loc(), hint="do not delete it in the "
+                                                                      "loop"))
+                raise _OtherCarryError
             new, structure = leaves(value)
             if structure != found[1]:
                 self._drop(at, _grown(name, self.first[at], value))
@@ -291,9 +304,8 @@ class _Loop:
             lost(name, self.dropped.get(at, "in a loop only, which may run for no round"))
             return
         parts, structure = leaves(value)
-        zeros = [np.zeros(tuple(map(int, leaf.shape)), leaf.dtype)
-                 if isinstance(leaf, Tracer) else leaf for leaf in parts]
-        self.first[at] = rebuilt(structure, zeros)
+        self.wanted[at] = structure, [leaf.type if isinstance(leaf, Tracer) else leaf
+                                      for leaf in parts]
         raise _OtherCarryError
 
     def bound(self, before: Sequence[Any]) -> list[Any]:

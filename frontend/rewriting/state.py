@@ -35,13 +35,16 @@ Put = Callable[[Sequence[Any]], None]
 LOST: ContextVar[dict[str, str | Error] | None] = ContextVar("weft_lost_names", default=None)
 
 
-def lost(name: str, where: str | Error) -> None:
-    """Remember why a name has no value from here on."""
+def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
+    """Remember why a name has no value from here on, or from before (unless ``again``)."""
     names = LOST.get()
-    if isinstance(where, Error):  # which must not hold the frames of the trace
-        where.__traceback__ = where.__context__ = None
-    if names is not None:
-        names[name] = where
+    if isinstance(why, Error):  # which must not hold the frames of the trace
+        why.__traceback__ = why.__context__ = None
+    if names is None:
+        return why
+    if again or name not in names:
+        names[name] = why
+    return names[name]
 
 
 class Unbound:

@@ -268,6 +268,25 @@ def temporaries(x: Any, n: Any) -> Any:
     return total
 
 
+def returned_in_a_loop(x: Any, n: Any) -> Any:
+    k = 0
+    while k < n:
+        k += 1
+        if k * x[0] > 2:
+            return x * k
+    return x
+
+
+def nested_temporaries(x: Any, n: Any) -> Any:
+    part, total = None, 0.0
+    for _ in range(n):
+        for j in range(n):
+            part = x * j
+            total = total + part.sum()
+        total = total + 1
+    return total
+
+
 def last_part(x: Any, n: Any) -> Any:
     part = x.sum()
     for i in range(n):
@@ -283,14 +302,17 @@ def one_of_two(x: Any, n: Any) -> Any:
     return f(x)
 
 
-@pytest.mark.parametrize("function", [helpers, temporaries])
+@pytest.mark.parametrize("function", [
+    helpers, temporaries, nested_temporaries, returned_in_a_loop])
 def test_names_that_nobody_reads_later_may_be_anything(function: Any) -> None:
     """Functions, and arrays of other shapes on two ways, or before a loop and in it."""
     x = np.arange(1.0, 4.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in (0, 1, 3):
-            np.testing.assert_allclose(weft.compile(function)(x, n), function(x, n))
+            for compiled in (weft.compile(function),
+                             weft.compile(function, dynamic={"x": {0: "m"}})):
+                np.testing.assert_allclose(compiled(x, n), function(x, n))
 
 
 @pytest.mark.parametrize(("function", "message"), [
