@@ -6,7 +6,8 @@
     python -m every_transform nests                transforms of transforms, of all functions
     TRITON_INTERPRET=1 python -m every_transform triton     these and random programs, there
 
-``--every 25`` takes every 25th of the nests and of 500 random programs. Prints what is wrong, then how many there were.
+``--every 25`` takes every 25th of the nests and of 500 random programs. Prints what is wrong, then
+how many there were.
 """
 
 from __future__ import annotations
