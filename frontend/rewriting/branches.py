@@ -64,7 +64,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     finally:
         put(before)
     merge = _Merge(ways, ends, names)
-    put(merge.bound(regions.branched(ctx, flag, merge.regions(), names=True)))
+    put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
 class _Merge:
@@ -120,10 +120,18 @@ class _Merge:
                 return UNBOUND
             found = self._placeholders(found)
         (one, first), (two, second) = found
-        if one != two:
-            second = self._in_order(name, one, two, second, at)
-        return one, [self._leaf(name, path, *pair) for path, *pair in zip(
-            tree.paths(one), first, second, strict=True)]
+        count = len(self.results)
+        try:
+            if one != two:
+                second = self._in_order(name, one, two, second, at)
+            return one, [self._leaf(name, path, *pair) for path, *pair in zip(
+                tree.paths(one), first, second, strict=True)]
+        except Error as problem:  # which is one for who reads the name
+            if not may_be_lost(name):
+                raise
+            lost(name, problem)
+            del self.results[count:], self.weak[count:], self.paths[count:]
+            return UNBOUND
 
     def _in_order(self, name: str, one: tree.TreeDef, two: tree.TreeDef, parts: list[Any],
                   at: int) -> list[Any]:
@@ -155,6 +163,8 @@ class _Merge:
             return a, None
         if first is None or second is None:
             raise differ(name, a, b)
+        if not regions.agree(first, second):
+            raise regions.disagreement(name + path, first[0], second[0])
         return None, self._result(name + path, first, second)
 
     def regions(self) -> list[Region]:
@@ -192,16 +202,33 @@ class _Zero:
     """A leaf that nobody asks for."""
 
 
+def may_be_lost(name: str) -> bool:
+    """Whether code can do without a name: not without the result, or what is part of an object."""
+    return name.isidentifier() and not name.startswith(RESULT)
+
+
 def differ(name: str, a: Any, b: Any) -> Error:
+    """The error for a name of two values of which neither can be the result of a branch."""
     name = "the result" if name.startswith(RESULT) else name
-    return error("W102", f"{name} is {_shown(a)} on one way and {_shown(b)} on the other, which is "
-                         "chosen when the function runs", locs=user_loc(),
-                 hint="give it arrays of one shape on both ways, or make the condition static")
+    return error("W102", f"{name} is {shown(a)} on one way and {shown(b)} on the other, which is "
+                         "chosen when the function runs", locs=user_loc(), hint=_fix(a, b))
 
 
-def _shown(x: Any) -> str:
+def _fix(a: Any, b: Any) -> str:
+    if callable(a) and callable(b):
+        return "call each of them on its own way"
+    if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):
+        return ("make an array of all items before it, out = np.zeros(n), set out[i] where there "
+                "is one, and count them")
+    return "give it arrays of one shape on both ways, or make the condition static"
+
+
+def shown(x: Any) -> str:
+    """A value as errors name it."""
     if is_array(x) or is_traced(x):
         return str(x.type) if isinstance(x, Tracer) else repr(x)[:40]
+    if isinstance(x, (list, dict)):
+        return f"a {type(x).__name__} of {len(x)}"
     return repr(x)[:40] if x is None or isinstance(x, (str, bool)) else f"a {type(x).__name__}"
 
 

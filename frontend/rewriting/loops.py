@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.indices.index import Dim
 from ...ir.ops.control.region import ENDLESS
+from ...ir.types import TensorType
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer
@@ -18,7 +19,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from ..transforms import regions
-from .branches import differ, if_
+from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
 from .exits import RESULT
 from .expressions import both
@@ -148,6 +149,8 @@ def _rounds(
                 break
             except _OtherCarryError:
                 continue
+            except regions.ChangedError as found:
+                loop.drop(found)
     finally:
         put(before)
     put(loop.bound(before))
@@ -170,12 +173,18 @@ class _Loop:
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
         self.unchanged: set[int] = set()  # roots that no round writes to
+        self.dropped: dict[int, str | Error] = {}  # names without a value when a round begins
+        self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.results: Any = None
 
     def trace(self) -> None:
         """Trace the loop. Raises _OtherCarryError where it has to carry something else."""
+        for at, (structure, parts) in self.wanted.items():
+            self.first[at] = rebuilt(structure, [self._zeros(part) if isinstance(part, TensorType)
+                                                 else part for part in parts])
+        self.wanted.clear()
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
         init, self.keys, arrays = {}, [], []
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
@@ -191,6 +200,24 @@ class _Loop:
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
         self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
                                       self.limit, self.ctx)
+
+    def _zeros(self, type_: TensorType) -> Any:
+        if all(isinstance(dim, int) for dim in type_.shape):
+            return np.zeros(type_.shape, type_.dtype.numpy)
+        return self.ctx.apply(self.ctx.full, (0, type_.dtype, type_.shape))
+
+    def drop(self, found: regions.ChangedError) -> None:
+        """Do without the value that a name had before the loop, of another type than after a round.
+        Who reads it all the same gets the error."""
+        if found.at >= len(self.keys):
+            raise found.problem
+        self._drop(self.keys[found.at][0], found.problem)
+
+    def _drop(self, at: int, problem: Error) -> None:
+        name = self.names[at]
+        if not may_be_lost(name):
+            raise problem
+        self.first[at], self.dropped[at] = UNBOUND, lost(name, problem, again=False)
 
     def _enter(self, state: Any) -> Entry:
         """Bind the names to what a round begins with."""
@@ -226,11 +253,14 @@ class _Loop:
                 self._placeholder(at, name, value)
                 continue
             if value is UNBOUND:
-                raise error("W201", f"{name} has a value before the loop and none after a round",
-                            locs=user_loc(), hint="do not delete it in the loop")
+                self._drop(at, error("W201", f"{name} has a value before the loop and none after "
+                                     "a round", locs=user_loc(), hint="do not delete it in the "
+                                                                      "loop"))
+                raise _OtherCarryError
             new, structure = leaves(value)
             if structure != found[1]:
-                raise differ(name, self.first[at], value)
+                self._drop(at, _grown(name, self.first[at], value))
+                raise _OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
         return made | self._memory(entry)
@@ -258,7 +288,8 @@ class _Loop:
         same = alike(old, new)
         if not is_array(old) or key in self.fixed:
             if not same:
-                raise differ(name, old, new)
+                self._drop(at, differ(name, old, new))
+                raise _OtherCarryError
             return {}
         if same and not is_traced(new):  # the same number in every round
             self.fixed.add(key)
@@ -270,12 +301,11 @@ class _Loop:
         if value is UNBOUND:
             return
         if not name.startswith(RESULT):
-            lost(name, "in a loop only, which may run for no round")
+            lost(name, self.dropped.get(at, "in a loop only, which may run for no round"))
             return
         parts, structure = leaves(value)
-        zeros = [np.zeros(tuple(map(int, leaf.shape)), leaf.dtype)
-                 if isinstance(leaf, Tracer) else leaf for leaf in parts]
-        self.first[at] = rebuilt(structure, zeros)
+        self.wanted[at] = structure, [leaf.type if isinstance(leaf, Tracer) else leaf
+                                      for leaf in parts]
         raise _OtherCarryError
 
     def bound(self, before: Sequence[Any]) -> list[Any]:
@@ -288,7 +318,7 @@ class _Loop:
         found = []
         for at, part in enumerate(self.parts):
             if part is None:
-                found.append(before[at])
+                found.append(UNBOUND if at in self.dropped else before[at])
                 continue
             old, structure = part
             value = rebuilt(structure, [made.get((at, place), leaf)
@@ -297,6 +327,16 @@ class _Loop:
             found.append(_returned(before[at], value) if kept and not isinstance(
                 before[at], tuple) else value)
         return found
+
+
+def _grown(name: str, first: Any, value: Any) -> Error:
+    """The error for a nest that a round makes another one."""
+    sized = isinstance(first, (list, dict)) and isinstance(value, (list, dict))
+    return error(
+        "W102", f"{name} is {shown(first)} before the loop and {shown(value)} after a round",
+        locs=user_loc(), hint=(
+            "make an array of as many rows as there may be before the loop, out = np.zeros((most, "
+            "*row.shape)), and set out[i] = row") if sized else "give it one structure")
 
 
 def _returned(before: Any, value: Any) -> Any:

@@ -47,8 +47,8 @@ def _without_value(problem: NameError) -> Error | None:
     named = re.search(r"variable '(\w+)'|name '(\w+)'", str(problem))
     name = next(filter(None, named.groups()), "") if named else ""
     where = (LOST.get() or {}).get(name)
-    if where is None:
-        return None
+    if where is None or isinstance(where, Error):
+        return where
     at = problem.__traceback__
     frame = None
     while at is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.types import BOOL
 from .. import tree
 from ..tracing.active import context_for, current
@@ -31,15 +31,21 @@ Part = Callable[[], Any]
 Get = Callable[[], tuple[Any, ...]]
 Put = Callable[[Sequence[Any]], None]
 
-# Names that have a value on some ways only, while a rewritten function is traced.
-LOST: ContextVar[dict[str, str] | None] = ContextVar("weft_lost_names", default=None)
+# Names that have no one value after a branch or a loop, while a rewritten function is traced: on
+# which ways they have one, or the error for who reads them all the same.
+LOST: ContextVar[dict[str, str | Error] | None] = ContextVar("weft_lost_names", default=None)
 
 
-def lost(name: str, where: str) -> None:
-    """Remember why a name has no value from here on."""
+def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
+    """Remember why a name has no value from here on, or from before (unless ``again``)."""
     names = LOST.get()
-    if names is not None:
-        names[name] = where
+    if isinstance(why, Error):  # which must not hold the frames of the trace
+        why.__traceback__ = why.__context__ = None
+    if names is None:
+        return why
+    if again or name not in names:
+        names[name] = why
+    return names[name]
 
 
 class Unbound:

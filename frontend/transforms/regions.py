@@ -33,10 +33,10 @@ from ..tracing.tracer import SymbolicDim, Tracer
 
 def branched(
     ctx: TraceContext, condition: Tracer, regions: Sequence[Region],
-    operands: Sequence[Tracer] = (), names: bool = False,
+    operands: Sequence[Tracer] = (),
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
-    weak = _agreed(regions, names)
+    weak = _agreed(regions)
     regions = _reading_outside(ctx, regions)
     closure = with_closure(regions, [len(operands)] * 2)
 
@@ -61,6 +61,14 @@ class Slot:
     @staticmethod
     def of(x: Tracer) -> Slot:
         return Slot(x.name, x.type, x.weak)
+
+
+class ChangedError(Exception):
+    """What a loop of Python's carries, number ``at``, has another type after a round."""
+
+    def __init__(self, at: int, problem: Error) -> None:
+        super().__init__(at)
+        self.at, self.problem = at, problem
 
 
 class _PromotedError(Exception):
@@ -191,33 +199,45 @@ def _cast_result(graph: Graph, at: int, dtype: DType) -> None:
     graph.results[at] = builder.emit(OPS["cast"], [graph.results[at]], {"dtype": dtype}).results[0]
 
 
-def _agreed(regions: Sequence[Region], names: bool) -> list[bool]:
-    """Give the results of both branches the same types; which of them are Python numbers.
-
-    ``names`` says that the results are variables of the user's, by which errors call them.
-    """
+def _agreed(regions: Sequence[Region]) -> list[bool]:
+    """Give the results of both branches the same types; which of them are Python numbers."""
     one, two = regions
     weak = []
-    for at, (a, b) in enumerate(zip(one.graph.results, two.graph.results, strict=True)):
+    for at, pair in enumerate(zip(one.graph.results, two.graph.results, strict=True)):
         kinds = one.weak[at], two.weak[at]
-        if a.type.dtype != b.type.dtype and a.shape == b.shape and any(kinds):
+        a, b = pair
+        if not agree((a, kinds[0]), (b, kinds[1])):
+            path = tree.paths(one.out_tree)[at]
+            raise _disagreement(f"cond: one branch returns {a.type}"
+                                f"{f' at {path}' if path else ''}, the other {b.type}", a, b)
+        if a.type.dtype != b.type.dtype:
             wanted = _common(a.type.dtype, b.type.dtype, kinds)
-            for region, value in zip(regions, (a, b), strict=True):
+            for region, value in zip(regions, pair, strict=True):
                 if wanted is not None and value.type.dtype != wanted:
                     _cast_result(region.graph, at, wanted)
-        a, b = one.graph.results[at], two.graph.results[at]
-        if a.type != b.type:
-            path = tree.paths(one.out_tree)[at]
-            message = (f"{_variable(path)} is {a.type} on one way and {b.type} on the other"
-                       if names else f"cond: one branch returns {a.type}"
-                       f"{f' at {path}' if path else ''}, the other {b.type}")
-            raise error("W102" if a.shape != b.shape else "W111", message,
-                        locs=_made(b) or user_loc(), types=[a.type, b.type],
-                        hint="return the same shape and dtype from both: " + (
-                            (a.shape == b.shape and converted(_made(b), a.type.dtype))
-                            or "x.astype(y.dtype)"))
         weak.append(all(kinds))
     return weak
+
+
+def agree(one: tuple[Value, bool], two: tuple[Value, bool]) -> bool:
+    """Whether two values, of which some are Python numbers, can be one result of two branches."""
+    (a, *_), (b, *_), weak = one, two, (one[1], two[1])
+    return a.shape == b.shape and (a.type.dtype == b.type.dtype or (
+        any(weak) and _common(a.type.dtype, b.type.dtype, weak) is not None))
+
+
+def disagreement(name: str, a: Value, b: Value) -> Error:
+    """The error for a variable of the user's of other types on two ways."""
+    return _disagreement(f"{name} is {a.type} on one way and {b.type} on the other", a, b)
+
+
+def _disagreement(message: str, a: Value, b: Value) -> Error:
+    same = a.shape == b.shape
+    return error("W111" if same else "W102", message, locs=_made(b) or user_loc(),
+                 types=[a.type, b.type],
+                 hint="return the same shape and dtype from both: " + (
+                     "np.where, or rows of an array of the larger shape" if not same else
+                     converted(_made(b), a.type.dtype) or "x.astype(y.dtype)"))
 
 
 def _variable(path: str) -> str:
@@ -303,15 +323,18 @@ class _Carry:
                 raise _PromotedError(at, common, tracer.weak)
         if tracer.type == slot.type:
             return tracer
-        raise self._changed(tracer, slot, path)
+        problem = self._changed(tracer, slot, path)
+        raise ChangedError(at, problem) if self.what in ("while", "for") else problem
 
     def _changed(self, tracer: Tracer, slot: Slot, path: str) -> Error:
         code = "W111" if tracer.type.shape == slot.type.shape else "W102"
+        python = self.what in ("while", "for")
         hint = (f"convert it: x.astype(np.{slot.type.dtype.numpy}), or start from a value of "
                 f"{tracer.type.dtype.numpy}" if code == "W111" else
-                "keep its shape, or stack rows as a second result of scan")
+                "make it of its last shape before the loop, and set rows: out[i] = row" if python
+                else "keep its shape, or stack rows as a second result of scan")
         message = (f"{_variable(path)} is {slot.type} before the loop and {tracer.type} after a "
-                   "round" if self.what in ("while", "for") else
+                   "round" if python else
                    f"{self.what}: the carry{path} is {slot.type}, after a round {tracer.type}")
         return error(code, message, locs=_made(tracer.value) or definition(self.function),
                      types=[slot.type, tracer.type], hint=hint)

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import UnsupportedError, error
-from ...ir.graph import Value
+from ...ir.graph import Graph, Value
 from ...passes.transform import reverse
+from ...passes.transform.emit import emit_graph
 from .. import tree
 from ..compile.eager import run_eagerly
 from ..tracing.active import context_for, current
 from ..tracing.arrays.variable import Variable
 from ..tracing.guards.lost import check_unchanged
-from ..tracing.operand import as_int, cast, is_weak, to_tracer
+from ..tracing.operand import as_int, cast, is_weak, matched, to_tracer
 from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
@@ -89,6 +90,8 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     to the tuple of cotangents of the primals."""
     if _outside(primals, {}):
         def later(cotangent: Any) -> Any:
+            if not _outside(cotangent, {}):  # in the body of a transform that runs at once
+                return vjp(function, *primals)[1](cotangent)
             return run_eagerly(lambda args, ct: vjp(function, *args)[1](ct), (primals, cotangent))
 
         return run_eagerly(function, primals), later
@@ -103,7 +106,11 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
 
     def pull(cotangent: Any) -> Any:
         given = tree.matched(out_tree, cotangent)
-        found = ctx.apply(_pull_back, (outputs, given, tracked, paths))
+        inner = context_for(given)
+        if inner is None or inner is ctx:
+            found = ctx.apply(_pull_back, (outputs, given, tracked, paths))
+        else:
+            found = inner.apply(_pull_inside, (ctx, outputs, given, tracked, paths))
         return tree.unflatten(structure, found)
 
     return out, pull
@@ -211,6 +218,36 @@ def _one(output: Tracer) -> Tracer:
         raise error("W114", "the function that is differentiated must return one floating-point "
                             "scalar", types=[output.type], hint=hint)
     return current().full(1.0, output.dtype)
+
+
+def _pull_inside(
+    ctx: TraceContext, outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer],
+    paths: reverse.Paths,
+) -> list[Any]:
+    """The same in a body inside of the trace ``ctx`` of the function: the nodes of the gradient go
+    into the body, and read the values of the function from around it."""
+    inner, pairs = current(), [
+        (ctx.value_of(output), to_tracer(cotangent, output.dtype))
+        for output, cotangent in zip(outputs, cotangents, strict=True)
+        if isinstance(output, Tracer) and output.dtype.kind not in "iub"]
+    seeds = [Value(value.type, "cotangent:0") for value, _ in pairs]
+    nodes = ctx.graph.nodes
+    last = nodes[-1]
+    found = reverse.vjp(ctx.builder, [value for value, _ in pairs], seeds,
+                        [ctx.value_of(x) for x in inputs], paths)
+    own = nodes[nodes.index(last) + 1:]
+    del nodes[nodes.index(last) + 1:]
+    made = {value for node in own for value in node.results}
+    around = list(dict.fromkeys(
+        value for value in (*(each for node in own for each in node.inputs), *filter(None, found))
+        if value not in made and value not in seeds))
+    graph = Graph("pull", [*seeds, *around], own, [value for value in found if value is not None])
+    parts = iter(emit_graph(inner.builder, graph, [
+        *(inner.value_of(cast(matched(ct, value.type.shape), value.dtype.numpy))
+          for value, ct in pairs),
+        *(inner.value_of(Tracer(ctx, value)) for value in around)]))
+    return [inner.full(0.0, x.dtype, x.type.shape) if value is None else Tracer(inner, next(parts))
+            for x, value in zip(inputs, found, strict=True)]
 
 
 def _pull_back(

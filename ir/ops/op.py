@@ -91,6 +91,7 @@ class RunCheck:
     holds: Callable[..., Any]                           # (s, *xs, **attrs) -> bool scalar
     code: str
     message: Callable[..., str]                         # (**attrs) -> text
+    safe: int = 0                                       # operands of which it holds
 
 
 @dataclass(frozen=True)

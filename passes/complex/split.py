@@ -93,8 +93,8 @@ class _Split:
         missing = [value for value in dict.fromkeys(values) if value not in self.clone.values]
         stacks = []
         for value in missing:
-            assert value.node is not None or node is None
-            b.locs = () if value.node is None else value.node.locs
+            source = value.node or node  # a parameter of a body has no node
+            b.locs = () if source is None else source.locs
             b.stem = value.name.removesuffix(":0").replace(":", "_")
             stacks.append(together(b, self.pairs[value]))
         for value, stack in zip(missing, stacks, strict=True):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ...ir.graph import Node
+from ...ir.graph import Node, Value, constant_of
 from ...ir.indices.index import Dim, product
 from ...ir.indices.space import Index, is_chain, own_dims
-from ...ir.ops.axes.reduce import contract_places
+from ...ir.ops.axes.reduce import contract_letters, contract_places
 from ...ir.ops.op import Kind
 from .region import Region, axes_of, in_order, runs_of
 
@@ -116,7 +116,34 @@ def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
     short enough, of a product with rows enough for several tasks."""
     return (_are_kept(region, node, axes)
             and list(region.axes)[-len(axes):] == [a for a in region.axes if a in axes]
-            and len(region.axes) > len(axes) and axes <= region.columns)
+            and len(region.axes) > len(axes) and axes <= region.columns
+            and all(map(_has_sides, (each for each in region.nodes
+                                     if each.op.kind is Kind.CONTRACT))))
+
+
+def _has_sides(node: Node) -> bool:
+    """Whether the rows of a product differ, and its columns: those of a repeated operand are no
+    tasks of their own."""
+    left, right, _ = contract_letters(node.attrs["dims"])
+    one, two = ({letters[at] for at in _varying(value)}
+                for letters, value in zip((left, right), node.inputs, strict=True))
+    return (not one <= set(right) and not two <= set(left)
+            and not {*left, *right}.difference(one, two))
+
+
+def _varying(value: Value, steps: int = 8) -> set[int]:
+    """The axes along which a value may change, seen through what repeats one of fewer axes."""
+    node, everything = value.node, set(range(value.type.rank))
+    if constant_of(value) is not None:
+        return set()
+    if node is None or not steps:
+        return everything
+    if node.op.kind is Kind.MAP:
+        return set[int]().union(*(_varying(each, steps - 1) for each in node.inputs))
+    if node.op.kind is Kind.VIEW and isinstance(axes := node.attrs.get("axes"), tuple) and (
+            "shape" in node.attrs):
+        return {axes[at] for at in _varying(node.inputs[0], steps - 1)}
+    return everything
 
 
 def _are_kept(region: Region, node: Node, axes: Collection[str]) -> bool:

@@ -11,6 +11,7 @@ all others are computed once. The rules follow from the kind of an op:
     cond of a batch of conditions      both bodies, and select
     while, tested for each example     rounds until none is left; what is done keeps its state:
                                        while any(test(s)): s = select(test(s), body(s), s)
+                                       (a test that is dear is computed once, and carried)
     other control flow                 the same, of bodies for a batch
     else                               a scan over the batch
 """
@@ -19,21 +20,32 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
 
 from ...ir.diagnose import Error, error
-from ...ir.graph import Builder, Graph, Node, Value, control_of, writes
-from ...ir.indices.index import Dim
+from ...ir.graph import (
+    Builder,
+    Graph,
+    Node,
+    Value,
+    constant_of,
+    control_of,
+    effects_of,
+    with_bodies,
+    writes,
+)
+from ...ir.indices.index import Dim, symbol
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
-from ...ir.ops.op import Kind
+from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
 from .dependence import EVERYTHING
+from .pullback import is_cheap, placed
 
 
 @dataclass(frozen=True)
@@ -86,11 +98,13 @@ def batch(
 @dataclass(frozen=True)
 class _Batch:
     """A graph to which nodes for ``size`` examples are added; ``indices`` are the symbols of the
-    loops around it."""
+    loops around it. Where not all examples come by, ``active`` says which do: what the others
+    compute is not asked for, and must not fail."""
 
     builder: Builder
     size: Dim
     indices: tuple[str, ...] = ()
+    active: Value | None = None
 
     def graph(self, graph: Graph, operands: Sequence[Batched]) -> list[Batched]:
         """The nodes of a graph; its results."""
@@ -109,14 +123,15 @@ class _Batch:
         self, graph: Graph, given: Sequence[bool], *index: str
     ) -> tuple[_Batch, list[Batched]]:
         """A graph for the batch of a body, with parameters of which the marked ones have its axis.
-        """
+        The last says which examples come by, where not all do."""
         made = Graph(graph.name)
-        inner = _Batch(Builder(made, OPS, share=False, fold=False), self.size,
-                       (*self.indices, *index))
-        return inner, [
+        params = [
             Batched(made.add_param(self.type_of(value.type) if mark else value.type,
                                    value.name.removesuffix(":0").replace(":", "_")), mark)
             for value, mark in zip(graph.params, given, strict=True)]
+        return _Batch(Builder(made, OPS, share=False, fold=False), self.size,
+                      (*self.indices, *index),
+                      None if self.active is None else params[-1].value), params
 
     def body(
         self, graph: Graph, given: Sequence[bool], wanted: Sequence[bool], *index: str
@@ -157,15 +172,23 @@ class _Batch:
 
     def node(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
         """The results of one node for a batch, or for once."""
-        if not any(x.is_batched for x in operands):
+        if not any(x.is_batched for x in operands) and not (
+                node.op.effect is Effect.ASSERTS and self.active is not None):
+            if node.op.control is None:
+                operands = self._harmless(node, operands)
             return self._all(False, self.builder.emit(
                 node.op, [x.value for x in operands], node.attrs).results)
         if node.op.control is not None:
             return self._control(node, operands)
+        if node.op.effect is Effect.ASSERTS:
+            return self._asserted(node, operands[0].value)
         if writes(node):
             raise error("W113", f"{node.name} assigns a value that depends on the batch of a vmap, "
                                 "whose examples have no order", locs=node.locs,
                         hint="return the value, and assign a sum or a mean of all outside")
+        return self._compute(node, self._harmless(node, operands))
+
+    def _compute(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
         match node.op.kind:
             case Kind.CONTRACT:
                 return [self._contract(node, operands)]
@@ -181,6 +204,35 @@ class _Batch:
                 if made is not None:
                     return self._all(True, made)
         return self._one_by_one(node, operands)
+
+    def _asserted(self, node: Node, holds: Value) -> list[Batched]:
+        """What has to hold, does for each example that comes by."""
+        b = self.builder
+        if self.active is not None:
+            holds = b.or_(b.not_(self.active), self.whole(Batched(holds, holds.type.rank > 0)))
+        return self._all(False, b.emit(node.op, [b.all(holds, axes=(0,))], node.attrs).results)
+
+    def _harmless(self, node: Node, operands: Sequence[Batched]) -> Sequence[Batched]:
+        """Operands with which a node does not fail for examples that do not come by: the first
+        element for an index, and what a check holds of."""
+        if self.active is None or not node.op.can_fail or node.op.kind is Kind.HOST:
+            return operands
+        first = {Kind.GATHER: 1, Kind.SCATTER: 2}.get(node.op.kind, 0)
+        safe = 0 if node.op.check is None else node.op.check.safe
+        return [x if at < first or constant_of(x.value) is not None else self._where_active(x, safe)
+                for at, x in enumerate(operands)]
+
+    def _where_active(self, x: Batched, other: int) -> Batched:
+        assert self.active is not None
+        b, type_ = self.builder, x.value.type
+        here, axes = (self.active, (0,)) if x.is_batched else (b.any(self.active, axes=(0,)), ())
+        return Batched(b.select(b.broadcast(here, shape=type_.shape, axes=axes), x.value,
+                                b.full(other, type_)), x.is_batched)
+
+    def _among(self, condition: Value) -> _Batch:
+        """The same graph, for those of the examples that come by here."""
+        return replace(self, active=condition if self.active is None else
+                       self.builder.and_(self.active, condition))
 
     def _all(self, batched: bool, values: Iterable[Value]) -> list[Batched]:
         return [Batched(value, batched) for value in values]
@@ -268,6 +320,12 @@ class _Batch:
     # -- control flow ---------------------------------------------------------------------------
 
     def _control(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
+        if isinstance(control := control_of(node), Calling) and control.custom is not None:
+            return replace(self, active=None)._custom(
+                node, operands, [x.is_batched for x in operands], control.custom)
+        if self.active is not None:
+            node = _with_active(node, self.active)
+            operands = [*operands, Batched(self.active, True)]
         given = [x.is_batched for x in operands]
         match control_of(node):
             case Branching(then, other) if given[0]:
@@ -282,13 +340,11 @@ class _Batch:
                     self._check_effects(node)
                     return self._masked(node, operands, loop, loop.test)
                 return self._loop(node, operands, loop, inside)
-            case Calling(custom=Custom() as custom):
-                return self._custom(node, operands, given, custom)
             case _:
                 return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
 
     def _check_effects(self, node: Node) -> None:
-        if writes(node):
+        if any(each.op.effect not in (Effect.READS, Effect.ASSERTS) for each in effects_of(node)):
             raise error("W113", f"{node.name} assigns a variable, or draws random numbers, where "
                                 "examples of a vmap go different ways", locs=node.locs,
                         hint="assign or draw before it")
@@ -315,7 +371,9 @@ class _Batch:
     def _both(self, operands: Sequence[Batched], then: Graph, other: Graph) -> list[Batched]:
         """Both bodies, and for each example the results of one."""
         condition, *rest = operands
-        pairs = zip(self.graph(then, rest), self.graph(other, rest), strict=True)
+        ways = (self._among(condition.value).graph(then, rest),
+                self._among(self.builder.not_(condition.value)).graph(other, rest))
+        pairs = zip(*ways, strict=True)
         return [Batched(self._chosen(condition.value, self.whole(a), self.whole(b)), True)
                 for a, b in pairs]
 
@@ -344,34 +402,54 @@ class _Batch:
     def _masked(
         self, node: Node, operands: Sequence[Batched], loop: Looping, test: Graph
     ) -> list[Batched]:
-        """Rounds until no example is left; those that are done keep their state. What counts rounds
-        for each example counts no rows, so a loop that stacks some also counts for all."""
+        """Rounds until no example is left; those that are done keep their state.
+
+        Who is left is computed twice, for the test and in the round, where that is cheap, and else
+        carried to the next round. What counts rounds for each example counts no rows, so a loop
+        that stacks some also counts for all."""
         given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
-        counts = len(node.results) > loop.carried
-        inner, params = self.inside(test, given, loop.index)
-        (left,) = inner.graph(test, params)
-        some = inner.builder.graph
-        some.results = [inner.builder.any(inner.whole(left), axes=(0,))]
-        inner, params = self.inside(loop.body, given, loop.index)
-        (left,) = inner.graph(test, params)
-        after = inner.graph(loop.body, params)
-        body = inner.builder.graph
-        body.results = [
-            inner._chosen(inner.whole(left), inner.whole(new), params[at].value)
-            if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, given, strict=True)]
-        at = loop.carried
-        if counts:
-            for graph in (some, body):
-                graph.add_param(TensorType(I64, ()), "rounds")
-                graph.params.insert(at, graph.params.pop())
-            body.results.insert(at, inner.builder.add(body.params[at], 1))
-            inputs.insert(at, self.builder.full(0, TensorType(I64, ())))
-        results = list(self.builder.emit(node.op, inputs, {
-            **node.attrs, "carried": at + counts, "test": some, "body": body}).results)
-        del results[at:at + counts]
+        begin = [Batched(value, mark) for value, mark in zip(inputs, given, strict=True)]
+        more: list[tuple[str, Value]] = []  # that is carried besides
+        if carries := _is_dear(test):
+            more.append(("left", self._those(*self.graph(placed(test, {loop.index: 0}), begin))))
+        if len(node.results) > loop.carried:
+            more.append(("rounds", self.builder.full(0, TensorType(I64, ()))))
+        asks, asked = self.inside(test, given, loop.index)
+        inner, params = self.inside(loop.body, given, loop.index)
+        (some, own), (body, kept) = (
+            (each.builder.graph, {name: each.builder.graph.add_param(x.type, name)
+                                  for name, x in more}) for each in (asks, inner))
+        here, left = (own["left"], kept["left"]) if carries else (
+            asks._those(*asks.graph(test, asked)), inner._those(*inner.graph(test, params)))
+        some.results = [asks.builder.any(here, axes=(0,))]
+        after = replace(inner, active=left).graph(loop.body, params)
+        body.results = [
+            inner._chosen(left, inner.whole(new), params[at].value)
+            if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
+        ends: dict[str, Value] = {}
+        if carries:
+            state = [Batched(value, True) for value in body.results[:loop.carried]]
+            (again,) = inner.graph(placed(test, {loop.index: symbol(loop.index) + 1}),
+                                   [*state, *params[loop.carried:]])
+            ends["left"] = inner.builder.and_(left, inner.whole(again))
+        if "rounds" in kept:
+            ends["rounds"] = inner.builder.add(kept["rounds"], 1)
+        at, count = loop.carried, len(more)
+        body.results[at:at] = [ends[name] for name, _ in more]
+        for graph in (some, body):
+            graph.params[at:] = [*graph.params[len(given):], *graph.params[at:len(given)]]
+        results = list(self.builder.emit(
+            node.op, [*inputs[:at], *(value for _, value in more), *inputs[at:]],
+            {**node.attrs, "carried": at + count, "test": some, "body": body}).results)
+        del results[at:at + count]
         return self._unstacked(loop, self._all(True, results))
+
+    def _those(self, left: Batched) -> Value:
+        """Which examples are left, of those that come by."""
+        return self.whole(left) if self.active is None else self.builder.and_(
+            self.active, self.whole(left))
 
     def _custom(
         self, node: Node, operands: Sequence[Batched], given: Sequence[bool], custom: Custom
@@ -393,3 +471,19 @@ class _Batch:
             "body": self.body(node.attrs["body"], given, out), "wrt": custom.wrt,
             "forward": self.body(custom.forward, given, [*out, *saved]), "backward": backward})
         return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]
+
+
+def _with_active(node: Node, active: Value) -> Node:
+    """A node whose bodies have one more parameter: whether an example comes by."""
+    def known(body: Graph) -> Graph:
+        made = Graph(body.name, list(body.params), body.nodes, body.results)
+        made.add_param(active.type.with_shape(()), "active")
+        return made
+
+    return replace(node, inputs=(*node.inputs, active), attrs=with_bodies(node, known))
+
+
+def _is_dear(test: Graph) -> bool:
+    """Whether a test is worth it to be kept, and may be computed once more after the last round."""
+    return not all(map(is_cheap, test.nodes)) and all(
+        node.op.check is None and node.op.control is None for node in test.nodes)

@@ -143,19 +143,22 @@ def copy_nodes(clone: Clone, nodes: Iterable[Node], places: Mapping[str, Dim]) -
             copy.attrs = {name: _placed(attr, places) for name, attr in node.attrs.items()}
 
 
+def placed(body: Graph, places: Mapping[str, Dim]) -> Graph:
+    """A body with other dims in the place of symbols."""
+    clone = Clone(body)
+    for value in body.params:
+        clone.param(value)
+    copy_nodes(clone, body.nodes, places)
+    return clone.finish()
+
+
 def _placed(attr: object, places: Mapping[str, Dim]) -> object:
     """An attribute with other dims in the place of symbols."""
     if isinstance(attr, Expr):
         return substitute(attr, places)
     if isinstance(attr, tuple):
         return tuple(_placed(item, places) for item in attr)
-    if isinstance(attr, Graph):
-        clone = Clone(attr)
-        for value in attr.params:
-            clone.param(value)
-        copy_nodes(clone, attr.nodes, places)
-        return clone.finish()
-    return attr
+    return placed(attr, places) if isinstance(attr, Graph) else attr
 
 
 def symbols_within(attr: object) -> frozenset[str]:

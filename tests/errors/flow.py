@@ -161,3 +161,54 @@ def gradient_of_an_argument_that_is_not_there() -> None:
 @wrong("W114", TypeError)
 def gradient_with_nothing_beside_it() -> None:
     weft.grad(lambda x: np.sum(x * x), has_aux=True)(X)  # here
+
+
+@wrong("W102", ValueError)
+def rows_appended_in_a_loop() -> None:
+    @weft.compile
+    def history(x: Any, n: Any) -> Any:
+        rows = []
+        for i in range(n):  # here
+            rows.append(x * i)
+        return np.stack(rows)
+
+    history(X, 3)
+
+
+@wrong("W102", ValueError)
+def items_appended_until_a_break() -> None:
+    @weft.compile
+    def losses(x: Any) -> Any:
+        found = []
+        for _ in range(5):
+            x = x * 0.5
+            if x.sum() < 1:  # here
+                break
+            found.append(x.sum())
+        return found
+
+    losses(X)
+
+
+@wrong("W102", ValueError)
+def functions_on_two_ways() -> None:
+    @weft.compile
+    def activated(x: Any) -> Any:
+        f = np.sin
+        if x.sum() > 0:  # here
+            f = np.tanh
+        return f(x)
+
+    activated(X)
+
+
+@wrong("W102", ValueError)
+def an_array_that_each_round_makes_longer() -> None:
+    @weft.compile
+    def rows(x: Any, n: Any) -> Any:
+        found = x[:0]
+        for i in range(n):
+            found = np.vstack([found, x * i])  # here
+        return found
+
+    rows(X, 3)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support.control_programs import PROGRAMS
-from support.random_control import compare
 
 import weft
 from weft.frontend import tree
@@ -35,12 +34,6 @@ def check(function: Callable[..., Any], calls: Any, **options: Any) -> None:
                          ids=[function.__name__ for function, _ in PROGRAMS])
 def test_a_program_gives_what_python_gives(function: Callable[..., Any], calls: Any) -> None:
     check(function, calls)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_random_programs(seed: int) -> None:
-    """Nested statements, drawn at random; ``python -m support.random_control`` runs more."""
-    compare(seed)
 
 
 def test_a_function_without_traced_conditions_is_traced_as_it_stands() -> None:
@@ -249,6 +242,85 @@ def test_tables_made_before_a_loop_are_read_in_it() -> None:
         return low
 
     check(place, [(6.0,), (0.0,), (9.5,)])
+
+
+def helpers(x: Any, n: Any) -> Any:
+    for i in range(n):
+        def shrink(y: Any) -> Any:
+            return y * 0.5 + i  # noqa: B023  # is called in its round
+
+        x = shrink(x)
+        if x.sum() < 1:
+            break
+    return x
+
+
+def temporaries(x: Any, n: Any) -> Any:
+    if n > 1:
+        part = x * 2
+        total = part.sum()
+    else:
+        part = x.sum()
+        total = part
+    for i in range(n):
+        part = x[0] * i
+        total = total + part
+    return total
+
+
+def returned_in_a_loop(x: Any, n: Any) -> Any:
+    k = 0
+    while k < n:
+        k += 1
+        if k * x[0] > 2:
+            return x * k
+    return x
+
+
+def nested_temporaries(x: Any, n: Any) -> Any:
+    part, total = None, 0.0
+    for _ in range(n):
+        for j in range(n):
+            part = x * j
+            total = total + part.sum()
+        total = total + 1
+    return total
+
+
+def last_part(x: Any, n: Any) -> Any:
+    part = x.sum()
+    for i in range(n):
+        part = x * i
+    return part
+
+
+def one_of_two(x: Any, n: Any) -> Any:
+    if n > 1:
+        f = np.sin
+    else:
+        f = np.cos
+    return f(x)
+
+
+@pytest.mark.parametrize("function", [
+    helpers, temporaries, nested_temporaries, returned_in_a_loop])
+def test_names_that_nobody_reads_later_may_be_anything(function: Any) -> None:
+    """Functions, and arrays of other shapes on two ways, or before a loop and in it."""
+    x = np.arange(1.0, 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (0, 1, 3):
+            for compiled in (weft.compile(function),
+                             weft.compile(function, dynamic={"x": {0: "m"}})):
+                np.testing.assert_allclose(compiled(x, n), function(x, n))
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (last_part, r"W102: part is f64\[\] before the loop and f64\[3\] after a round"),
+    (one_of_two, r"W102: f is a ufunc on one way and a ufunc on the other(.|\n)*on its own way")])
+def test_names_that_are_read_later_have_one_type(function: Any, message: str) -> None:
+    with pytest.raises(weft.Error, match=message):
+        weft.compile(function)(np.ones(3), 3)
 
 
 def test_instances_that_are_called() -> None:

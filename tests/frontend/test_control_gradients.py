@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.random_control import compare_gradients
 from texts import without_places
 
 import weft
@@ -299,12 +298,6 @@ def test_gradients_of_pythons_own_control_flow() -> None:
     np.testing.assert_array_equal(dynamic(xs), [2, 0, 6])
     np.testing.assert_array_equal(dynamic(np.ones(1)), [2])
     assert dynamic.cache_info().specialisations == 1
-
-
-@pytest.mark.parametrize("seed", (1, 2, 3, 5, 8))
-def test_random_programs(seed: int) -> None:
-    """``python -m support.random_control FIRST LAST gradients`` runs more."""
-    compare_gradients(seed)
 
 
 # -- bounds, variables, what is saved -----------------------------------------------------------

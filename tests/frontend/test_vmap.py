@@ -150,6 +150,130 @@ def test_rounds_of_each_example() -> None:
         np.array([0, 3, 5])).tolist() == [0, 3, 10]
 
 
+def test_a_dear_test_is_computed_once_in_a_round() -> None:
+    def nearest(a: Any, w: Any) -> Any:
+        return weft.while_loop(lambda s: np.sum((s @ w - a) ** 2) > 1e-3,
+                               lambda s: s - 0.1 * (s @ w - a) @ w.T, np.zeros(3), 500)
+
+    rng = np.random.default_rng(0)
+    a, w = rng.normal(size=(4, 3)), np.eye(3) + rng.normal(size=(3, 3)) / 4
+    stages = weft.compile(vmap(nearest, in_axes=(0, None))).lower(a, w).stages
+    loop = next(node for node in stages.optimised.nodes if node.op.control is not None)
+    products = [sum(node.op.name == "contract" for node in loop.attrs[name].nodes)
+                for name in ("test", "body")]
+    assert products == [0, 3]
+    each = [nearest(row, w) for row in a]
+    np.testing.assert_allclose(weft.compile(vmap(nearest, in_axes=(0, None)))(a, w), each,
+                               rtol=1e-12)
+    found = weft.compile(weft.grad(
+        lambda a: np.sum(vmap(nearest, in_axes=(0, None))(a, w) ** 2)))(a)
+    np.testing.assert_allclose(found, [weft.grad(lambda a: np.sum(nearest(a, w) ** 2))(row)
+                                       for row in a], rtol=1e-9)
+
+
+def test_a_test_that_knows_its_round_is_computed_for_the_next_one() -> None:
+    def grown(x: Any, n: Any) -> Any:
+        for i in range(n):
+            if np.sum(x * x) > 10 * i + 3:
+                break
+            x = x * 1.5 + i
+        return x
+
+    xs, ns = np.random.default_rng(1).normal(size=(5, 3)), np.array([0, 1, 2, 5, 9])
+    np.testing.assert_allclose(weft.compile(vmap(grown))(xs, ns), [
+        grown(x, int(n)) for x, n in zip(xs, ns, strict=True)])
+
+
+TABLE = np.arange(5.0)
+
+
+def counted(k: Any, n: Any) -> Any:
+    """Rounds, the last index of which is one too far."""
+    return weft.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] + TABLE[s[0]]),
+                           (k, 0.0 * n))[1]
+
+
+def guarded(k: Any, n: Any) -> Any:
+    return weft.cond(k < 5, lambda: TABLE[k], lambda: -1.0 * n)
+
+
+def nested(k: Any, n: Any) -> Any:
+    s = 0.0
+    if k < 5:
+        for i in range(n):
+            s += TABLE[k] * i
+            while s < 3:
+                s += TABLE[k] + 1
+                assert s < 100
+        y = weft.scan(lambda c, r: (c + r * TABLE[k], c), s, np.arange(3.0))[0]
+    else:
+        assert k > 5
+        y = -1.0
+    return y + s
+
+
+def endless(k: Any, n: Any) -> Any:
+    """For 0 there are rounds without end."""
+    def doubled(k: Any) -> Any:
+        while k < 5:
+            k = k * 2
+        return k
+
+    return doubled(k) if k > 0 else k - n
+
+
+def written(k: Any, n: Any) -> Any:
+    y = np.zeros(3)
+    if k < 3:
+        y[k] = n
+    return y
+
+
+def too_large(k: Any, n: Any) -> Any:
+    if k < 5:
+        return k * 2**60 if k < 3 else n
+    return k
+
+
+@pytest.mark.parametrize("function", [counted, guarded, nested, endless, written, too_large])
+def test_what_an_example_does_not_come_by_cannot_fail_for_it(function: Callable[..., Any]) -> None:
+    ks, ns = np.array([0, 3, 4, 7, 9]), np.array([3, 2, 0, 1, 2])
+    each = [function(int(k), int(n)) for k, n in zip(ks, ns, strict=True)]
+    for run in (vmap(function), weft.compile(vmap(function))):
+        np.testing.assert_array_equal(run(ks, ns), each)
+
+
+def test_what_an_example_does_come_by_may_fail() -> None:
+    def bad(k: Any) -> Any:
+        return TABLE[k] if k > 2 else TABLE[k + 5 * k]
+
+    def positive(k: Any) -> Any:
+        assert k > 0, "it is not positive"
+        return 1.0 / k
+
+    np.testing.assert_array_equal(vmap(bad)(np.array([0, 3, 4])), [0, 3, 4])
+    for ks in ([0, 3, 5], [1, 3, 4]):
+        with pytest.raises(Error, match="W124"):
+            weft.compile(vmap(bad))(np.array(ks))
+    np.testing.assert_array_equal(weft.compile(vmap(positive))(np.array([1, 2])), [1, 0.5])
+    with pytest.raises(Error, match="W125: the assertion does not hold: it is not positive"):
+        weft.compile(vmap(positive))(np.array([1, -2]))
+
+
+def test_rows_that_no_round_has_written_are_not_read() -> None:
+    """In the gradient of a gradient an example that is done took its last index from there."""
+    def cube(x: Any) -> Any:
+        return np.sum(weft.while_loop(
+            lambda s: s[0] < 3 + (np.sum(x) > 0), lambda s: (
+                s[0] + 1, np.where(s[0] < 3, s[1] * x, s[1])), (0, np.ones(3)), 6)[1])
+
+    xs = np.array([[0.5, -1.5, 2], [-1, -2, 0.5], [2, 1, 0.25]])
+    twice = weft.grad(lambda x: weft.grad(cube)(x) @ np.ones(3))
+    for shift in range(3):  # with other memory below
+        np.testing.assert_allclose(weft.compile(lambda x, s: vmap(twice)(x + 0 * s))(
+            xs, np.ones(10**shift).sum()), 6 * xs)
+
+
 def test_rows_of_each_example() -> None:
     def f(h: Any, xs: Any) -> Any:
         return weft.scan(lambda h, x: (np.tanh(h + x), h * x), h, xs, reverse=True)

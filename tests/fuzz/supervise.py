@@ -24,6 +24,7 @@ from .program import Program
 from .script import script
 
 Report = dict[str, Any]
+Crashed = Callable[[int, int, str, list[str], float], Report]
 WORKER = (sys.executable, "-m", "fuzz.worker")
 FOLDER = Path(__file__).resolve().parents[1]
 BATCH = 200     # programs of one process, which no other one can have disturbed
@@ -32,8 +33,10 @@ PATIENCE = 180  # seconds without a word before a program counts as hanging
 
 def run(seed: int, count: int, jobs: int, *, first: int = 0, seconds: float = 10.0,
         command: Sequence[str] = WORKER, patience: float = PATIENCE,
-        seen: Callable[[Report], None] = lambda report: None) -> list[Report]:
-    """The reports of all programs, in order; ``seen`` gets each as it comes."""
+        seen: Callable[[Report], None] = lambda report: None,
+        crashed: Crashed | None = None) -> list[Report]:
+    """The reports of all programs, in order; ``seen`` gets each as it comes, ``crashed`` makes
+    that of one that took its worker along."""
     ranges: queue.Queue[tuple[int, int]] = queue.Queue()
     batch = max(1, min(BATCH, -(-count // max(jobs, 1))))
     for start in range(first, first + count, batch):
@@ -47,7 +50,8 @@ def run(seed: int, count: int, jobs: int, *, first: int = 0, seconds: float = 10
                 start, stop = ranges.get_nowait()
             except queue.Empty:
                 return
-            for report in _batch(seed, start, stop, seconds, command, patience):
+            for report in _batch(seed, start, stop, seconds, command, patience,
+                                 crashed or _crashed):
                 with lock:
                     reports.append(report)
                     seen(report)
@@ -59,7 +63,7 @@ def run(seed: int, count: int, jobs: int, *, first: int = 0, seconds: float = 10
 
 
 def _batch(seed: int, first: int, last: int, seconds: float, command: Sequence[str],
-           patience: float) -> Iterator[Report]:
+           patience: float, crashed: Crashed) -> Iterator[Report]:
     """The reports of a range, by as many workers as it takes."""
     while first < last:
         running, ended, spoke = None, None, False
@@ -76,8 +80,8 @@ def _batch(seed: int, first: int, last: int, seconds: float, command: Sequence[s
             raise RuntimeError(f"a worker did not start: {(ended or {}).get('end')}")
         if first < last:
             number = first if running is None else running
-            yield _crashed(seed, number, str((ended or {}).get("end", "the worker ended")),
-                           list(command), seconds)
+            yield crashed(seed, number, str((ended or {}).get("end", "the worker ended")),
+                          list(command), seconds)
             first = number + 1
 
 

@@ -151,3 +151,22 @@ def test_windows_read_edges_that_are_stored(function: Callable[..., Any], shape:
 
 def test_windows_of_few_elements_are_one_kernel() -> None:
     assert lowered(smoothed, "f64[100]").as_text("kernel").count("kernel @") == 1
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, w, a: np.zeros(x.shape) @ w,
+    lambda x, w, a: np.full(x.shape, a) @ w,
+    lambda x, w, a: x @ np.full(w.shape, a),
+    lambda x, w, a: np.ones(x.shape) @ np.ones(w.shape),
+    lambda x, w, a: x @ np.broadcast_to(w[:, :1], w.shape),
+    lambda x, w, a: np.tanh(np.broadcast_to(x[:1], x.shape)) @ w,
+])
+def test_rows_of_products_that_are_all_the_same(function: Callable[..., Any]) -> None:
+    """They are no tasks of their own, and something is reduced along each."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(64, 3)), rng.normal(size=(3, 3))
+
+    def distances(x: Any, w: Any, a: Any) -> Any:
+        return np.sum((function(x, w, a) - x) ** 2, 1)
+
+    np.testing.assert_allclose(weft.compile(distances)(x, w, 0.5), distances(x, w, 0.5), rtol=1e-12)

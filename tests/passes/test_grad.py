@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.indices.index import symbol
@@ -147,6 +148,17 @@ def test_third_order() -> None:
         (y,) = gradient(b, y, [x])
     b.graph.results = [y]
     assert run_graph(b.graph, [2.0])[0] == 48.0
+
+
+def test_a_product_of_a_number_is_sliced() -> None:
+    """The slice of a product is that of its operands, of which one has no axes."""
+    v = np.arange(1.0, 4.0)
+
+    def last(x: Any) -> Any:
+        return weft.grad(lambda v: np.tanh(v[-1]))(x) @ v
+
+    slope = -2 * np.tanh(3.0) * (1 - np.tanh(3.0) ** 2)
+    np.testing.assert_allclose(weft.grad(last)(v), [0, 0, slope * 3])
 
 
 def test_ties_share_the_gradient() -> None:

@@ -134,7 +134,13 @@ class Buffer(np.ndarray[Any, Any]):
         return result if result is NotImplemented else own(result, (args, options))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.traced()[index] if is_traced(index) else super().__getitem__(index)
+        if not is_traced(index):
+            return super().__getitem__(index)
+        ctx = RECORDING.get()
+        if ctx is None or self.is_traced or self.memory().ctx is ctx:
+            return self.traced()[index]
+        table: Array = _plain(self).copy()  # made around the body that is traced, which reads it
+        return ctx.apply(lambda: Tracer(ctx, ctx.constant(table).value), ())[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if is_traced((index, value)):

@@ -370,14 +370,14 @@ ROWS: tuple[OpDef, ...] = (
            doc="the operand; a step in which an element of it is 0 fails (W125) with a message",
            attrs={"message": str}, moves=True, dtypes=(I64,),
            check=RunCheck(lambda s, x, *, message: s.ne(x, s.const(0, x.dtype)), "W125",
-                          _ensure_message),
+                          _ensure_message, safe=1),
            samples=tuple(Sample((shape,), {"message": "it does not hold"}, low=1, high=9)
                          for shape in _SHAPES)),
     map_op("checked", "xb -> x", lambda s, x, holds, *, message: x, _checked_ref,
            doc="the first operand; a step in which an element of the second is false fails (W132) "
                "with a message", attrs={"message": str}, moves=True,
            grad=lambda b, g, x, holds, out, *, message: (g, None),
-           check=RunCheck(lambda s, x, holds, *, message: holds, "W132", _ensure_message),
+           check=RunCheck(lambda s, x, holds, *, message: holds, "W132", _ensure_message, safe=1),
            samples=(Sample(_TRUE, {"message": "out of range"}),)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",

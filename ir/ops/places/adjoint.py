@@ -68,7 +68,7 @@ def sliced(
 
     def slice(x: Any, own: str) -> Any:
         each = [wanted.get(letter, (0, 1, dim)) for letter, dim in zip(own, x.shape, strict=True)]
-        starts, steps, sizes = zip(*each, strict=True)
+        starts, steps, sizes = zip(*each, strict=True) if each else ((), (), ())
         if sizes == x.shape and set(steps) == {1} and set(starts) == {0}:
             return x
         return b.slice(x, start=starts, step=steps, shape=sizes)

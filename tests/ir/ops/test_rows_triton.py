@@ -35,3 +35,13 @@ def test_every_row_compiles() -> None:
     *failures, last = run("--targets", "sm_80,sm_90,gfx942", interpret=False)
     assert not failures, "\n".join(failures)
     assert last.startswith("done ") and int(last.split()[1]) > 60
+
+
+def test_loops_and_transforms_in_the_interpreter() -> None:
+    """A part of ``python -m every_transform triton``: nests of transforms and random programs."""
+    done = subprocess.run(
+        [sys.executable, "-m", "every_transform", "triton", "--every", "30"],
+        capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False, timeout=600,
+        env={**os.environ, "TRITON_INTERPRET": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert int(done.stdout.split()[-4]) > 15
