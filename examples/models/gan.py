@@ -60,7 +60,7 @@ def build(variables, steps):
         noise = weft.placeholder("f32", (None, LATENT), name="noise")
         losses = critic_loss(variables, real, noise), generator_loss(variables, noise)
         parts = {"images": generate(variables, noise)}
-        for name, loss in zip(("critic", "generator"), losses):
+        for name, loss in zip(("critic", "generator"), losses, strict=True):
             adam = optim.Adam(optim.CosineDecay(1e-3, steps), beta1=0.5)
             parts[name] = adam.minimize(loss, weft.tree.leaves(variables[name]))
     return graph, parts

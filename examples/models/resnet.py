@@ -4,6 +4,7 @@ Beside it: scikit-learn's support vector machine and nearest neighbours on the s
 """
 
 import time
+from itertools import pairwise
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -44,12 +45,13 @@ def statistics():
     """Running means and variances of each block's norms: Variables, which training updates."""
     widths = [FIRST, *(channels for channels, _ in BLOCKS)]
     return [[[weft.Variable(f(many), trainable=False) for f in (nn.init.zeros, nn.init.ones)]
-             for many in pair] for pair in zip(widths, widths[1:])]
+             for many in pair] for pair in pairwise(widths)]
 
 
 def logits(params, x, running, training=False):
     h = nn.conv2d(x, params["first"], padding="SAME")
-    for p, (first, second), (_, stride) in zip(params["blocks"], running, BLOCKS):
+    rows = zip(params["blocks"], running, BLOCKS, strict=True)
+    for p, (first, second), (_, stride) in rows:
         inner = nn.relu(nn.batch_norm(h, *first, *p["norm1"], training=training))
         given = nn.conv2d(inner, p["short"], stride) if "short" in p else h
         inner = nn.conv2d(inner, p["conv1"], stride, padding="SAME")
@@ -85,8 +87,7 @@ def main(size="normal"):
             losses.append(float(value))
     seconds = time.perf_counter() - start
     accuracy = np.mean(classify(params, x_test) == y_test)
-    flat, flat_test = (images.reshape(-1, 64) for images in (x, x_test))
-    beside = [peer.fit(flat, y).score(flat_test, y_test)
+    beside = [peer.fit(x.reshape(-1, 64), y).score(x_test.reshape(-1, 64), y_test)
               for peer in (SVC(), KNeighborsClassifier(3))]
     print(f"loss {losses[0]:.3f} -> {np.mean(losses[-20:]):.4f} in {len(losses)} steps, "
           f"{seconds:.1f} s with compiling")

@@ -89,7 +89,7 @@ def main(size="normal"):
         print(f"{name}: loss {losses[name][0]:.3f} -> {np.mean(losses[name][-100:]):.3f} in "
               f"{steps} steps, {seconds:.1f} s with compiling; held-out pairs {found[name]:.3f}")
     counted = [-np.sum(wanted * np.log(table)) / np.sum(wanted) for table in (single, smooth)]
-    print(f"held-out pairs in nats by counted words {counted[0]:.3f}, by counted pairs {counted[1]:.3f}")
+    print(f"held-out nats by counted words {counted[0]:.3f}, by counted pairs {counted[1]:.3f}")
     near = params["words"] / np.linalg.norm(params["words"], axis=1, keepdims=True)
     for at in [words.index(word) for word in ("read", "int", "start") if word in words]:
         print(*(words[each] for each in np.argsort(-near @ near[at])[:5]))

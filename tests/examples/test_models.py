@@ -69,7 +69,8 @@ def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]
         words, near = model.data("small")[0][:9].T
         numbers = (rng.integers(0, 60, (9, 8)) if name == "negative_sampling" else
                    rng.random(model.SAMPLED))
-        return model.init(rng, 60), (words, near, Drawn(numbers), np.ones(60) / 60), (words, near, numbers)
+        args = words, near, Drawn(numbers), np.ones(60) / 60
+        return model.init(rng, 60), args, (words, near, numbers)
     if name == "vae":
         x = model.data("small")[0][:5]
         noise = rng.normal(size=(5, model.LATENT)).astype("f4")
