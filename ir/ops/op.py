@@ -123,6 +123,7 @@ class OpDef:
     control: Callable[..., Any] | None = None           # REGION: (**attrs) -> see ``ops/region``
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
+    taking: bool = False                                # EFFECT: by whoever comes, in any order
     foreign: bool = False                               # HOST: the user's, called each time
     room: str = "linalg"                                # HOST: the module of NumPy
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op

@@ -26,6 +26,10 @@ def _gamma_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:
     return None, b.mul(g, slope)
 
 
+def _root_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:
+    return None, b.neg(b.mul(g, b.div(x, a)))
+
+
 def _sampler(name: str, doc: str, low: float = 0.0, high: float = 1e18, grad: Any = None) -> OpDef:
     primitive = PRIMITIVES[name]
     params = primitive.arity - 1
@@ -48,6 +52,8 @@ ROWS: tuple[OpDef, ...] = (
     _sampler("random_exponential", "a standard exponential number made of a random word"),
     _sampler("random_gamma", "a standard gamma number of shape a >= 1 made of a random word",
              1.0, 20.0, _gamma_grad),
+    _sampler("random_root", "minus the logarithm of the a-th root of a uniform number made of a "
+             "random word, where a < 1", 0.1, 2.0, _root_grad),
     _sampler("random_poisson", "a Poisson number made of a random word and its mean", 0.1, 40.0),
     _sampler("random_binomial", "a binomial number made of a random word, n and p", 0.0, 1.0),
 )

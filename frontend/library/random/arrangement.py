@@ -3,11 +3,14 @@ generator, traced or not."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
+from ...compile.function import Function
+from ...compile.function import compile as compile_function
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axis_of, to_tracer
 from ...tracing.recorder import active, context_for
@@ -200,7 +203,19 @@ def permutation(rng: Generator, x: Any, axis: int) -> Any:
 
 
 def _order(rng: Generator, count: Any) -> Any:
-    return np.argsort(rng._draw("words", (), count), kind="stable")
+    words = rng._draw("words", (), count)
+    return _sorting()(words) if _is_plain(words) else _places(words)
+
+
+def _places(words: Any) -> Any:
+    return np.argsort(words, kind="stable")
+
+
+@functools.cache
+def _sorting() -> Function[..., Any]:
+    """``_places`` of any number, which is several times as fast as NumPy's."""
+    compiled: Function[..., Any] = compile_function(dynamic={"words": {0: "n"}})(_places)
+    return compiled
 
 
 def permuted(rng: Generator, x: Any, axis: int | None) -> Any:

@@ -99,9 +99,8 @@ class Words:
     def _gamma(self, a: Any) -> tuple[Any, Any]:
         """A gamma number of shape a, or a + 1 where a < 1, and what is to be taken off its
         logarithm (Marsaglia and Tsang, section 6)."""
-        small = a < 1
-        made = self._sample("random_gamma", np.where(small, a + 1, a))
-        return made, np.where(small, self.exponential() / np.where(small, a, 1), 0)
+        made = self._sample("random_gamma", np.where(a < 1, a + 1, a))
+        return made, self._sample("random_root", a)
 
     def gamma(self, a: Any) -> Any:
         made, less = self._gamma(a)
