@@ -10,7 +10,10 @@ J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as 
 SC'11. G. Marsaglia, W. W. Tsang: A simple method for generating gamma variables, ACM TOMS 26, 2000.
 W. Hoermann: The transformed rejection method for generating Poisson random variables, Insurance:
 Mathematics and Economics 12, 1993, and The generation of binomial random variates, Journal of
-Statistical Computation and Simulation 46, 1993.
+Statistical Computation and Simulation 46, 1993. D. J. Best, N. I. Fisher: Efficient simulation of
+the von Mises distribution, Applied Statistics 28, 1979. L. Devroye: Non-uniform random variate
+generation, 1986. E. Stadlober: The ratio of uniforms approach for generating discrete random
+variates, Journal of Computational and Applied Mathematics 31, 1990.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import math
 from collections.abc import Callable
 from types import MappingProxyType
 
-from .number import Number, at_least, called, loop, rarely, select
+from .number import Number, at_least, at_most, called, loop, rarely, select
 from .polynomial import horner
 from .special.pieces import pieces_of
 from .special.tables import PIECES
@@ -210,8 +213,98 @@ def random_binomial(word: Number, n: Number, p: Number) -> Number:
     return select(swapped, n - found, found)
 
 
+def random_vonmises(word: Number, kappa: Number) -> Number:
+    """From -pi to pi, about 0 (Best and Fisher). With z = cos(pi u) = 1 - 2 q, a candidate's cosine
+    is (1 + s z) / (s + z); what it is less than 1 is kept, as the angle may be small."""
+    wide = at_least(kappa, 1e-8)
+    r = (wide * wide * 4.0 + 1.0).sqrt() + 1.0
+    rho = (r - (r + r).sqrt()) / (wide + wide)
+    over = (1.0 - rho) * (1.0 - rho) / (rho + rho)  # s - 1
+    over = select(wide < 1e-5, 1.0 / wide, over)
+
+    def step(t: Number, found: Number, angle: Number) -> tuple[Number, Number, Number]:
+        half = called("sin", _uniform(threefry(word, t)) * (0.5 * math.pi))
+        q = half * half
+        less = over * (q + q) / (over + 2.0 - (q + q))
+        c = wide * (over + less)
+        side = threefry(word, t + 1)
+        taken = log(c) + 1.0 - c >= -random_exponential(side)
+        new = called("asin", at_most(less * 0.5, 1.0).sqrt()) * 2.0
+        sign = threefry(word, t + 2) & 1
+        return t + 3, select(taken, found.like(1.0), found), select(
+            taken, select(sign.differs(0), new, -new), angle)
+
+    going = select(kappa >= 0.0, kappa.like(0.0), 1.0)
+    start = word.like(0), going, select(kappa >= 0.0, kappa.like(0.0), math.nan)
+    return loop(_MOST, lambda t, found, angle: found < 1.0, step, start)[2]
+
+
+def random_zipf(word: Number, a: Number) -> Number:
+    """Whole numbers k > 0 of probability proportional to k**-a (Devroye, X.6.1), below 2**63."""
+    less = a - 1.0
+    over = called("expm1", less * math.log(2.0))
+    most = exp(less * (-63.0 * math.log(2.0)))
+
+    def step(t: Number, found: Number) -> tuple[Number, Number]:
+        u = _uniform(threefry(word, t))
+        v = _uniform(threefry(word, t + 1))
+        k = _floor(exp(log(1.0 - u * (1.0 - most)) / -less))
+        grown = called("expm1", less * log1p(1.0 / k))
+        taken = (k < 2.0**63) & (v * k * grown / over <= (grown + 1.0) / (over + 1.0))
+        return t + 2, select(taken, k, found)
+
+    steep = a >= 1000.0  # another number than 1 is less probable than 1e-300
+    start = select(a > 1.0, select(steep, a.like(1.0), 0.0), math.nan)
+    return loop(_MOST, lambda t, found: found.equals(0.0), step, (word.like(0), start))[1]
+
+
+def random_hypergeometric(word: Number, good: Number, bad: Number, drawn: Number) -> Number:
+    """How many of the rarer kind are among the fewer, drawn or left: one by one up to 10, from
+    there on by the ratio of uniforms (Stadlober's HRUA)."""
+    every = good + bad
+    few, many = select(good < bad, good, bad), select(good < bad, bad, good)
+    left = every - drawn
+    count = select(drawn < left, drawn, left)
+    short = count <= 10.0
+
+    def one(t: Number, found: Number, at: Number) -> tuple[Number, Number, Number]:
+        hit = _uniform(threefry(word, t)) * (every - at) < few - found
+        return t + 1, select(hit, found + 1.0, found), at + 1.0
+
+    low = loop(10, lambda t, found, at: short & (at < count), one,
+               (word.like(0), good.like(0.0), good.like(0.0)))[1]
+    m, rare, rest = (select(short, x.like(99.0), x) for x in (count, few, many))
+    n = rare + rest
+    share = rare / n
+    mean = m * share
+    deviation = (mean * (1.0 - share) * (n - m) / (n - 1.0) + 0.5).sqrt()
+    width = deviation.fma(1.7155277699214135, 0.8989161620588988)
+    most = select(m < rare, m, rare)
+
+    def weight(k: Number) -> Number:
+        return (_log_factorial(k) + _log_factorial(rare - k) + _log_factorial(m - k)
+                + _log_factorial(rest - m + k))
+
+    mode = _floor((m + 1.0) * (rare + 1.0) / (n + 2.0))
+    peak = weight(mode)
+
+    def step(t: Number, found: Number) -> tuple[Number, Number]:
+        u = 1.0 - _uniform(threefry(word, t))
+        v = _uniform(threefry(word, t + 1)) - 0.5
+        k = _floor(mean + 0.5 + width * v / u)
+        possible = (k >= 0.0) & (k <= most)
+        safe = select(possible, k, mode)
+        return t + 2, select(possible & (log(u) * 2.0 <= peak - weight(safe)), safe, found)
+
+    start = select(short, low, -1.0)
+    k = loop(_MOST, lambda t, found: found < 0.0, step, (word.like(0), start))[1]
+    k = select(good < bad, k, count - k)
+    return select(drawn < left, k, good - k)
+
+
 # The samplers by name, and how many float64 parameters each has after the word.
 SAMPLERS: MappingProxyType[str, tuple[Callable[..., Number], int]] = MappingProxyType({
     function.__name__: (function, arity) for function, arity in (
         (random_normal, 0), (random_exponential, 0), (random_gamma, 1), (random_root, 1),
-        (random_poisson, 1), (random_binomial, 2))})
+        (random_poisson, 1), (random_binomial, 2), (random_vonmises, 1), (random_zipf, 1),
+        (random_hypergeometric, 3))})

@@ -104,6 +104,18 @@ def multinomial(rng: Generator, n: Any, pvals: Any, size: Any) -> Any:
     return np.stack([*counts, left], axis=-1)
 
 
+def multivariate_hypergeometric(rng: Generator, colors: Any, nsample: Any, size: Any) -> Any:
+    """One kind after the other, of those that are left to be drawn."""
+    table = _array(colors)
+    left = np.broadcast_to(_array(nsample), _sizes(size)).astype(_I64)
+    rest, counts = np.sum(table), []
+    for at in range(table.shape[-1] - 1):
+        rest = rest - table[at]
+        counts.append(rng.hypergeometric(table[at], rest, left, size=_sizes(size)))
+        left = left - counts[-1]
+    return np.stack([*counts, left], axis=-1)
+
+
 def dirichlet(rng: Generator, alpha: Any, size: Any, dtype: Any) -> Any:
     table = _array(alpha)
     # Of logarithms, since for small alpha all gamma numbers may vanish.
