@@ -59,7 +59,7 @@ ROWS: tuple[OpDef, ...] = (
     _sampler("random_binomial", "a binomial number made of a random word, n and p", 0.0, 1.0),
     _sampler("random_vonmises", "an angle made of a random word and its concentration", 0.0, 9.0,
              refused="kappa of von Mises"),
-    _sampler("random_zipf", "a number of Zipf's distribution made of a random word and its exponent",
+    _sampler("random_zipf", "a number of Zipf's distribution made of a random word and an exponent",
              1.5, 5.0),
     _sampler("random_hypergeometric", "how many good ones are drawn, made of a random word, the "
              "numbers of good and bad ones and of those drawn", 20.0, 30.0),

@@ -145,7 +145,7 @@ def test_a_first_candidate_is_taken_where_the_second_look_would() -> None:
         with np.errstate(invalid="ignore", divide="ignore"):
             taken = (v > 0) & (u < x * x / 2 + d * (1 - v + np.log(v)))
         made = PRIMITIVES["random_gamma"].numpy(words, np.full(words.shape, a))
-        assert 0.95 < taken.mean() < 1
+        assert 0.95 < taken.mean() < (1 if a < 1e4 else 1.1)
         np.testing.assert_allclose(made[taken], (d * v)[taken], rtol=1e-12)
         assert np.all(made[~taken] != (d * v)[~taken])
 

@@ -13,8 +13,8 @@ from texts import without_places
 import weft
 from weft.frontend.transforms.batch import vmap
 from weft.ir.diagnose import Error, ShapeError, UnsupportedError
-from weft.ir.text.printer import print_plan
 from weft.ir.ops.table import OPS
+from weft.ir.text.printer import print_plan
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(4, 3, 5))

@@ -303,7 +303,8 @@ def logseries(w: Words, p: Any) -> Any:
       ngood_plus_nbad_minus_nsample="at least 0")
 def hypergeometric(w: Words, ngood: Any, nbad: Any, nsample: Any,
                    ngood_plus_nbad_minus_nsample: Any) -> Any:
-    return w._sample("random_hypergeometric", ngood, nbad, nsample).astype(I64)
+    there = np.where(ngood_plus_nbad_minus_nsample >= 0, nsample, np.nan)  # so that it is checked
+    return w._sample("random_hypergeometric", ngood, nbad, there).astype(I64)
 
 
 @_row(kind=F64, p="from 0 to 1")
