@@ -68,7 +68,8 @@ def main(size="normal"):
           f"{seconds:.1f} s with compiling")
     print(f"error of {np.sum(~seen)} hidden pixels: {errors[0]:.4f}, of five nearest neighbours "
           f"{errors[1]:.4f}, of means {errors[2]:.4f}")
-    return {"losses": losses, "errors": errors}
+    rows = np.where(seen, x, np.nan)[:8], np.clip(predicted(params), 0, 1)[:8], x[:8]
+    return {"losses": losses, "errors": errors, "images": np.stack(rows).reshape(3, 8, 8, 8)}
 
 
 if __name__ == "__main__":

@@ -49,7 +49,11 @@ def loss(params, x, y):
 
 
 def predicted(params, x, y, new):
-    return kernel(params, new, x) @ np.linalg.solve(covariance(params, x), y)
+    """Mean and variance of new rows (Rasmussen and Williams, 2.25 and 2.26), noise included."""
+    across = kernel(params, new, x)
+    weights = np.linalg.solve(covariance(params, x), across.T)
+    variance = np.exp(params["variance"]) + np.exp(params["noise"]) - np.sum(across.T * weights, 0)
+    return weights.T @ y, variance
 
 
 def main(size="normal"):
@@ -71,19 +75,21 @@ def main(size="normal"):
     def score(guess):
         return 1 - np.mean((guess - y_test) ** 2) / np.var(y_test)
 
-    found = score(weft.compile(predicted)(params, x, y, x_test))
+    mean, variance = weft.compile(predicted)(params, x, y, x_test)
     start = time.perf_counter()
     peer = GaussianProcessRegressor(
         ConstantKernel() * RBF(np.full(10, np.e)) + WhiteKernel(np.exp(-1))).fit(x, y)
     peer_seconds = time.perf_counter() - start
     likelihoods = [-losses[-1], float(peer.log_marginal_likelihood_value_)]
-    scores = [float(found), float(score(peer.predict(x_test)))]
+    scores = [float(score(mean)), float(score(peer.predict(x_test)))]
     print(f"log likelihood {-losses[0]:.2f} -> {likelihoods[0]:.2f} in {steps} steps, "
           f"{seconds:.1f} s with compiling; scikit-learn {likelihoods[1]:.2f}, "
           f"{peer_seconds:.1f} s")
     print(f"R2 of {len(y_test)} held-out rows {scores[0]:.3f}, scikit-learn {scores[1]:.3f}")
     print("lengths", np.round(np.exp(params["lengths"]), 1))
-    return {"losses": losses, "likelihoods": likelihoods, "scores": scores}
+    order = np.argsort(mean)
+    band = mean[order], np.sqrt(variance[order]), y_test[order]
+    return {"losses": losses, "likelihoods": likelihoods, "scores": scores, "band": band}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Deep Q-learning on a small grid: walkers learn the way to the goal around walls.
 
-Acting, learning and the slow copy of the network are one native loop, random numbers included
-(Mnih et al., Nature 2015; the walkers of the batch stand for its replay memory). Beside it: the
-shortest ways, by breadth-first search.
+Acting, learning and the slow copy of the network are one native loop with its random numbers (Mnih
+et al., Nature 2015; the batch of walkers is its replay memory). Beside it: the shortest ways.
 """
 
 import time
@@ -78,14 +77,15 @@ def main(size="normal"):
     start = time.perf_counter()
     params, losses = train(init(np.random.default_rng(1)))
     seconds = time.perf_counter() - start
-    best = np.argmax(values(params, np.arange(len(after))), axis=-1)
-    learnt = lengths(np.take_along_axis(after, best[:, None], axis=1), goal)[free]
+    worth = values(params, np.arange(len(after)))
+    learnt = lengths(after[np.arange(len(after)), np.argmax(worth, axis=-1)][:, None], goal)[free]
     right = float(np.mean(learnt == lengths(after, goal)[free]))
     print(f"loss {losses[0]:.4f} -> {np.mean(losses[-100:]):.5f} in {steps} steps, "
           f"{seconds:.1f} s with compiling")
     print(f"shortest ways from {right:.0%} of {len(free)} cells, to the goal from "
           f"{np.mean(np.isfinite(learnt)):.0%}")
-    return {"losses": losses, "shortest": right}
+    grid = np.where(np.isin(np.arange(len(after)), free), worth.max(1), np.nan)
+    return {"losses": losses, "shortest": right, "grid": grid.reshape(len(GRID), -1)}
 
 
 def lengths(after, goal):

@@ -87,7 +87,8 @@ def main(size="normal"):
           f"of {LATENT} principal components {errors[1]:.4f}")
     drawn = decode(params, order.normal(size=(8, LATENT)).astype("f4"))
     print(picture(nn.sigmoid(drawn)))
-    return {"losses": losses, "held_out": float(bound), "errors": errors}
+    shown = np.concatenate([test[:8], rebuilt[:8], nn.sigmoid(drawn)]).reshape(3, 8, 8, 8)
+    return {"losses": losses, "held_out": float(bound), "errors": errors, "images": shown}
 
 
 if __name__ == "__main__":

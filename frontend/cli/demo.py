@@ -23,6 +23,7 @@ from ..compile.decorator import compile as compile_function
 from ..compile.decorator import export
 from ..library import nn, optim
 from ..tracing.arrays.variable import Variable
+from . import pictures
 
 Array = np.ndarray[Any, Any]
 
@@ -154,7 +155,8 @@ def run(folder: Path, epochs: int = 200, seed: int = 0) -> float:
     accuracy = float(np.mean(classify(digits.test_images) == digits.test_labels))
     folder.mkdir(parents=True, exist_ok=True)
     save(folder / "digits.safetensors", variables, step=len(trained.losses))
-    plot_losses(trained.losses, folder / "loss.png")
+    pictures.draw({"losses": trained.losses}, folder / "loss.png",
+                  f"UCI digits, {'-'.join(map(str, WIDTHS))}")
     artifact = export(classify, "f32[1,64]", path=folder / "classifier")
     console.print(f"first step, with trace and compile  {1e3 * trained.first_seconds:.0f} ms")
     console.print(f"later steps, median                 {1e6 * np.median(trained.seconds):.0f} us")
@@ -169,23 +171,3 @@ def _named(variables: list[Variable]) -> Callable[[Any], Any]:
         return np.argmax(logits(variables, images), axis=1)
 
     return classify
-
-
-def plot_losses(losses: list[float], path: Path) -> None:
-    """The loss of every step and its running mean, as a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    window = 25
-    smooth = np.convolve(losses, np.full(window, 1 / window), "valid")
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    axes.semilogy(losses, color="#b8c4d6", linewidth=0.8, label="each step")
-    axes.semilogy(np.arange(window - 1, len(losses)), smooth, color="#1f4e8c", label="mean of 25")
-    axes.set(xlabel="step", ylabel="cross entropy (nats)",
-             title=f"UCI digits, {'-'.join(map(str, WIDTHS))}")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)

@@ -255,7 +255,7 @@ def show(options: argparse.Namespace) -> None:
     """Train a model of the examples, or the digit classifier."""
     if options.name is not None:
         try:
-            models.load(options.name).main(options.size)
+            models.run(options.name, options.size, Path(options.output))
         except LookupError as problem:
             raise UsageError(problem.args[0]) from None
         return

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+
+from . import pictures
 
 FOLDER = Path(__file__).parents[2] / "examples" / "models"
 
@@ -31,3 +34,14 @@ def load(name: str) -> ModuleType:
         raise LookupError(f"{name} needs {problem.name}: install the examples, "
                           "pip install 'weft[examples]'") from problem
     return module
+
+
+def run(name: str, size: str, folder: Path) -> None:
+    """Train a model, and draw what it returns into ``folder``. Raises LookupError."""
+    result = load(name).main(size)
+    if find_spec("matplotlib") is None:
+        print("no picture: matplotlib is not installed")
+        return
+    path = folder / f"{name}.png"
+    pictures.draw(result, path, name.replace("_", " "))
+    print(f"wrote {path}")

@@ -397,7 +397,7 @@ class TraceContext:
             self._assigned.add(name)
 
     def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
-        """Assign to (``assign_var``) or add to (``update_var``) a variable."""
+        """Assign to (``assign_var``) or add to (``update_var``, ``take_var``) a variable."""
         attrs = self.resource(variable)
         node = self._effect(op, (self.value_of(value),), attrs,
                             variable.home or self.builder.device)

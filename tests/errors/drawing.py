@@ -79,8 +79,8 @@ def more_different_ones_than_there_are() -> None:
 
 
 @wrong("W113", TypeError)
-def a_distribution_that_is_not_there() -> None:
-    weft.random.default_rng(0).hypergeometric(5, 5, 3)  # here
+def a_part_of_a_generator_that_is_not_there() -> None:
+    weft.random.default_rng(0).bit_generator.random_raw()  # here
 
 
 @wrong("W111", TypeError)

@@ -63,14 +63,13 @@ def an_assignment_for_each_example() -> None:
 
 
 @wrong("W113", NotImplementedError)
-def random_numbers_on_one_way_of_a_batch() -> None:
+def random_numbers_in_the_condition_of_a_batch() -> None:
     rng = weft.random.default_rng(0)
 
     @weft.compile
     def noisy(x: Any) -> Any:
         def one(row: Any) -> Any:
-            noise = rng.random
-            return weft.cond(row[0] > 0, lambda: row * noise(dtype=np.float32), lambda: row)  # here
+            return weft.while_loop(lambda y: y[0] > rng.random(), lambda y: y / 2, row)  # here
 
         return weft.vmap(one)(x)
 

@@ -20,6 +20,22 @@ pytest.importorskip("sklearn", reason="the examples extra is not installed")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "models"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
+# The losses of a model by the names of their references, where there are several.
+SEVERAL = {"gan": {"gan_critic": "critic_loss", "gan_generator": "generator_loss"},
+           "words": {name: name for name in ("negative_sampling", "sampled_softmax")}}
+LOSSES = [(name, *pair) for name in NAMES for pair in SEVERAL.get(name, {name: "loss"}).items()]
+
+
+class Drawn:
+    """A generator whose numbers are known."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+    def choice(self, *_: Any, **__: Any) -> Any:
+        return self.numbers
+
+    random = choice
 
 
 def load(name: str) -> ModuleType:
@@ -33,7 +49,7 @@ def load(name: str) -> ModuleType:
 def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """First parameters, the arguments of the loss, and what its reference takes of them."""
     rng = np.random.default_rng(3)
-    if name == "convnet":
+    if name in ("convnet", "resnet"):
         x, y, *_ = model.data("small")
         return model.init(rng), (x[:6], y[:6], model.statistics()), (x[:6], y[:6])
     if name == "gpt":
@@ -45,6 +61,16 @@ def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]
         ids = train[np.arange(0, 150, 50) + np.arange(6)[:, None]]
         state = rng.normal(size=(2, 3, 8)).astype("f4")
         return model.init(rng, len(characters), 8), (ids, (*state,)), (ids, state)
+    if name in SEVERAL["gan"]:
+        noise = rng.normal(size=(5, model.LATENT)).astype("f4")
+        given = (noise,) if name == "gan_generator" else (model.data("small")[0][:5], noise)
+        return model.init(rng), given, given
+    if name in SEVERAL["words"]:
+        words, near = model.data("small")[0][:9].T
+        numbers = (rng.integers(0, 60, (9, 8)) if name == "negative_sampling" else
+                   rng.random(model.SAMPLED))
+        args = words, near, Drawn(numbers), np.ones(60) / 60
+        return model.init(rng, 60), args, (words, near, numbers)
     if name == "vae":
         x = model.data("small")[0][:5]
         noise = rng.normal(size=(5, model.LATENT)).astype("f4")
@@ -62,17 +88,17 @@ def batch(name: str, model: Any) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]
     return first, (x, y), (x, y)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_first_step(name: str) -> None:
+@pytest.mark.parametrize(("file", "name", "loss"), LOSSES)
+def test_the_first_step(file: str, name: str, loss: str) -> None:
     """The loss, and of each parameter the gradient at places of its own and along itself."""
-    model = load(name)
+    model = load(file)
     params, args, given = batch(name, model)
 
     def value(params: Any) -> Any:
-        found = model.loss(params, *args)
+        found = getattr(model, loss)(params, *args)
         return found[0] if isinstance(found, tuple) else found
 
-    loss, grads = weft.compile(weft.value_and_grad(value))(params)
+    found, grads = weft.compile(weft.value_and_grad(value))(params)
     leaves, structure = weft.tree.flatten(weft.tree.map(lambda p: np.asarray(p, float), params))
     given = weft.tree.map(lambda x: x.astype(float) if np.result_type(x) == np.float32 else x,
                           given)
@@ -80,7 +106,7 @@ def test_the_first_step(name: str) -> None:
     def reference(changed: list[Any]) -> float:
         return float(getattr(models, name)(weft.tree.unflatten(structure, changed), *given))
 
-    np.testing.assert_allclose(loss, reference(leaves), rtol=1e-5)
+    np.testing.assert_allclose(found, reference(leaves), rtol=1e-5)
     rng = np.random.default_rng(5)
     for at, grad in enumerate(weft.tree.leaves(grads)):
         grad = np.asarray(grad, float)
@@ -97,16 +123,36 @@ def test_the_first_step(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of scikit-learn's fits, to so few rows
 @pytest.mark.parametrize("name", NAMES)
-def test_each_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Small, as a command."""
-    assert main(["demo", name, "--size", "small"]) == 0
+def test_each_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Small, as a command, with its picture."""
+    assert main(["demo", name, "--size", "small", "-o", str(tmp_path)]) == 0
     assert "with compiling" in capsys.readouterr().out
+    assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_adversaries_are_trained_in_turn() -> None:
+    """A fetch set changes the one and leaves the other; its loss is the reference's."""
+    model = load("gan")
+    first, args, _ = batch("gan_critic", model)
+    params = weft.tree.map(weft.Variable, first)
+    graph, parts = model.build(params, 10)
+    session, fed = weft.Session(graph), dict(zip(("real:0", "noise:0"), args, strict=True))
+    for name, needs in (("critic", ("real:0", "noise:0")), ("generator", ("noise:0",))):
+        before = weft.tree.map(lambda variable: variable.numpy().copy(), params)
+        value = session.run(parts[name], {key: fed[key] for key in needs})
+        wide = weft.tree.map(lambda x: x.astype(float), (before, *(fed[key] for key in needs)))
+        np.testing.assert_allclose(value, getattr(models, f"gan_{name}")(*wide), rtol=1e-5)
+        for part in ("critic", "generator"):
+            for variable, old in zip(*map(weft.tree.leaves, (params[part], before[part])),
+                                     strict=True):
+                assert np.array_equal(variable.numpy(), old) == (part != name)
 
 
 def test_examples_are_short_and_say_what_they_are() -> None:
     for name in NAMES:
         text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(text)) and len(text.splitlines()) <= 100, name
+    for _, name, _ in LOSSES:
         assert hasattr(models, name), f"{name} has no reference"
 
 

@@ -366,14 +366,14 @@ def test_the_picture_of_the_demo_shows_each_loss_and_their_mean(
     pytest.importorskip("matplotlib")
     from matplotlib.axes import Axes
 
-    from weft.frontend.cli.demo import plot_losses
+    from weft.frontend.cli.pictures import draw
 
     drawn: list[Any] = []
-    original = Axes.semilogy
-    monkeypatch.setattr(Axes, "semilogy", lambda self, *args, **options: (
+    original = Axes.plot
+    monkeypatch.setattr(Axes, "plot", lambda self, *args, **options: (
         drawn.append(args), original(self, *args, **options))[1])
     losses = [1.0 / (step + 1) for step in range(60)]
-    plot_losses(losses, tmp_path / "loss.png")
+    draw({"losses": losses}, tmp_path / "loss.png", "losses")
     (each,), (steps, means) = drawn
     assert each == losses and list(steps) == list(range(24, 60))
     np.testing.assert_allclose(means[[0, -1]], [np.mean(losses[:25]), np.mean(losses[-25:])])

@@ -75,6 +75,10 @@ CONTINUOUS: dict[str, tuple[tuple[float, ...], Any]] = {
     "f": ((3.0, 8.0), stats.f(3, 8)),
     "beta": ((0.5, 2.0), stats.beta(0.5, 2)),
     "wald": ((1.0, 2.0), stats.invgauss(0.5, scale=2)),
+    "triangular": ((-1.0, 0.0, 3.0), stats.triang(0.25, -1, 4)),
+    "vonmises": ((0.0, 4.0), stats.vonmises(4)),
+    "noncentral_chisquare": ((3.0, 2.0), stats.ncx2(3, 2)),
+    "noncentral_f": ((3.0, 10.0, 2.0), stats.ncf(3, 10, 2)),
 }
 DISCRETE: dict[str, list[tuple[tuple[float, ...], Any]]] = {
     "bernoulli": [((0.3,), stats.bernoulli(0.3))],
@@ -85,6 +89,12 @@ DISCRETE: dict[str, list[tuple[tuple[float, ...], Any]]] = {
     "negative_binomial": [((3.5, 0.3), stats.nbinom(3.5, 0.3))],
     "geometric": [((0.2,), stats.geom(0.2))],
     "integers": [((3, 10), stats.randint(3, 10))],
+    "zipf": [((3.0,), stats.zipf(3))],
+    "logseries": [((0.3,), stats.logser(0.3)), ((0.9,), stats.logser(0.9))],
+    "hypergeometric": [((5, 7, 4), stats.hypergeom(12, 5, 4)),
+                       ((20, 30, 25), stats.hypergeom(50, 20, 25)),
+                       ((300, 50, 320), stats.hypergeom(350, 300, 320)),
+                       ((50, 300, 40), stats.hypergeom(350, 50, 40))],
 }
 
 
@@ -104,6 +114,40 @@ def test_continuous_distributions(name: str) -> None:
     fourth = distribution.stats("k")
     if math.isfinite(fourth) and math.isfinite(variance):
         assert abs(x.var() / variance - 1) < 5 * math.sqrt((fourth + 2) / N)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-6, 0.5, 1e3, 1e9])
+def test_angles(kappa: float) -> None:
+    """From everywhere alike to as good as one, about any direction."""
+    whole = stats.vonmises(kappa) if kappa else stats.uniform(-np.pi, 2 * np.pi)
+    assert distance(default_rng(1).vonmises(0.0, kappa, N), whole) < 1.95
+    turned = default_rng(1).vonmises(3.0, kappa, N)
+    assert np.abs(turned).max() <= np.pi
+    around = default_rng(1).vonmises(0.0, kappa, N) + 3.0
+    np.testing.assert_allclose(np.exp(1j * turned), np.exp(1j * around), atol=1e-12)
+
+
+def test_few_degrees_of_freedom_off_the_origin() -> None:
+    for df, nonc in ((0.5, 4.0), (1.0, 3.0), (2.5, 0.0)):
+        x = default_rng(1).noncentral_chisquare(df, nonc, N)
+        assert distance(x, stats.ncx2(df, nonc) if nonc else stats.chi2(df)) < 1.95
+
+
+def test_a_first_candidate_is_taken_where_the_second_look_would() -> None:
+    """The bound that spares a logarithm is one: gamma numbers are those of Marsaglia and Tsang."""
+    words = np.random.default_rng(0).integers(0, 2**64, 20_000, np.uint64)
+    threefry, normal = OPS["threefry"].meaning, PRIMITIVES["random_normal"].numpy
+    for a in (1.0, 1.3, 2.5, 40.0, 1e4):
+        x = normal(threefry(words, np.zeros_like(words)))
+        u = -PRIMITIVES["random_exponential"].numpy(threefry(words, np.ones_like(words)))
+        d = a - 1 / 3
+        v = (1 + x / math.sqrt(9 * d)) ** 3
+        with np.errstate(invalid="ignore", divide="ignore"):
+            taken = (v > 0) & (u < x * x / 2 + d * (1 - v + np.log(v)))
+        made = PRIMITIVES["random_gamma"].numpy(words, np.full(words.shape, a))
+        assert 0.95 < taken.mean() < (1 if a < 1e4 else 1.1)
+        np.testing.assert_allclose(made[taken], (d * v)[taken], rtol=1e-12)
+        assert np.all(made[~taken] != (d * v)[~taken])
 
 
 def test_float32_samples() -> None:
@@ -144,7 +188,10 @@ def test_certain_outcomes() -> None:
     rng = default_rng(1)
     for x, outcome in ((rng.geometric(1.0, 9), 1), (rng.poisson(0.0, 9), 0),
                        (rng.gamma(0.0, 1, 9), 0), (rng.binomial(7, 1.0, 9), 7),
-                       (rng.normal(3, 0.0, 9), 3), (rng.bernoulli(1.0, 9), True)):
+                       (rng.normal(3, 0.0, 9), 3), (rng.bernoulli(1.0, 9), True),
+                       (rng.triangular(2, 2, 2, 9), 2), (rng.zipf(1e4, 9), 1),
+                       (rng.logseries(0.0, 9), 1), (rng.hypergeometric(0, 50, 20, 9), 0),
+                       (rng.hypergeometric(50, 0, 20, 9), 20)):
         assert (x == outcome).all()
 
 
@@ -197,6 +244,9 @@ def test_vectors() -> None:
     counts = rng.multinomial(30, [0.2, 0.5, 0.3], N)
     assert (counts.sum(1) == 30).all() and surprise(counts[:, 1], stats.binom(30, 0.5)) > 1e-3
     assert surprise(counts[:, 2], stats.binom(30, 0.3)) > 1e-3
+    kinds = rng.multivariate_hypergeometric([10, 20, 30], 25, N)
+    assert (kinds.sum(1) == 25).all() and surprise(kinds[:, 1], stats.hypergeom(60, 20, 25)) > 1e-3
+    assert surprise(kinds[:, 2], stats.hypergeom(60, 30, 25)) > 1e-3
     places = rng.categorical(np.log([[0.2, 0.8], [0.6, 0.4]]), size=(N, 2))
     assert np.abs(places.mean(0) - [0.8, 0.4]).max() < 0.015
 
@@ -509,11 +559,26 @@ def test_gradients_through_shapes_on_average() -> None:
     (lambda r: r.multivariate_normal([0, 0], [[1, 2], [2, 1]]), "W132"),
     (lambda r: r.multivariate_normal([0, 0], [[1.0]]), "W102"),
     (lambda r: r.normal(np.zeros(3), 1, size=2), "W101"), (lambda r: r.random(3, np.int32), "W111"),
-    (lambda r: r.hypergeometric(1, 2, 3), "W113")])
+    (lambda r: r.hypergeometric(1, 2, 4), "W132"), (lambda r: r.triangular(0, 2, 1), "W132"),
+    (lambda r: r.zipf(1.0), "W132"), (lambda r: r.logseries(1.0), "W132"),
+    (lambda r: r.bit_generator, "W113")])
 def test_wrong_parameters(draw: Any, code: str) -> None:
     with pytest.raises(weft.Error) as caught:
         draw(default_rng(0))
     assert caught.value.code == code
+
+
+def test_all_of_numpys_names_are_there() -> None:
+    names = {name for name in dir(np.random.Generator) if not name.startswith("_")}
+    assert names - set(dir(weft.random.Generator)) == {"bit_generator"}
+    assert len(default_rng(0).bytes(7)) == 7
+
+
+def test_a_parameter_made_of_several_is_named_so() -> None:
+    draw = weft.compile(lambda n: default_rng(0).hypergeometric(3, 4, n))
+    with pytest.raises(ValueError, match=r"ngood \+ nbad - nsample is not at least 0"):
+        draw(8)
+    assert draw(7) == 3
 
 
 def test_names_that_numpy_does_not_have() -> None:

@@ -13,6 +13,7 @@ from texts import without_places
 import weft
 from weft.frontend.transforms.batch import vmap
 from weft.ir.diagnose import Error, ShapeError, UnsupportedError
+from weft.ir.ops.table import OPS
 from weft.ir.text.printer import print_plan
 
 RNG = np.random.default_rng(0)
@@ -328,6 +329,37 @@ def test_random_numbers_of_each_example() -> None:
     found = walk(np.zeros(5))
     assert np.unique(np.diff(found, axis=1)).size == 10 and rng.counter.numpy() == 4
     assert not np.intersect1d(walk(np.zeros(5)), found).size
+
+
+def test_random_numbers_where_examples_go_different_ways() -> None:
+    """Each example draws what it would draw alone as an example of that number, on its way and for
+    as many rounds as it needs."""
+    rng, seed = weft.random.default_rng(0), weft.random.default_rng(0)
+
+    def one(x: Any) -> Any:
+        y = weft.cond(x > 0, lambda: x + rng.random(), lambda: x - rng.random())
+        rounds, total = weft.while_loop(
+            lambda s: s[1] < x, lambda s: (s[0] + 1, s[1] + rng.random()), (0, 0.0 * x))
+        return y, rounds, total
+
+    x = np.array([3.0, -1.0, 0.5, 2.0, 4.0])
+    ways, rounds, totals = weft.compile(lambda x: vmap(one)(x))(x)
+    # The words of example i are those of the key of its number: both ways, then round by round.
+    keys = [words_of(seed, i) for i in range(5)]
+    for i, draws in enumerate(keys):
+        assert ways[i] == (x[i] + draws[0] if x[i] > 0 else x[i] - draws[1])
+        sums = np.cumsum([0.0, *draws[2:]])
+        many = int(np.argmax(sums >= x[i]))
+        assert rounds[i] == many and totals[i] == sums[many]
+    assert rng.counter.numpy() == 2 + rounds.max()
+    np.testing.assert_array_equal(  # at once, too
+        weft.vmap(lambda x: weft.cond(x < 0, lambda: x * rng.random(), lambda: x))(x)[2:], x[2:])
+
+
+def words_of(rng: Any, example: int, many: int = 40) -> Any:
+    """What an example of a batch draws."""
+    key = OPS["threefry"].meaning(rng._stream.key, np.uint64((3 << 62) + example))
+    return weft.random.from_key(key).random(many)
 
 
 def test_assignments() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .references import conv, log_softmax, pool, sigmoid
+from .references import log_softmax, pool, sigmoid
 
 
 def normal(x: Any, axes: Any, eps: float = 1e-5) -> Any:
@@ -21,11 +21,19 @@ def picked(scores: Any, ids: Any) -> Any:
     return -np.mean([row[at] for row, at in zip(logs, ids.ravel(), strict=True)])
 
 
+def conv(x: Any, w: Any, stride: int = 1, low: int = 1, high: int = 1) -> Any:
+    """The sum over the places of the kernel."""
+    x = np.pad(x, ((0, 0), (0, 0), (low, high), (low, high)))
+    size = (x.shape[2] - w.shape[2]) // stride + 1
+    return sum(np.einsum("nchw,oc->nohw", x[:, :, i:i + size * stride:stride,
+                                            j:j + size * stride:stride], w[:, :, i, j])
+               for i in range(w.shape[2]) for j in range(w.shape[3]))
+
+
 def convnet(p: Any, x: Any, y: Any) -> Any:
-    one, two = (1, 1), ((1, 1), (1, 1))
-    h = conv(x, p["conv1"], one, two, one)
+    h = conv(x, p["conv1"])
     h = normal(h, (0, 2, 3)) * p["scale1"][:, None, None] + p["shift1"][:, None, None]
-    h = conv(np.maximum(h, 0), p["conv2"], one, two, one) + p["bias2"][:, None, None]
+    h = conv(np.maximum(h, 0), p["conv2"]) + p["bias2"][:, None, None]
     h = pool(np.maximum(h, 0), (2, 2), (2, 2), ((0, 0), (0, 0)), np.max, 0)
     return picked(h.reshape(len(x), -1) @ p["w"] + p["b"], y)
 
@@ -120,3 +128,59 @@ def q_learning(p: Any, slow: Any, cells: Any, moves: Any, rewards: Any, after: A
         aim = reward + (0 if end else 0.95 * worth(slow, following).max())
         total += (worth(p, cell)[move] - aim) ** 2
     return total / len(cells)
+
+
+def batch_norm(h: Any, scale: Any, shift: Any) -> Any:
+    return normal(h, (0, 2, 3)) * scale[:, None, None] + shift[:, None, None]
+
+
+def resnet(p: Any, x: Any, y: Any) -> Any:
+    h = conv(x, p["first"])
+    for block, stride in zip(p["blocks"], (1, 2, 1), strict=True):
+        inner = np.maximum(batch_norm(h, *block["norm1"]), 0)
+        given = conv(inner, block["short"], stride, 0, 0) if "short" in block else h
+        inner = conv(inner, block["conv1"], stride, 0 if stride == 2 else 1)
+        inner = np.maximum(batch_norm(inner, *block["norm2"]), 0)
+        h = given + conv(inner, block["conv2"])
+    return picked(np.maximum(h, 0).mean((2, 3)) @ p["w"] + p["b"], y)
+
+
+def perceptron(layers: Any, h: Any) -> Any:
+    for at, (w, b) in enumerate(layers):
+        h = h @ w + b
+        h = h if at == len(layers) - 1 else np.maximum(h, 0.2 * h)
+    return h
+
+
+def gan_critic(p: Any, real: Any, noise: Any) -> Any:
+    made = sigmoid(perceptron(p["generator"], noise))
+    return -np.mean(np.log(sigmoid(perceptron(p["critic"], real)))) - np.mean(
+        np.log(1 - sigmoid(perceptron(p["critic"], made))))
+
+
+def gan_generator(p: Any, noise: Any) -> Any:
+    made = sigmoid(perceptron(p["generator"], noise))
+    return -np.mean(np.log(sigmoid(perceptron(p["critic"], made))))
+
+
+def negative_sampling(p: Any, words: Any, near: Any, others: Any) -> Any:
+    total = 0.0
+    for word, true, false in zip(words, near, others, strict=True):
+        total -= np.log(sigmoid(p["words"][word] @ p["near"][true] + p["bias"][true]))
+        for other in false:
+            total -= np.log(sigmoid(-p["words"][word] @ p["near"][other] - p["bias"][other]))
+    return total / len(words)
+
+
+def sampled_softmax(p: Any, words: Any, near: Any, uniform: Any) -> Any:
+    many = len(p["bias"])
+    drawn = [min(int(np.exp(u * np.log(many + 1))) - 1, many - 1) for u in uniform]
+    total = 0.0
+    for word, true in zip(words, near, strict=True):
+        def score(other: int, word: int = word) -> Any:
+            return p["words"][word] @ p["near"][other] + p["bias"][other]
+
+        others = [score(at) - np.log(len(drawn) * np.log((at + 2) / (at + 1)) / np.log(many + 1))
+                  for at in drawn if at != true]
+        total += np.log(np.sum(np.exp([score(true), *others]))) - score(true)
+    return total / len(words)

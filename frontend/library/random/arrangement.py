@@ -3,11 +3,14 @@ generator, traced or not."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
+from ...compile.decorator import compile as compile_function
+from ...compile.function import Function
 from ...tracing.active import active, context_for
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axis_of, to_tracer
@@ -97,6 +100,18 @@ def multinomial(rng: Generator, n: Any, pvals: Any, size: Any) -> Any:
         some = rest[..., at] > 0
         p = np.where(some, table[..., at] / np.where(some, rest[..., at], 1), 0)
         counts.append(rng.binomial(left, np.clip(p, 0, 1), size=shape))
+        left = left - counts[-1]
+    return np.stack([*counts, left], axis=-1)
+
+
+def multivariate_hypergeometric(rng: Generator, colors: Any, nsample: Any, size: Any) -> Any:
+    """One kind after the other, of those that are left to be drawn."""
+    table = _array(colors)
+    left = np.broadcast_to(_array(nsample), _sizes(size)).astype(_I64)
+    rest, counts = np.sum(table), []
+    for at in range(table.shape[-1] - 1):
+        rest = rest - table[at]
+        counts.append(rng.hypergeometric(table[at], rest, left, size=_sizes(size)))
         left = left - counts[-1]
     return np.stack([*counts, left], axis=-1)
 
@@ -200,7 +215,19 @@ def permutation(rng: Generator, x: Any, axis: int) -> Any:
 
 
 def _order(rng: Generator, count: Any) -> Any:
-    return np.argsort(rng._draw("words", (), count), kind="stable")
+    words = rng._draw("words", (), count)
+    return _sorting()(words) if _is_plain(words) else _places(words)
+
+
+def _places(words: Any) -> Any:
+    return np.argsort(words, kind="stable")
+
+
+@functools.cache
+def _sorting() -> Function[..., Any]:
+    """``_places`` of any number, which is several times as fast as NumPy's."""
+    compiled: Function[..., Any] = compile_function(dynamic={"words": {0: "n"}})(_places)
+    return compiled
 
 
 def permuted(rng: Generator, x: Any, axis: int | None) -> Any:

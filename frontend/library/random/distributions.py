@@ -33,6 +33,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 _ASKED: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
     "at least 0": lambda x: x >= 0, "above 0": lambda x: x > 0,
     "from 0 to 1": lambda x: (x >= 0) & (x <= 1), "above 0, up to 1": lambda x: (x > 0) & (x <= 1),
+    "from 0, below 1": lambda x: (x >= 0) & (x < 1), "above 1": lambda x: x > 1,
     "from 0 to 9e18": lambda x: (x >= 0) & (x <= 9e18), "any number": lambda x: x == x,
 })
 _HINT = "bring it into its range, as np.clip, np.abs and np.exp do"
@@ -48,13 +49,19 @@ class Distribution:
     params: tuple[tuple[str, str], ...]
     kind: np.dtype[Any] | None
 
+    def message(self, at: int) -> str:
+        name, asked = self.params[at]
+        for word, sign in (("_plus_", " + "), ("_minus_", " - ")):  # a parameter made of several
+            name = name.replace(word, sign)
+        return f"rng.{self.name}: {name} is not {asked}"
+
     def checked(self, at: int, value: Any) -> Any:
         """A parameter that is what is asked of it. Raises ParameterError (W132), as a step does
         where the parameter is traced."""
-        name, asked = self.params[at]
+        asked = self.params[at][1]
         if asked == "":
             return value
-        message = f"rng.{self.name}: {name} is not {asked}"
+        message = self.message(at)
         if is_number(value):
             if not _ASKED[asked](value):
                 raise error("W132", f"{message}: {value}", locs=user_loc(), hint=_HINT)
@@ -99,9 +106,8 @@ class Words:
     def _gamma(self, a: Any) -> tuple[Any, Any]:
         """A gamma number of shape a, or a + 1 where a < 1, and what is to be taken off its
         logarithm (Marsaglia and Tsang, section 6)."""
-        small = a < 1
-        made = self._sample("random_gamma", np.where(small, a + 1, a))
-        return made, np.where(small, self.exponential() / np.where(small, a, 1), 0)
+        made = self._sample("random_gamma", np.where(a < 1, a + 1, a))
+        return made, self._sample("random_root", a)
 
     def gamma(self, a: Any) -> Any:
         made, less = self._gamma(a)
@@ -245,6 +251,62 @@ def wald(w: Words, mean: Any, scale: Any) -> Any:
     return np.where(w.uniform() * (mean + x) <= mean, x, mean * mean / x)
 
 
+@_row(mode_minus_left="at least 0", right_minus_mode="at least 0")
+def triangular(w: Words, left: Any, mode_minus_left: Any, right_minus_mode: Any) -> Any:
+    """The inverse of the distribution function."""
+    wide, u = mode_minus_left + right_minus_mode, w.uniform()
+    rising = u * wide < mode_minus_left
+    area = np.where(rising, u * mode_minus_left, (1 - u) * right_minus_mode) * wide
+    root = np.sqrt(np.where(area > 0, area, 1)) * (area > 0)
+    return left + np.where(rising, root, wide - root)
+
+
+@_row(kappa="at least 0")
+def vonmises(w: Words, mu: Any, kappa: Any) -> Any:
+    turned = w._sample("random_vonmises", kappa) + mu
+    return turned - np.floor((turned + np.pi) / (2 * np.pi)) * turned.dtype.type(2 * np.pi)
+
+
+@_row(4, df="above 0", nonc="at least 0")
+def noncentral_chisquare(w: Words, df: Any, nonc: Any) -> Any:
+    return _noncentral(w, df, nonc)
+
+
+@_row(6, dfnum="above 0", dfden="above 0", nonc="at least 0")
+def noncentral_f(w: Words, dfnum: Any, dfden: Any, nonc: Any) -> Any:
+    return _noncentral(w, dfnum, nonc) / (w.gamma(dfden / 2) * 2) * (dfden / dfnum)
+
+
+def _noncentral(w: Words, df: Any, nonc: Any) -> Any:
+    """A square of one normal number off the origin and the others' about it; below one degree of
+    freedom, as many degrees more as a Poisson number says (Johnson, Kotz and Balakrishnan, 29)."""
+    whole = df > 1
+    more = w.poisson(np.where(whole, 0, nonc / 2)).astype(w.kind)
+    square = (w.normal() + np.sqrt(np.where(nonc > 0, nonc, 1)) * (nonc > 0)) ** 2
+    return w.gamma(np.where(whole, df - 1, df) / 2 + more) * 2 + np.where(whole, square, 0)
+
+
+@_row(kind=F64, a="above 1")
+def zipf(w: Words, a: Any) -> Any:
+    return w._sample("random_zipf", a).astype(I64)
+
+
+@_row(2, kind=F64, p="from 0, below 1")
+def logseries(w: Words, p: Any) -> Any:
+    """Kemp, Applied Statistics 30, 1981."""
+    chance = -np.expm1(w.uniform() * np.log1p(-p))
+    rounds = w.exponential() / -np.log(np.where(chance > 0, chance, 1))
+    return np.where(chance > 0, 1 + np.floor(np.minimum(rounds, 2.0**62)), 1).astype(I64)
+
+
+@_row(kind=F64, ngood="at least 0", nbad="at least 0", nsample="at least 0",
+      ngood_plus_nbad_minus_nsample="at least 0")
+def hypergeometric(w: Words, ngood: Any, nbad: Any, nsample: Any,
+                   ngood_plus_nbad_minus_nsample: Any) -> Any:
+    there = np.where(ngood_plus_nbad_minus_nsample >= 0, nsample, np.nan)  # so that it is checked
+    return w._sample("random_hypergeometric", ngood, nbad, there).astype(I64)
+
+
 @_row(kind=F64, p="from 0 to 1")
 def bernoulli(w: Words, p: Any) -> Any:
     return w.uniform() < p
@@ -344,10 +406,10 @@ def sample_now(
 
 
 def _check_now(row: Distribution, at: int, param: Any) -> None:
-    name, asked = row.params[at]
+    asked = row.params[at][1]
     if asked and not np.all(_ASKED[asked](param)):
         value = "" if param.ndim else f": {param}"
-        raise error("W132", f"rng.{row.name}: {name} is not {asked}{value}", locs=user_loc(),
+        raise error("W132", f"{row.message(at)}{value}", locs=user_loc(),
                     types=[type_of(param)] * min(param.ndim, 1), hint=_HINT)
 
 
@@ -356,17 +418,18 @@ def _program(name: str, kind: np.dtype[Any], ranks: tuple[int, ...]) -> Function
     """A flat draw of any size."""
     row = DISTRIBUTIONS[name]
 
-    def draw(key: Any, first: Any, room: Any, x: Any = None, y: Any = None) -> Any:
+    def draw(key: Any, first: Any, room: Any, w: Any = None, x: Any = None, y: Any = None,
+             z: Any = None) -> Any:
         shape = room.type.shape
 
         def record() -> Tracer:
-            params = (x, y)[:len(ranks)]
+            params = (w, x, y, z)[:len(ranks)]
             return recorded(row, key, placed(to_tracer(first), shape, row.words), shape, params,
                             kind)
 
         return current().apply(record, (), stem=name)
 
-    sized = ["room", *(param for param, rank in zip("xy", ranks, strict=False) if rank)]
+    sized = ["room", *(param for param, rank in zip("wxyz", ranks, strict=False) if rank)]
     compiled: Function[..., Any] = compile_function(
         dynamic={param: {0: "n"} for param in sized})(draw)
     return compiled

@@ -181,6 +181,33 @@ class Generator:
         """The inverse Gaussian distribution."""
         return self._draw("wald", (mean, scale), size, dtype)
 
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None, *,
+                             dtype: Any = np.float64) -> Any:
+        """The sum of the squares of ``df`` normal numbers of variance 1, whose means have squares
+        that sum to ``nonc``."""
+        return self._draw("noncentral_chisquare", (df, nonc), size, dtype)
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, *,
+                     dtype: Any = np.float64) -> Any:
+        """As ``f``, of a ``noncentral_chisquare`` number above."""
+        return self._draw("noncentral_f", (dfnum, dfden, nonc), size, dtype)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None, *,
+                   dtype: Any = np.float64) -> Any:
+        """From ``left`` to ``right``, most often near ``mode``, with a density of straight lines.
+
+        >>> x = Generator(0).triangular(-1, 0, 3, 100)
+        >>> bool(x.min() >= -1), bool(x.max() <= 3)
+        (True, True)
+        """
+        return self._draw("triangular", (left, np.subtract(mode, left), np.subtract(right, mode)),
+                          size, dtype)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None, *, dtype: Any = np.float64) -> Any:
+        """Angles from -pi to pi, of density proportional to exp(kappa cos(x - mu)) (Best and
+        Fisher, 1979). They have no derivative by ``kappa``."""
+        return self._draw("vonmises", (mu, kappa), size, dtype)
+
     # -- counts ---------------------------------------------------------------------------------
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
@@ -214,6 +241,38 @@ class Generator:
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
         """Poisson of mean ``lam`` (Hoermann, 1993)."""
         return self._draw("poisson", (lam,), size)
+
+    def zipf(self, a: Any, size: Any = None) -> Any:
+        """Whole numbers k above 0, of probability proportional to k**-a (Devroye, 1986)."""
+        return self._draw("zipf", (a,), size)
+
+    def logseries(self, p: Any, size: Any = None) -> Any:
+        """Whole numbers k above 0, of probability proportional to p**k / k (Kemp, 1981)."""
+        return self._draw("logseries", (p,), size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        """How many of ``nsample`` that are drawn without replacement are good ones (Stadlober,
+        1990).
+
+        >>> Generator(0).hypergeometric(5, 0, 3, 2)
+        array([3, 3])
+        """
+        left = np.subtract(np.add(ngood, nbad), nsample)
+        return self._draw("hypergeometric", (ngood, nbad, nsample, left), size)
+
+    def multivariate_hypergeometric(self, colors: Any, nsample: Any, size: Any = None,
+                                    method: str = "marginals") -> Any:
+        """How many of each kind are among ``nsample`` drawn without replacement from as many as
+        ``colors`` (k,) says: (..., k), whatever ``method`` is."""
+        return arrangement.multivariate_hypergeometric(self, colors, nsample, size)
+
+    def bytes(self, length: int) -> bytes:
+        """So many random bytes, at once; a traced function has no bytes.
+
+        >>> len(Generator(0).bytes(5))
+        5
+        """
+        return np.asarray(self.integers(0, 256, length, np.uint8)).tobytes()
 
     def categorical(self, logits: Any, size: Any = None, axis: int = -1) -> Any:
         """Places along ``axis`` with probabilities softmax(logits), int64; ``size`` is the shape of

@@ -85,7 +85,7 @@ class Stream:
         step = home.full(used, U64) if isinstance(used, int) else home.emit(
             "cast", home.tracer(home.dim(used)), dtype=as_dtype(U64))
         # The read comes after the update, so that fetching the numbers alone advances the counter.
-        done = home.write("update_var", self.counter, step)
+        done = home.write("take_var", self.counter, step)
         with home.waiting(done):
             start: Any = home.read(self.counter) - step
         key = self.key

@@ -39,6 +39,9 @@ ROWS: tuple[OpDef, ...] = (
           _ATTRS, effect=Effect.WRITES, differentiable=False),
     OpDef("update_var", Kind.EFFECT, _assign_infer, 1, "x is added to a variable",
           _ATTRS, effect=Effect.WRITES, update="add", differentiable=False),
+    OpDef("take_var", Kind.EFFECT, _assign_infer, 1, "x is added to a counter, of which all that "
+          "matters is that nobody has its numbers twice", _ATTRS, effect=Effect.WRITES,
+          update="add", taking=True, differentiable=False),
     OpDef("assert_true", Kind.EFFECT, _assert_infer, 1, "the step fails (W125) unless x is true",
           {**_ATTRS, "message": str}, effect=Effect.ASSERTS, differentiable=False),
 )

@@ -26,13 +26,18 @@ def _gamma_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:
     return None, b.mul(g, slope)
 
 
-def _sampler(name: str, doc: str, low: float = 0.0, high: float = 1e18, grad: Any = None) -> OpDef:
+def _root_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:
+    return None, b.neg(b.mul(g, b.div(x, a)))
+
+
+def _sampler(name: str, doc: str, low: float = 0.0, high: float = 1e18, grad: Any = None,
+             refused: str = "") -> OpDef:
     primitive = PRIMITIVES[name]
     params = primitive.arity - 1
     return map_op(
         name, f"w{'d' * params} -> d", lambda s, *xs: s.apply(name, *xs), primitive.numpy, doc=doc,
         dtypes=(F64,) if params else (U64,),
-        grad=grad,
+        grad=grad, refused={1: refused} if refused else {},
         samples=tuple(Sample((shape,) * primitive.arity, low=low, high=high) for shape in _SHAPES))
 
 
@@ -48,6 +53,14 @@ ROWS: tuple[OpDef, ...] = (
     _sampler("random_exponential", "a standard exponential number made of a random word"),
     _sampler("random_gamma", "a standard gamma number of shape a >= 1 made of a random word",
              1.0, 20.0, _gamma_grad),
+    _sampler("random_root", "minus the logarithm of the a-th root of a uniform number made of a "
+             "random word, where a < 1", 0.1, 2.0, _root_grad),
     _sampler("random_poisson", "a Poisson number made of a random word and its mean", 0.1, 40.0),
     _sampler("random_binomial", "a binomial number made of a random word, n and p", 0.0, 1.0),
+    _sampler("random_vonmises", "an angle made of a random word and its concentration", 0.0, 9.0,
+             refused="kappa of von Mises"),
+    _sampler("random_zipf", "a number of Zipf's distribution made of a random word and an exponent",
+             1.5, 5.0),
+    _sampler("random_hypergeometric", "how many good ones are drawn, made of a random word, the "
+             "numbers of good and bad ones and of those drawn", 20.0, 30.0),
 )
