@@ -480,3 +480,34 @@ def test_a_graph_fetches_what_was_written() -> None:
     got = weft.Session(g).run([y, row], {x: A})
     np.testing.assert_array_equal(got[1], A[1] * 2 + 1)
     np.testing.assert_array_equal(got[0][1], got[1])
+
+
+@pytest.mark.parametrize("made", [
+    lambda x: np.ones_like(x), lambda x: np.full_like(x, 2), lambda x: np.copy(x),
+    lambda x: np.zeros_like(x, order="F"), lambda x: np.array(x)])
+def test_arrays_laid_out_like_an_argument(made: Callable[..., Any]) -> None:
+    """np.ravel copies what is in Fortran's order, which an argument may be."""
+    def function(x: Any) -> Any:
+        y = made(x)
+        row = y.ravel()
+        y *= 3
+        row[0] = 7
+        return y
+
+    with pytest.raises(Error, match="W203"):
+        weft.compile(function)(np.asfortranarray(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("made", [
+    lambda x: np.ones_like(x, order="C"), lambda x: x.copy(), lambda x: np.array(x, order="C"),
+    lambda x: np.zeros(x.shape), lambda x: np.ones_like(x[0]), lambda x: np.zeros_like(x, shape=6)])
+def test_arrays_laid_out_row_by_row(made: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        y = made(x)
+        row = y.ravel()
+        y *= 3
+        row[0] = 7
+        return y
+
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(weft.compile(function)(x), function(x))
