@@ -216,7 +216,7 @@ class Tracer(ArrayMethods, TracedArray):
         size = self.shape[0] if self.ndim else 0
         if isinstance(size, SymbolicDim):  # not raised before it begins: NumPy would hide it
             return map(size._no_rounds, (self,))
-        return iter([self[at] for at in range(len(self))])
+        return (self[at] for at in range(len(self)))  # each as it is when its turn comes
 
     # -- what Python or NumPy would need a number for -------------------------------------------
 
