@@ -152,6 +152,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
         return not all(np.size(sample) for x in used for sample in x.samples) or bool(w.symbols)
+    if feature == "row np.polyval" and not all(np.size(sample) for sample in used[0].samples):
+        return True  # zeros of the dtype of the places
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
     if feature == "row np.poly" and any(x.kind == "c" for x in used):  # real by what the zeros are
