@@ -378,6 +378,8 @@ def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar |
         value = low.builder.contract(left, right, tuple(axes))
     else:
         value = low.builder.mul(left, right)
+        if not axes and value.dtype.is_float:  # as of one term in ``_reduce``
+            value = low.builder.add(low.builder.const(0.0, value.dtype), value)
         for axis in reversed(axes):
             value = low.reduce("add", value, axis)
     return low.builder.cast(value, node.results[0].dtype)

@@ -33,6 +33,7 @@ from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
 from .select import masks, take  # noqa: F401
+from .select.chosen import ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
 
@@ -133,11 +134,17 @@ class NumpyApi:
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
-        return masks.reduced(function, x, args, options)
+        found = ON_SELECTIONS.get(function) if x.known is None and args and args[0] is x else None
+        return masks.reduced(function, x, args, options) if found is None else found(
+            *args, **options)
 
     def getitem(self, x: Any, index: Any) -> Any:
+        index = masks.as_mask(index)
         if masks.is_mask(index) and index.ndim:
             return masks.select(x, index)
+        chosen = masks.among(x, index)
+        if chosen is not None:
+            return chosen
         result = getitem(x, index)
         if not isinstance(x, Tracer):
             return result

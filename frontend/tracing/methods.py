@@ -121,6 +121,10 @@ class ArrayMethods:
         """The elements along an axis where the condition, which is no traced one, holds."""
         return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
 
+    def copy(self, order: Any = "C") -> Any:
+        """Another array of the same elements, row by row in memory unless ``order`` says else."""
+        return np.copy(self, order)  # type: ignore[call-overload]
+
     def flatten(self, order: Any = "C") -> Any:
         """A one-dimensional copy."""
         return np.copy(np.ravel(self, order))  # type: ignore[call-overload]

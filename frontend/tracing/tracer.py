@@ -214,10 +214,9 @@ class Tracer(ArrayMethods, TracedArray):
 
     def __iter__(self) -> Iterator[Tracer]:
         size = self.shape[0] if self.ndim else 0
-        if isinstance(size, SymbolicDim):
-            raise size._no_number("how often a loop over an array runs", "compute with whole "
-                                  "arrays, or give the dim no symbol")
-        return iter([self[at] for at in range(len(self))])
+        if isinstance(size, SymbolicDim):  # not raised before it begins: NumPy would hide it
+            return map(size._no_rounds, (self,))
+        return (self[at] for at in range(len(self)))  # each as it is when its turn comes
 
     # -- what Python or NumPy would need a number for -------------------------------------------
 
@@ -410,6 +409,10 @@ class SymbolicDim(Tracer):
     def __init__(self, ctx: Recording, expr: Expr) -> None:
         super().__init__(ctx, None, weak=True)
         self.expr = expr
+
+    def _no_rounds(self, _: Tracer) -> Tracer:
+        raise self._no_number("how often a loop over an array runs", "compute with whole arrays, "
+                              "or give the dim no symbol")
 
     @property
     def value(self) -> Value:

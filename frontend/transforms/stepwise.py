@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.index import product
+from ...ir.indices.dims import differ
+from ...ir.indices.index import Dim, product
 from ...ir.types import I64
 from ..numpy_api.arrange.shape import moveaxis, ravel
 from ..numpy_api.elements.elementwise import apply, name_of, resolve, writable
@@ -24,7 +26,14 @@ from ..numpy_api.select.masks import is_mask
 from ..numpy_api.select.masks import select as selected
 from ..numpy_api.select.update import update
 from ..tracing.active import current
-from ..tracing.operand import broadcast, cast, common_shape, reshape, strong, to_tracer
+from ..tracing.operand import (
+    broadcast,
+    broadcast_shape,
+    cast,
+    reshape,
+    strong,
+    to_tracer,
+)
 from ..tracing.tracer import Tracer
 from .regions import scanned
 
@@ -83,38 +92,85 @@ def at(ufunc: np.ufunc, array: Any, index: Any, *values: Any) -> None:
     x.overwrite(reshape(flat, shape))
 
 
+@meaning("np.poly")
+def poly(zeros: Any) -> Any:
+    """The coefficients of the product of all (x - zero), the highest power first."""
+    size = zeros.type.shape[0]
+    ctx = current()
+    power = ctx.emit("iota", axis=0, dtype=I64, shape=(size + 1,))
+    count = ctx.emit("iota", axis=0, dtype=I64, shape=(size,))
+    first = cast(strong(np.equal(power, 0)), zeros.dtype)
+
+    def step(carry: Any, given: Any, _: Any) -> Any:
+        zero, done = given
+        moved: Any = np.roll(carry, 1)
+        there = (power > 0) & (power <= done + 1)  # 0 * inf is not added beyond the degree
+        return carry + np.where(there, moved * -zero, 0), None
+
+    found, _ = scanned("np.poly", step, step, first, (zeros, count), None, False, ctx)
+    return found
+
+
 @meaning("vectorize.__call__")
 def vectorized(made: np.vectorize, *args: Any, **options: Any) -> Any:
-    """``np.vectorize(f)(x, y)``: f of one element of each after the other. Its dtypes are those of
-    a first call, on NumPy's numbers, unless ``otypes`` says; then f takes Python's numbers.
+    """``np.vectorize(f)(x, y)``: f of one element of each after the other, or of one array of the
+    core dims of its signature. Its dtypes are those of a first call, on NumPy's numbers, unless
+    ``otypes`` says; then f takes Python's numbers.
 
-    Raises UnsupportedError (W113) for one with a signature."""
-    if made.signature is not None:
-        raise error("W113", "np.vectorize with signature= is not supported",
-                    hint="use np.apply_along_axis, or loop over the rows")
+    Raises ShapeError (W102) for operands or results that do not have the dims of the signature."""
     given: dict[Any, Any] = {**dict(enumerate(args)), **options}
     arrays = {key: strong(value) for key, value in given.items() if key not in made.excluded}
-    shape = common_shape(arrays.values())
-    rows = [ravel(broadcast(x, shape)) for x in arrays.values()]
+    cores, outs = _core_dims(made, list(arrays.values()))
+    loops: tuple[Dim, ...] = ()
+    for x, core in zip(arrays.values(), cores, strict=True):
+        loops = broadcast_shape(loops, x.type.shape[:x.ndim - core])
+    rows = []
+    for x, core in zip(arrays.values(), cores, strict=True):
+        inner = x.type.shape[x.ndim - core:]
+        rows.append(reshape(broadcast(x, (*loops, *inner)), (product(loops), *inner)))
 
     def call(numbers: Iterable[Any]) -> Any:
         values = {**given, **dict(zip(arrays, numbers, strict=True))}
         return made.pyfunc(*(values[at] for at in range(len(args))),
                            **{key: values[key] for key in options})
 
-    first = call(current().full(1, x.type.dtype, ()) for x in arrays.values())
+    first = call(current().full(1, row.type.dtype, row.type.shape[1:]) for row in rows)
     several = isinstance(first, tuple)
-    kinds = [np.dtype(kind) for kind in made.otypes or ()] or [
-        strong(x).dtype for x in (first if several else (first,))]
+    found = [strong(x) for x in (first if several else (first,))]
+    if outs is not None and [x.ndim for x in found] != outs:
+        raise error("W102", f"the results of np.vectorize have {[x.ndim for x in found]} dims, its "
+                            f"signature {made.signature} says {outs}")
+    kinds = [np.dtype(kind) for kind in made.otypes or ()] or [x.dtype for x in found]
 
     def step(carry: Any, numbers: Any, _: Any) -> Any:
-        found = call(map(_python, numbers))
+        found = call(numbers if made.signature else map(_python, numbers))
         return carry, tuple(cast(to_tracer(x), kind) for x, kind in zip(
             found if several else (found,), kinds, strict=True))
 
-    _, found = scanned("np.vectorize", step, made.pyfunc, (), tuple(rows), None, False, current())
-    results = tuple(reshape(x, shape) for x in found)
+    _, stacked = scanned("np.vectorize", step, made.pyfunc, (), tuple(rows), None, False, current())
+    results = tuple(reshape(x, (*loops, *x.type.shape[1:])) for x in stacked)
     return results if several else results[0]
+
+
+def _core_dims(made: np.vectorize, operands: list[Tracer]) -> tuple[list[int], list[int] | None]:
+    """How many dims of each operand, and of each result, belong to one call of the function: none,
+    but for those of a signature, ``(n),(n)->()``. Raises ShapeError (W102)."""
+    if made.signature is None:
+        return [0] * len(operands), None
+    ins, outs = ([group.strip("()").split(",") for group in re.findall(r"\([^)]*\)", side)]
+                 for side in made.signature.replace(" ", "").split("->"))
+    if len(ins) != len(operands):
+        raise error("W102", f"np.vectorize takes {len(ins)} arrays by its signature "
+                            f"{made.signature}, not {len(operands)}")
+    sizes: dict[str, Any] = {}
+    cores = [[name for name in names if name] for names in ins]
+    for x, names in zip(operands, cores, strict=True):
+        dims = x.type.shape[x.ndim - len(names):]
+        if x.ndim < len(names) or any(differ(sizes.setdefault(name, dim), dim)
+                                      for name, dim in zip(names, dims, strict=True)):
+            raise error("W102", "an array does not have the dims of np.vectorize's signature "
+                                f"{made.signature}", types=[x.type])
+    return [len(names) for names in cores], [len([n for n in names if n]) for names in outs]
 
 
 _PYTHONS = MappingProxyType({"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128})

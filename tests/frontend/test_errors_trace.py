@@ -214,9 +214,9 @@ def writing_fractions_into_integers(x: Any) -> Any:
     return np.multiply(x, 0.5, out=n)  # here
 
 
-@wrong("W113", TypeError)
-def where_with_a_condition_alone(x: Any) -> Any:
-    return np.where(x > 0)  # here
+@wrong("W112", TypeError)
+def where_with_one_value(x: Any) -> Any:
+    return np.where(x > 0, 1)  # here
 
 
 @wrong("W113", TypeError)

@@ -368,3 +368,23 @@ def test_what_does_not_depend_on_the_phase_of_eigenvectors_has_a_gradient() -> N
         moved[1][place] -= step
         np.testing.assert_allclose(found[place], (loss(moved[0]) - loss(moved[1])) / (2 * step),
                                    rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("cut", [1e-12, 0.05, 0.3, 0.6])
+@pytest.mark.parametrize("complex_", [False, True])
+def test_gradients_where_singular_values_are_cut_off(cut: float, complex_: bool) -> None:
+    """Vectors that are kept turn into those that are not."""
+    x = RNG.normal(size=(5, 4)) + (1j * RNG.normal(size=(5, 4)) if complex_ else 0)
+    x = x * np.array([1, 0.5, 0.2, 0.05])
+    rhs, weights = RNG.normal(size=(5, 2)), RNG.normal(size=(4, 5))
+    for loss in (lambda x: np.sum(np.abs(np.linalg.pinv(x, cut)) * weights),
+                 lambda x: np.sum(np.abs(np.linalg.lstsq(x, rhs, cut)[0]) * weights[:, :2]),
+                 lambda x: np.sum(np.abs(np.linalg.pinv(x.T, cut)) * weights.T)):
+        found = weft.compile(weft.grad(loss))(x)
+        for at in ((0, 0), (3, 1), (4, 3)):
+            for way in (1.0, 1j) if complex_ else (1.0,):
+                step = np.zeros_like(x)
+                step[at] = 1e-6 * way
+                wanted = (loss(x + step) - loss(x - step)) / 2e-6
+                got = found[at].real if way == 1 else -found[at].imag
+                np.testing.assert_allclose(abs(got), abs(wanted), rtol=2e-4, atol=1e-6)

@@ -7,6 +7,7 @@ import linecache
 import warnings
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -150,10 +151,13 @@ def test_a_number_that_an_integer_cannot_hold(factor: float) -> None:
 
 @pytest.mark.parametrize(("call", "code"), [
     (lambda x: x.astype(str), "W111"), (lambda x: np.polydiv(x[0], x[0])[1], "W124"),
-    (lambda x: np.roots(x[0] * 0), "W124"), (lambda x: x.nonzero(), "W113"),
+    (lambda x: np.roots(x[0] * 0), "W124"), (lambda x: np.searchsorted(x[0] * 1j, 1), "W113"),
     (lambda x: np.divide.reduce(x, axis=None), "W121"), (lambda x: np.less.accumulate(x), "W111"),
     (lambda x: np.add.reduceat(x[0], x.argsort(1)[0, ::-1] * 0 - 1), "W124"),
-    (lambda x: np.vectorize(np.sum, signature="(n)->()")(x), "W113"),
+    (lambda x: np.vectorize(np.sum, signature="(n),(n)->()")(x), "W102"),
+    (lambda x: np.vectorize(np.dot, signature="(n),(n)->()")(x, x[:, 1:]), "W102"),
+    (lambda x: np.vectorize(np.sum, signature="(n)->(n)")(x), "W102"),
+    (lambda x: x[0, 0].view(np.uint8), "W102"), (lambda x: x.view(bool), "W113"),
     (lambda x: np.r_["r", x], "W113"), (lambda x: x.item(), "W102")])
 def test_errors(call: Any, code: str) -> None:
     with pytest.raises(Error, match=code), warnings.catch_warnings():
@@ -171,3 +175,96 @@ def test_rows_of_a_loop_lie_in_memory_of_their_own_shape() -> None:
     x = np.arange(-3.0, 5)
     np.testing.assert_array_equal(
         weft.compile(doubled)(x), np.where(x > 0, 2 * x, -x).reshape(2, 4))
+
+
+RNG = np.random.default_rng(7)
+F = RNG.normal(size=(3, 8))
+VIEWS = (F, F.astype("f4"), np.abs(F * 90).astype("u1"), F > 0, F[:, :4] + 1j * F[:, 4:],
+         (F * 90).astype("i8"))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "i4", "u8", "f8", "c8", "c16"])
+def test_views_of_other_sizes(dtype: str) -> None:
+    for x in VIEWS:
+        try:
+            wanted = x.view(dtype)
+        except ValueError:
+            with pytest.raises((Error, ValueError)):
+                weft.compile(lambda x: x.view(dtype))(x)
+            continue
+        found = weft.compile(lambda x: x.view(dtype))(x)
+        assert found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes(), x.dtype
+
+
+def test_writes_through_views_of_other_sizes() -> None:
+    def function(x: Any) -> Any:
+        y = x.copy()
+        raw = y.view("u1")
+        raw[:, 0] ^= 1
+        y.view("u4")[0] = 7
+        return y, raw
+
+    for one, other in zip(weft.compile(function)(F), function(F), strict=True):
+        assert one.tobytes() == other.tobytes()
+    compiled = weft.compile(lambda x: x.view("u4"), dynamic={"x": {0: "n", 1: "m"}})
+    for size in (0, 4, 8):
+        x = np.ones((2, size), "u1")
+        np.testing.assert_array_equal(compiled(x), x.view("u4"))
+    with pytest.raises(Error):
+        compiled(np.ones((2, 3), "u1"))
+
+
+def test_vectorize_with_a_signature() -> None:
+    inner = np.vectorize(np.dot, signature="(n),(n)->()")
+    parts = np.vectorize(lambda a: (a - a.mean(), a.max()), signature="(n)->(n),()")
+    inverse = np.vectorize(lambda m: np.linalg.inv(m @ m.T + np.eye(2)), signature="(n,m)->(n,n)")
+    full = np.vectorize(np.convolve, signature="(n),(m)->(k)")
+    for function, args in ((inner, (F, F[0])), (inner, (F[:, None], F)), (parts, (F,)),
+                           (inverse, (F.reshape(6, 2, 2),)), (full, (F, F[0, :3]))):
+        found = weft.tree.leaves(weft.compile(lambda *a: function(*a))(*args))  # noqa: B023
+        for one, other in zip(found, weft.tree.leaves(function(*args)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 40])
+def test_poly_of_many_zeros(size: int) -> None:
+    zeros = RNG.uniform(-1, 1, size)
+    def function(x: Any) -> Any:
+        return np.poly(x)
+
+    for compiled in (weft.compile(function), weft.compile(function, dynamic={"x": {0: "n"}})):
+        np.testing.assert_allclose(compiled(zeros), np.poly(zeros), rtol=1e-6, atol=1e-12)
+
+
+def test_poly_of_a_placeholder() -> None:
+    with weft.Graph().as_default():
+        zeros = weft.placeholder("f64", (None,))
+        with pytest.raises(Error, match="W201"):
+            np.poly(zeros)
+
+
+@pytest.mark.parametrize(("ufunc", "x"), [
+    (np.hypot, F), (np.gcd, np.array([-4, 6, -3, 2], "i4")), (np.add, np.array([9, 9, -1], "i2")),
+    (np.logical_and, np.array([3, 0, 2]))])
+def test_reduceat_keeps_single_elements(ufunc: np.ufunc, x: Any) -> None:
+    found = weft.compile(lambda x: ufunc.reduceat(x, [0, 2, 1]))(x)
+    wanted = ufunc.reduceat(x, [0, 2, 1])
+    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+    assert found.dtype == wanted.dtype
+
+
+def test_sums_of_one_product_begin_at_zero() -> None:
+    """0 + -0 is 0, in BLAS and in np.einsum."""
+    x, y = np.array([[-1.0], [0.0]]), np.array([[0.0, -0.0, 3]])
+    for function in (np.matmul, np.dot, lambda x, y: np.einsum("ik,kj->ij", x, y),
+                     lambda x, y: np.tensordot(x[:, 0], y[0], 0), lambda x, y: x[0] @ y[:, 0],
+                     lambda x, y: np.convolve(x[:, 0], y[0, :1]), np.outer, np.kron):
+        for options in ({"opt": 0}, {"opt": 2}):
+            found = weft.compile(lambda x, y: function(x, y), **options)(x, y)  # noqa: B023
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(function(x, y)))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "i4", "c8"])
+def test_dtypes_of_hfft(dtype: str) -> None:
+    x = np.arange(1, 5).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    assert weft.compile(np.fft.hfft)(x).dtype == np.fft.hfft(x).dtype

@@ -480,3 +480,63 @@ def test_a_graph_fetches_what_was_written() -> None:
     got = weft.Session(g).run([y, row], {x: A})
     np.testing.assert_array_equal(got[1], A[1] * 2 + 1)
     np.testing.assert_array_equal(got[0][1], got[1])
+
+
+@pytest.mark.parametrize("made", [
+    lambda x: np.ones_like(x), lambda x: np.full_like(x, 2), lambda x: np.copy(x),
+    lambda x: np.zeros_like(x, order="F"), lambda x: np.array(x)])
+def test_arrays_laid_out_like_an_argument(made: Callable[..., Any]) -> None:
+    """np.ravel copies what is in Fortran's order, which an argument may be."""
+    def function(x: Any) -> Any:
+        y = made(x)
+        row = y.ravel()
+        y *= 3
+        row[0] = 7
+        return y
+
+    with pytest.raises(Error, match="W203"):
+        weft.compile(function)(np.asfortranarray(np.ones((2, 3))))
+
+
+@pytest.mark.parametrize("made", [
+    lambda x: np.ones_like(x, order="C"), lambda x: x.copy(), lambda x: np.array(x, order="C"),
+    lambda x: np.zeros(x.shape), lambda x: np.ones_like(x[0]), lambda x: np.zeros_like(x, shape=6)])
+def test_arrays_laid_out_row_by_row(made: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        y = made(x)
+        row = y.ravel()
+        y *= 3
+        row[0] = 7
+        return y
+
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("taken", [lambda y: y[::2], lambda y: y[::-1], lambda y: y[1:3][::-1]])
+def test_ravel_copies_what_is_no_block(taken: Callable[..., Any]) -> None:
+    def copied(x: Any) -> Any:
+        row = taken(x * 2).ravel()
+        row[0] = 7
+        return row
+
+    def both(x: Any) -> Any:
+        y = x * 2
+        taken(y).ravel()[0] = 7
+        return y
+
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(weft.compile(copied)(x), copied(x))
+    with pytest.raises(Error, match="W203"):  # NumPy: not changed
+        weft.compile(both)(x)
+
+
+def test_ravel_of_a_block_is_a_view() -> None:
+    def function(x: Any) -> Any:
+        y = x.copy()
+        y.ravel()[1] = 7
+        y[2:].ravel()[0] = 9
+        return y
+
+    for x in (np.arange(5.0), np.arange(12.0).reshape(4, 3)):
+        np.testing.assert_array_equal(weft.compile(function)(x), function(x))

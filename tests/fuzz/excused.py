@@ -33,7 +33,7 @@ import numpy as np
 from .data import kind_of
 from .program import Program
 
-_MEET = ("at", "in place", "matmul", "row np.array_equal", "row np.array_equiv")
+_MEET = ("at", "in place", "buffer", "matmul", "row np.array_equal", "row np.array_equiv")
 
 
 def unknown_dim(program: Program, problem: Any, shapes: list[Any], others: list[Any]) -> bool:

@@ -101,7 +101,8 @@ class Jitter:
         if kind == "zero" and any(np.asarray(x).dtype.kind == "V" for x in operands):
             # ml_dtypes' order of bfloat16 has no place for NaN.
             wide = self._computed(close, function, tuple(map(_single, operands)))
-            return np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()]
+            return wide if isinstance(wide, bool) else (
+                np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()])
         if close is None:
             return function(*operands)
         if kind in SUMS and any(map(is_half, operands)):

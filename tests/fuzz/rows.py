@@ -27,9 +27,10 @@ from .data import DTYPES
 
 Place = tuple[str, tuple[int, ...]]  # kind x, p, i or m; shape
 
-# Of functions whose rows have no samples, as NumPy leaves open what they give, or as they write:
-# what they give for certain.
+# Of functions of which NumPy leaves open what they give, or that write, or whose dtype depends on
+# values: what they give for certain.
 SAMPLES = {
+    "np.roots": ("x[4]) * (1 + 0j",),
     "np.unwrap": ("4 * x[7]", "4 * x[3,4], axis=0"),
     "np.partition": ("x[7], 3)[3:4].sum(", "x[3,4], 1, axis=0)[1].copy("),
     "np.argpartition": ("x[7], 3) * (0", "x[3,4], 1, axis=0) * (0"),
@@ -150,7 +151,7 @@ def calls() -> dict[str, tuple[Call, ...]]:
     found = {}
     for row in dict.fromkeys(ROWS.values()):
         row = replace(row, functions=tuple(f for f in row.functions if f is not np.empty))
-        samples = row.samples or SAMPLES.get(row.name, ())
+        samples = SAMPLES.get(row.name) or row.samples
         if row.body is not None and samples:
             found[row.name] = tuple(_call(row, row.name, sample) for sample in samples)
     return found

@@ -134,8 +134,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     """Whether NumPy says nothing for certain, or something else without elements.
 
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
-    the dtype of integers if there are none, and np.bincount, which forgets that of weights. And
-    differences cannot tell of rounding to float32.
+    the dtype of integers if there are none, and np.bincount, which forgets that of weights; NaNs of
+    bfloat16 where NumPy asks whether a dtype is one of its own floats. And differences cannot tell
+    of rounding to float32.
     """
     floats = any(x.kind in "fc" for x in used)
     if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
@@ -151,11 +152,16 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
         return not all(np.size(sample) for x in used for sample in x.samples) or bool(w.symbols)
+    if feature == "row np.polyval" and not all(np.size(sample) for sample in used[0].samples):
+        return True  # zeros of the dtype of the places
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
     if feature == "row np.poly" and any(x.kind == "c" for x in used):  # real by what the zeros are
         return True
-    return "sorter=" in text or (feature == "row np.linalg.pinv" and not floats)
+    if feature.startswith("row np.nan") and any(x.dtype == "bfloat16" for x in used):
+        return True
+    return "sorter=" in text or (
+        feature == "row np.linalg.pinv" and used[0].kind not in "fc")
 
 
 def _dims(w: Writer, places: Sequence[Place]) -> dict[int, int | str]:

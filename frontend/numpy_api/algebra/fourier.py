@@ -162,8 +162,8 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
 
 @numpy(np.fft.hfft, samples=("z[5]", "x[6] * 1j + 2", "x[3,5], 7", "x[3,4], 5, 0, 'ortho'"))
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    turned = np.conjugate(_number(a, real=False))
-    return irfft(turned, n, axis, OPPOSITE[_norm(norm)])
+    x: Any = strong(a)
+    return irfft(np.conjugate(x) if x.dtype.kind == "c" else x, n, axis, OPPOSITE[_norm(norm)])
 
 
 @numpy(np.fft.ihfft, samples=("x[6]", "x[3,5], 4", "x[3,4], 7, 0, 'forward'"))

@@ -25,10 +25,11 @@ from ..arrange.join import concatenate
 from ..arrange.ranges import powers_of
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh
-from ..registry import numpy
+from ..registry import MEANINGS, numpy
 from ..select.index import Span, as_number, getitem, take_spans
 
 _F64 = np.dtype(np.float64)
+_FEW = 16  # factors of a polynomial that are multiplied one by one
 
 
 @numpy(np.convolve, samples=("x[5], x[3]", "x[2], x[4], 'same'", "x[5], x[2], mode='valid'",
@@ -213,9 +214,13 @@ def poly(seq_of_zeros: Any) -> Any:
                     types=[zeros.type])
     narrow = (np.float32, np.complex64)
     kind = zeros.dtype if zeros.dtype.kind == "c" or zeros.dtype in narrow else _F64
+    zeros, size = cast(zeros, kind), zeros.type.shape[0]
     result: Any = to_tracer(1.0, kind)[None]
-    for zero in cast(zeros, kind):
-        result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
+    if not isinstance(size, int) or size > _FEW:
+        result = MEANINGS["np.poly"](zeros)
+    else:
+        for zero in zeros:
+            result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))
     return np.real(result) if real and kind.kind == "c" else result
 
 

@@ -35,19 +35,19 @@ _I64 = np.dtype(np.int64)
 @numpy(np.zeros_like, samples=("x[2,3]", "i[4], dtype=float", "x[2,3], shape=(4,)"))
 def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None,
                *, device: Any = None) -> Tracer:
-    return full_like(a, 0, dtype, shape=shape)
+    return full_like(a, 0, dtype, order, shape=shape)
 
 
 @numpy(np.ones_like, samples=("x[2,3]", "i[4]"))
 def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None,
               *, device: Any = None) -> Tracer:
-    return full_like(a, 1, dtype, shape=shape)
+    return full_like(a, 1, dtype, order, shape=shape)
 
 
 @numpy(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True,
                shape: Any = None, *, device: Any = None) -> Tracer:
-    return full_like(prototype, 0, dtype, shape=shape)
+    return full_like(prototype, 0, dtype, order, shape=shape)
 
 
 @numpy(np.full_like, samples=("x[2,3], 2", "i[4], 2.5", "x[2,3], x[3]", "x[2], 1, shape=(3,)"))
@@ -61,24 +61,33 @@ def full_like(
         fill_value = kind.type(fill_value)
     made = fresh(spread(fill_value, kind, wanted))
     made.made = True
+    return _laid_out(made, order, a)
+
+
+def _laid_out(made: Tracer, order: Any, like: Any = None) -> Tracer:
+    """``made``, a new array, in the order that NumPy is asked for: K is that of ``like``, which is
+    not known where that is an argument."""
+    kept = not isinstance(like, (Tracer, np.ndarray)) or like.ndim != made.ndim or (
+        like.ordered if isinstance(like, Tracer) else like.flags.c_contiguous)
+    made.ordered = made.dense = made.ndim < 2 or order == "C" or (order != "F" and kept)
     return made
 
 
 @numpy(np.zeros, np.empty, samples=("(2, 3), like=x[2]",))
 def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
-    return current().full(0, np.dtype(dtype or np.float64), as_shape(shape))
+    return _laid_out(current().full(0, np.dtype(dtype or np.float64), as_shape(shape)), order)
 
 
 @numpy(np.ones, samples=("3, np.int32, like=x[2]",))
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
-    return current().full(1, np.dtype(dtype or np.float64), as_shape(shape))
+    return _laid_out(current().full(1, np.dtype(dtype or np.float64), as_shape(shape)), order)
 
 
 @numpy(np.full, samples=("(2, 3), x[3], like=x[3]", "(2,), 7, like=x[2]"))
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
          *, device: Any = None) -> Tracer:
     kind: Kind = np.dtype(dtype) if dtype is not None else result_dtype(fill_value)
-    return full_like(0, fill_value, kind, shape=shape)
+    return full_like(0, fill_value, kind, order, shape=shape)
 
 
 @numpy(np.eye, samples=("3, 4, 1, like=x[2]", "3, dtype=np.float32, like=x[2]"))
@@ -131,8 +140,10 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
           subok: bool = False, ndmin: int = 0) -> Tracer:
     made = asarray(object, dtype, order)
     made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
-    made = fresh(made) if copy else made
-    made.made |= bool(copy)
+    if not copy:
+        return made
+    made = _laid_out(fresh(made), order, made)
+    made.made = True
     return made
 
 
@@ -161,9 +172,10 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tracer:
     return asarray(a, dtype)
 
 
-@numpy(np.copy, method=True, samples=("x[2,3]",))
+@numpy(np.copy, samples=("x[2,3]",))
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
-    return fresh(strong(a))
+    x = strong(a)
+    return _laid_out(fresh(x), order, x)
 
 
 @numpy(np.tril, samples=("x[3,4]", "x[2,3,3], 1", "x[3]"))

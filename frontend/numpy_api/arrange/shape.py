@@ -14,7 +14,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
 from ...tracing.active import current
-from ...tracing.arrays.views import link_whole
+from ...tracing.arrays.views import Perhaps, is_dense, link, link_whole
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -60,7 +60,14 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
 
 @numpy(np.ravel, method=True, samples=("x[3,4]",))
 def ravel(a: Any, order: str = "C") -> Tracer:
-    return reshape_(a, -1, order)
+    """A view of what is one block of memory, else a copy, even where strides could say it."""
+    x = strong(a)
+    made = reshape_(x, -1, order)
+    if order == "C" and not is_dense(x) and (made is x or (made.link and made.link.certain)):
+        made = fresh(made)
+        link(made, Perhaps(x, lambda base: reshape(base, (base.type.size,)),
+                           lambda base, new: reshape(new, base.type.shape)))
+    return made
 
 
 @numpy(np.transpose, np.permute_dims, samples=(

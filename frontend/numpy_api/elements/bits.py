@@ -16,7 +16,7 @@ from ....ir.diagnose import error
 from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.active import current
 from ...tracing.arrays import views
-from ...tracing.operand import cast, constant, reshape, strong
+from ...tracing.operand import cast, constant, reshape, strong, to_tracer
 from ...tracing.tracer import Tracer
 
 
@@ -139,35 +139,55 @@ def _paired(parts: Any) -> Any:
     return current().emit("complex", parts[..., ::2], parts[..., 1::2])
 
 
-def _parts_seen(x: Any, a: Tracer, wanted: np.dtype[Any]) -> Tracer:
-    """Complex numbers viewed as real ones, or the other way round."""
-    seen, back = (_flat, _paired) if wanted.kind == "f" else (_paired, _flat)
-    made: Tracer = seen(a)
-    if isinstance(x, Tracer):
-        views.link(made, views.Indexed(x, lambda base: seen(base),
-                                       lambda base, new: back(new)))
-    return made
+def _as_words(x: Any, wanted: np.dtype[Any]) -> Any:
+    """Elements as others of another size: complex numbers as their parts, wide words as narrow
+    ones, the lowest first, and narrow ones as wide. Raises ShapeError where they do not fill one.
+    """
+    if x.dtype.kind == "c":
+        x = _flat(x)
+    if wanted.kind == "c":
+        return _paired(_as_words(x, np.dtype(f"f{wanted.itemsize // 2}")))
+    small, wide = (np.dtype(f"u{dtype.itemsize}") for dtype in (x.dtype, wanted))
+    bits = cast(x, small) if x.dtype.kind == "b" else bitcast(x, small)
+    count, rest = max(small.itemsize, wide.itemsize) // min(small.itemsize, wide.itemsize), x.shape
+    if small.itemsize > wide.itemsize:
+        places: Any = to_tracer(np.arange(count, dtype=small) * small.type(8 * wide.itemsize))
+        bits = reshape(cast(bits[..., None] >> places, wide),
+                       (*x.type.shape[:-1], x.type.shape[-1] * count))
+    elif small.itemsize < wide.itemsize:
+        rows: Any = np.reshape(bits, (*rest[:-1], -1, count))
+        bits = cast(rows[..., 0], wide)
+        for at in range(1, count):
+            bits = bits | (cast(rows[..., at], wide) << wide.type(8 * small.itemsize * at))
+    return bits if wanted == wide else bitcast(bits, wanted)
 
 
 def view(x: Any, dtype: Any) -> Tracer:
-    """The memory of an array as elements of another dtype of the same size."""
+    """The memory of an array as elements of another dtype."""
     a, wanted = strong(x), np.dtype(dtype)
     if a.dtype == wanted:
         return a[...]
-    if {a.dtype.kind, wanted.kind} == {"c", "f"} and a.ndim and (
-            a.dtype.itemsize in (2 * wanted.itemsize, wanted.itemsize // 2)):
-        return _parts_seen(x, a, wanted)
-    if a.dtype.itemsize != wanted.itemsize or (number_kind(wanted) not in "iuf"):
+    sizes = a.dtype.itemsize, wanted.itemsize
+    part = sizes[0] // 2 if a.dtype.kind == "c" != wanted.kind else wanted.itemsize
+    if number_kind(wanted) not in "iufc" or wanted.itemsize > part:
         raise error("W113", f"x.view({wanted}) of an array of {a.dtype} is not supported",
-                    types=[a.type], hint="view it as a number dtype of the same size, or convert "
-                                         "the numbers with .astype")
+                    types=[a.type], hint="view it as a number dtype, or convert the numbers with "
+                                         ".astype")
+    if sizes[0] != sizes[1] and a.ndim == 0:
+        raise error("W102", f"x.view({wanted}) of a number of {a.dtype}: the sizes differ",
+                    types=[a.type], hint="use np.atleast_1d(x)")
 
     def seen(base: Any) -> Any:
+        if base.dtype.itemsize != wanted.itemsize or "c" in (base.dtype.kind, wanted.kind):
+            return _as_words(base, wanted)
         if base.dtype.kind == "b":
             base = cast(base, np.dtype(np.uint8))
         return base if base.dtype == wanted else bitcast(base, wanted)
 
+    def back(base: Any, new: Any) -> Any:
+        return _as_words(new, base.dtype)
+
     made: Tracer = seen(a)
     if isinstance(x, Tracer) and a.dtype.kind != "b":
-        views.link(made, views.Indexed(x, seen, lambda base, new: bitcast(new, base.dtype)))
+        views.link(made, views.Indexed(x, seen, back))
     return made

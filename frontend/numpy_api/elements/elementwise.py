@@ -272,7 +272,7 @@ REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 
 # Reduced by halves: the order does not matter, or to the last bit only.
 PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
-                       np.fmin, np.gcd, np.lcm, np.logaddexp, np.logaddexp2, np.hypot))
+                       np.fmin, np.gcd, np.logaddexp, np.logaddexp2, np.hypot))
 
 
 def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:

@@ -32,8 +32,11 @@ def reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> 
         raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
                             f"axis of size {size}", types=[rows.type])
     more = {} if dtype is None else {"dtype": dtype}
-    parts = [ufunc.reduce(rows[start:max(stop, start + 1)], axis=0, **more)
-             for start, stop in zip(starts, [*starts[1:], size], strict=True)]
+    kind = ufunc.reduce(rows[:1], axis=0, **more).dtype
+    # One element stays what it is: np.hypot.reduceat([-1], [0]) is -1.
+    parts = [ufunc.reduce(rows[start:stop], axis=0, **more) if start + 1 < stop else
+             cast(rows[start], kind) for start, stop in zip(starts, [*starts[1:], size],
+                                                            strict=True)]
     return np.moveaxis(np.stack(parts), 0, axis)
 
 

@@ -167,6 +167,9 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Trac
         x = x[sorter]
     dtype = searched_dtype(x, values)
     dtype = _I32 if dtype == _BOOL else dtype
+    if dtype.kind == "c":
+        raise error("W113", "searches among complex numbers are not supported",
+                    types=[x.type, values.type], hint="search among real parts or sizes")
     return current().emit("search", cast(x, dtype), cast(values, dtype), side=words[side])
 
 

@@ -40,6 +40,7 @@ def cov(
     scale: Any = 1 / np.maximum(cast(strong(free), _F64), 0.0)
     apart = x - mean[:, None]
     product: Any = apart @ np.conjugate((apart if weights is None else apart * weights).T)
+    kind = kind if weights is None else np.result_type(kind, _F64)  # which weights are of
     return np.squeeze(cast(product * scale, kind))
 
 

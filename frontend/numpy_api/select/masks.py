@@ -15,12 +15,13 @@ from ....ir.types import number_kind
 from ... import tree
 from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
-from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.operand import axes_of, broadcast, cast, matched, to_tracer
 from ...tracing.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
+from .index import getitem
 
 _REDUCED = frozenset((
     np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.max, np.min, np.amax, np.amin,
@@ -36,6 +37,29 @@ _ORDERED: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 def is_mask(index: Any) -> bool:
     """True for an array of truth values, which chooses elements."""
     return isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b"
+
+
+def as_mask(index: Any) -> Any:
+    """``np.nonzero(mask)`` as an index is the mask itself; all else stays."""
+    items = index if isinstance(index, tuple) else (index,)
+    if not items or not all(isinstance(item, Places) for item in items):
+        return index
+    mask = items[0].mask
+    whole = [item.axis for item in items] == list(range(mask.ndim)) and all(
+        item.same(mask) for item in items)
+    return mask if whole else index
+
+
+def among(x: Any, index: Any) -> Selection | None:
+    """``x[i, j]`` for elements of index arrays under one mask: those of x at all of them."""
+    items = index if isinstance(index, tuple) else (index,)
+    chosen = [item for item in items if isinstance(item, Selection) and item.known is None]
+    if not chosen or not all(item.same(chosen[0].mask) if isinstance(item, Selection) else
+                             isinstance(item, (int, np.integer)) for item in items):
+        return None
+    found = getitem(x, tuple(np.where(item.where(), item.array, 0) if isinstance(item, Selection)
+                             else item for item in items))
+    return Selection(found, chosen[0].mask, current().builder.locs, None)
 
 
 def select(x: Any, index: Any) -> Selection:
@@ -82,7 +106,7 @@ def reduced(
     over = (*range(rank), *(axis + rank - 1 for axis in axes if axis))
     array: Any = x.array
     if function in _EXTREMES and "initial" not in given:
-        array, given["initial"] = _not_nothing(x, function in _LARGEST, name)
+        array, given["initial"] = not_nothing(x, function in _LARGEST, name)
     if function is _COUNT:
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
@@ -114,7 +138,7 @@ def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
     return np.where(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
 
 
-def _not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
+def not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
     """The array, once there are elements, and what no element is beyond."""
     if x.dtype.kind == "c":
         raise error("W113", f"{name} of x[mask] of complex numbers is not supported",

@@ -38,14 +38,14 @@ from ...tracing.operand import (
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
-from .masks import assigned, is_mask, known_mask
+from .masks import as_mask, assigned, is_mask, known_mask
 
 Shape = tuple[Dim, ...]
 
 
 def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     """A copy of x with the indexed elements set to, or increased by, ``value``."""
-    x = to_tracer(x)
+    x, index = to_tracer(x), as_mask(index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
     if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):

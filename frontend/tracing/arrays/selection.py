@@ -2,12 +2,14 @@
 
 How many there are is not known while tracing, so it is no array. It is kept as the array and the
 mask; what is done with each element is done with all of the array's, a reduction leaves out the
-others, and ``y[mask] = x[mask]`` chooses by the mask. For all else its elements are taken by their
-places if the mask itself is no traced one.
+others, and ``y[mask] = x[mask]`` chooses by the mask. How elements are sorted, searched and taken
+one by one is in ``numpy_api.select.chosen``. For all else its elements are taken by their places if
+the mask itself is no traced one.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -114,20 +116,36 @@ class Selection(ArrayMethods):
         raise self.refused()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.settled("indexed")[index]
+        if self.known is not None:
+            return self.settled()[index]
+        ctx = self.array.context()
+        return ctx.apply(ctx.api.selected, (operator.getitem, self, (self, index), {}))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise self.refused("written to, which changes a copy")
 
     def __len__(self) -> int:
-        return len(self.settled("asked for its length", hint="take x[mask].size, which is traced, "
-                                                             "or np.count_nonzero(mask)"))
+        if self.known is None:
+            raise error("W201", "the length of x[mask] is traced, and Python asks for it",
+                        types=[self.array.type], locs=user_loc(),
+                        hint="take x[mask].size, which is traced, or np.count_nonzero(mask)")
+        return len(self.settled())
 
     def __iter__(self) -> Any:
         return iter(self.settled("looped over"))
 
     def __bool__(self) -> bool:
         raise self.refused("asked for its truth value")
+
+
+class Places(Selection):
+    """Where a mask holds, by the places along one of its axes: a result of ``np.nonzero``."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...], axis: int) -> None:
+        super().__init__(array, mask, locs, None)
+        self.axis = axis
 
 
 def _alike(a: Value, b: Value, depth: int) -> bool:

@@ -40,7 +40,8 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
     "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
     "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
-_UNASKED = ("take",)  # whose indices NumPy does not ask to dispatch
+# Of what these are given NumPy does not ask to dispatch: indices, and what it takes for a list.
+_UNASKED = ("take", "poly", "roots")
 _LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,

@@ -54,6 +54,16 @@ class Indexed(Link):
         return made
 
 
+class Perhaps(Indexed):
+    """The link of what NumPy copies unless an array is one block of memory."""
+
+    __slots__ = ()
+
+    @property
+    def certain(self) -> bool:
+        return False
+
+
 class Whole(Link):
     """The link of another name for all of an array, which may be read-only."""
 

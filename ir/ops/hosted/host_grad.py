@@ -16,9 +16,12 @@ divided by the difference, which is right for what does not depend on the choice
 from __future__ import annotations
 
 import functools
+import math
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ...diagnose import error
 from ...host import HostFunction
@@ -311,18 +314,45 @@ def _part(b: Any, x: Any, first: Any, last: Any) -> Any:
 
 @_wirtinger
 def pinv(b: Any, g: Any, x: Any, y: Any, *, rcond: float, hermitian: bool) -> Any:
-    return _pinv(b, g, x, y, hermitian)
+    return _pinv(b, g, x, y, rcond, hermitian)
 
 
-def _pinv(b: Any, g: Any, x: Any, y: Any, hermitian: bool) -> Any:
-    """With p = pinv(x): x' = -p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x)."""
+def _pinv(b: Any, g: Any, x: Any, y: Any, rcond: float, hermitian: bool) -> Any:
+    """With p = pinv(x): x' = -p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x), where all
+    that was cut off is 0."""
     turned, back = _adjoint(b, y), _adjoint(b, g)
     left = _product(b, back, y, turned)
     right = _product(b, turned, y, back)
     result = _sum(b, b.neg(_product(b, turned, g, turned)),
                   b.sub(left, _product(b, x, _product(b, y, left))),
-                  b.sub(right, _product(b, _product(b, right, y), x)))
+                  b.sub(right, _product(b, _product(b, right, y), x)),
+                  _across_the_cut(b, back, x, rcond))
     return (_symmetric(b, result) if hermitian else result,)
+
+
+def _across_the_cut(b: Any, h: Any, x: Any, rcond: float) -> Any:
+    """What the singular vectors that are kept (k) and those that are cut off (c) turn into each
+    other adds to the gradient of pinv: u (f * (u^T h v) * c / k + f * (u^T h v)^T) v^T with
+    f = c / (k (k^2 - c^2)), from the differential of u f(s) v^T (V. Noferini, *A formula for the
+    Frechet derivative of a generalized matrix function*, 2017)."""
+    if math.isnan(rcond) or rcond * rcond < np.finfo(x.dtype.numpy).eps:
+        return None  # as c / k is no more than what is rounded
+    u, s, vh = b.svd(x, full=False, hermitian=False)
+    inner = _product(b, _adjoint(b, u), h, _adjoint(b, vh))
+    axis = len(s.shape) - 1
+    limit = b.mul(b.max(s, axes=(axis,)), rcond)
+    limit = b.broadcast(limit, shape=s.shape, axes=tuple(range(axis)))
+    kept = b.select(b.gt(s, limit), b.full(1.0, s.type), b.full(0.0, s.type))
+    like = b.real(inner) if x.dtype.is_complex else inner
+    row, column = _columns(b, s, like), _rows(b, s, like)
+    mixed = b.ne(_columns(b, kept, like), _rows(b, kept, like))
+    one, zero = b.full(1.0, like.type), b.full(0.0, like.type)
+    k = b.select(mixed, b.maximum(row, column), one)
+    c = b.select(mixed, b.minimum(row, column), zero)
+    f = b.div(c, b.mul(k, b.mul(b.sub(k, c), b.add(k, c))))
+    turned = b.mul(_alike(b, f, inner), _adjoint(b, inner))
+    straight = b.mul(_alike(b, b.mul(f, b.div(c, k)), inner), inner)
+    return _product(b, u, b.add(straight, turned), vh)
 
 
 @_wirtinger
@@ -333,7 +363,7 @@ def lstsq(b: Any, given: Sequence[Any], a: Any, rhs: Any, results: Any, *, rcond
     if given[0] is not None:
         inverse = b.pinv(a, rcond=rcond, hermitian=False)
         of_inverse = _product(b, given[0], _adjoint(b, rhs))
-        left += _pinv(b, of_inverse, a, inverse, False)
+        left += _pinv(b, of_inverse, a, inverse, rcond, False)
         right = _product(b, _adjoint(b, inverse), given[0])
     if given[2] is not None:
         left += _svdvals(b, given[2], a)

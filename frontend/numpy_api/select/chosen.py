@@ -1,0 +1,244 @@
+"""Functions whose results have as many elements as values say: ``np.nonzero``, ``np.unique``.
+
+Each result is a ``Selection``: all that there might be, under a mask of what there is.
+
+    np.flatnonzero(m)     0 1 2 3 4    where m holds
+    np.unique(x)          x, sorted    where an element differs from the one before it
+
+So what is made of one has a size that is known: ``np.unique(x).size``, ``np.nonzero(m)[0].mean()``,
+``np.flatnonzero(x > 3)[0]``, ``np.diff(np.flatnonzero(m)).max()``, ``y[np.nonzero(m)] = 0``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.indices.index import product
+from ....ir.types import I64, number_kind
+from ...tracing.active import current
+from ...tracing.arrays.selection import Places, Selection
+from ...tracing.operand import cast, reshape, result_dtype, strong
+from ...tracing.tracer import Tracer
+from ..arrange.shape import ravel
+from ..registry import numpy
+from .index import as_number, getitem
+from .masks import not_nothing
+
+_BOOL = np.dtype(bool)
+_LIKE = np.zeros(1)
+_ALL, _COUNTS, _INVERSE = (type(function(_LIKE)) for function in (
+    np.unique_all, np.unique_counts, np.unique_inverse))  # named tuples
+
+
+def _chosen(array: Any, mask: Any) -> Selection:
+    return Selection(array, mask, current().builder.locs, None)
+
+
+def _counted(x: Tracer, axis: int = 0) -> Any:
+    """The number of each element along an axis."""
+    return current().emit("iota", axis=axis, dtype=I64, shape=x.type.shape)
+
+
+@numpy(np.nonzero, method=True)
+def nonzero(a: Any) -> tuple[Places, ...]:
+    mask = cast(strong(a), _BOOL)
+    if mask.ndim == 0:
+        raise error("W102", "np.nonzero of a number", hint="use np.atleast_1d(x)")
+    locs = current().builder.locs
+    return tuple(Places(_counted(mask, axis), mask, locs, axis) for axis in range(mask.ndim))
+
+
+@numpy(np.flatnonzero)
+def flatnonzero(a: Any) -> Places:
+    return nonzero(ravel(a))[0]
+
+
+@numpy(np.argwhere)
+def argwhere(a: Any) -> Selection:
+    places = nonzero(a)
+    return _chosen(np.stack([place.array for place in places], -1), places[0].mask)
+
+
+def _firsts(x: Any, equal_nan: bool = True) -> Any:
+    """Where an element of a sorted vector differs from the one before it."""
+    before: Any = np.roll(x, 1)
+    differ = x != before
+    if equal_nan and number_kind(x.dtype) in "fc":
+        differ = differ & ~(np.isnan(x) & np.isnan(before))
+    return differ | (_counted(x) == 0)
+
+
+def _lengths(first: Any, count: Any) -> Any:
+    """How many elements there are from each first one to the next, or to the end."""
+    place = _counted(first)
+    until: Any = np.minimum.accumulate(np.where(first, place, count)[::-1])[::-1]
+    return np.where(place == count - 1, count, np.roll(until, -1)) - place
+
+
+@numpy(np.unique)
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:
+    x = strong(ar)
+    if axis is not None and x.ndim != 1:
+        raise error("W113", "np.unique with axis= is not supported", types=[x.type],
+                    hint="number the rows, and give it these numbers")
+    flat = ravel(x)
+    if not (return_index or return_inverse):
+        values: Any = np.sort(flat)
+    else:
+        order: Any = np.argsort(flat, kind="stable")
+        values = getitem(flat, order)
+    first = _firsts(values, equal_nan)
+    found: list[Any] = [_chosen(values, first)]
+    if return_index:
+        found.append(_chosen(order, first))
+    if return_inverse:
+        number: Any = np.cumsum(first) - 1
+        found.append(reshape(current().api.update(np.zeros_like(order), order, number, "set"),
+                             x.type.shape))
+    if return_counts:
+        found.append(_chosen(_lengths(first, as_number(flat.type.size)), first))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+@numpy(np.unique_values)
+def unique_values(x: Any) -> Any:
+    return unique(x, equal_nan=False)
+
+
+@numpy(np.unique_counts)
+def unique_counts(x: Any) -> Any:
+    return _COUNTS(*unique(x, return_counts=True, equal_nan=False))
+
+
+@numpy(np.unique_inverse)
+def unique_inverse(x: Any) -> Any:
+    return _INVERSE(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@numpy(np.unique_all)
+def unique_all(x: Any) -> Any:
+    return _ALL(*unique(x, True, True, True, equal_nan=False))
+
+
+@numpy(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    return unique(np.concatenate([ravel(ar1), ravel(ar2)]))
+
+
+@numpy(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False,
+                return_indices: bool = False) -> Selection:
+    if return_indices:
+        raise error("W113", "np.intersect1d with return_indices= is not supported",
+                    hint="use np.isin(a, b)")
+    return _apart(cast(strong(ar1), result_dtype(ar1, ar2)), ar2, True)
+
+
+@numpy(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
+    if assume_unique:  # whose result is not sorted
+        x: Any = ravel(ar1)
+        return _chosen(x, ~np.isin(x, ar2))
+    return _apart(strong(ar1), ar2, False)
+
+
+def _apart(x: Tracer, others: Any, shared: bool) -> Selection:
+    """The elements that are among others, or are not, sorted and once each."""
+    values: Any = np.sort(ravel(x))
+    return _chosen(values, _firsts(values) & (np.isin(values, others) == shared))
+
+
+def _plainly(x: Selection, axis: Any, what: str) -> None:
+    """Raises OutOfRangeError (W123) unless a mask chooses numbers, and all of them are meant."""
+    if x.ndim != 1 or axis not in (None, 0, -1):
+        raise x.refused(what)
+
+
+def _item(x: Selection, index: Any) -> Any:
+    """One element by its number, parts of each, or those under one more mask."""
+    rank = x.mask.ndim
+    if isinstance(index, Selection) and index.dtype == _BOOL and (
+            x.same(index.mask) and index.array.ndim == rank):
+        return _chosen(x.array, x.mask & index.array)
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if isinstance(first, slice) and first == slice(None):
+        return _chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
+    if isinstance(first, (bool, np.bool_)) or np.ndim(first) or (
+            not isinstance(first, (int, np.integer, Tracer))):
+        raise x.refused("indexed")
+    size = product(x.mask.type.shape)
+    until: Any = np.cumsum(ravel(x.mask))
+    count = np.sum(x.mask)
+    number = np.where(np.less(first, 0), count + first, first) + 1
+    place = np.where(number <= 0, as_number(size), np.searchsorted(until, number))
+    flat = reshape(x.array, (size, *x.array.type.shape[rank:]))
+    return getitem(flat, (place, *rest))
+
+
+def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *,
+            stable: Any = None) -> Selection:
+    _plainly(x, axis, "sorted along an axis")
+    if x.dtype.kind == "c" or order is not None:
+        raise x.refused("sorted")
+    kinds = number_kind(x.dtype)
+    last = np.nan if kinds == "f" else True if kinds == "b" else int(np.iinfo(x.dtype).max)
+    values: Any = np.sort(ravel(np.where(x.mask, x.array, last)))
+    return _chosen(values, _counted(values) < np.sum(x.mask))
+
+
+def _unique(x: Selection, return_index: bool = False, return_inverse: bool = False,
+            return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
+            sorted: bool = True) -> Any:
+    if return_index or return_inverse:
+        raise x.refused("given to np.unique with its places")
+    found = _sorted(x, axis)
+    first = _firsts(found.array, equal_nan) & found.mask
+    values = _chosen(found.array, first)
+    return (values, _chosen(_lengths(first, np.sum(x.mask)), first)) if return_counts else values
+
+
+def _place_of(function: Callable[..., Any], largest: bool) -> Callable[..., Any]:
+    """The number of the largest or least element among those that are chosen."""
+    def place(x: Selection, axis: Any = None) -> Any:
+        _plainly(x, axis, "searched along an axis")
+        array, worst = not_nothing(x, largest, f"np.{function.__name__}")
+        found: Any = function(ravel(np.where(x.mask, array, worst)))
+        until: Any = np.cumsum(ravel(x.mask))
+        return np.maximum(until[found] - 1, 0)  # all may be the worst there is
+
+    return place
+
+
+def _running(x: Selection, axis: Any = None, dtype: Any = None) -> Selection:
+    _plainly(x, axis, "added up along an axis")
+    nothing = -0.0 if number_kind(x.dtype) == "f" else 0
+    sums: Any = np.cumsum(ravel(np.where(x.mask, x.array, nothing)), dtype=dtype)
+    return _chosen(sums, ravel(x.mask))
+
+
+def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
+    """Each element less the one before it."""
+    _plainly(x, axis, "given to np.diff along an axis")
+    if n != 1 or x.dtype == _BOOL:
+        raise x.refused("given to np.diff of truth values, or several times")
+    flat, mask = ravel(x.array), ravel(x.mask)
+    place = _counted(mask)
+    last: Any = np.maximum.accumulate(np.where(mask, place, -1))
+    before = np.where(place == 0, -1, np.roll(last, 1))
+    return _chosen(flat - getitem(flat, np.maximum(before, 0)), mask & (before >= 0))
+
+
+# What has a meaning of its own for elements of which it is not known how many there are.
+ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
+    np.diff: _differences, np.argmax: _place_of(np.argmax, True),
+    np.argmin: _place_of(np.argmin, False)})

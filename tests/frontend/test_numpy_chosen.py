@@ -1,0 +1,119 @@
+"""Results of as many elements as values say: what is made of them is NumPy's, natively."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import Error
+
+RNG = np.random.default_rng(5)
+V = RNG.normal(size=40).round(1)
+M = RNG.normal(size=(4, 5)).round(1)
+N = np.where(V > 1, np.nan, V)
+K, J = RNG.integers(0, 6, 30), RNG.integers(3, 9, 20)
+
+
+def mode(x: Any) -> Any:
+    values, counts = np.unique(x, return_counts=True)
+    return values[np.argmax(counts)], counts.max(), values[counts > 1].sum()
+
+
+def entropy(x: Any) -> Any:
+    _, counts = np.unique(x, return_counts=True)
+    share = counts / counts.sum()
+    return -np.sum(share * np.log(share))
+
+
+def box(x: Any) -> Any:
+    rows, columns = np.where(x > 0.5)
+    return rows.min(), rows.max() + 1, columns.min(), columns.max() + 1
+
+
+def at_places(x: Any) -> Any:
+    rows, columns = np.nonzero(x > 0)
+    return (rows * columns).sum(), x[rows, columns].max(), x[rows].sum(), x[columns % 2, 0].sum()
+
+
+def written(x: Any) -> Any:
+    y = x.copy()
+    y[np.nonzero(y < 0)] = 0
+    y[np.where(x > 1)] += 3
+    y.ravel()[np.flatnonzero(x > 1.5)] = 9
+    return y
+
+
+def counted(x: Any) -> int:
+    total = 0
+    for at in range(len(np.unique(x))):
+        total += at
+    return total
+
+
+def summed_up(x: Any) -> Any:
+    found = np.unique_all(x)
+    return found.values.sum(), found.indices.sum(), found.inverse_indices, found.counts.max()
+
+
+FUNCTIONS: tuple[tuple[Callable[..., Any], Any], ...] = (
+    (mode, K), (mode, V), (mode, N), (entropy, K), (box, M), (at_places, M), (written, M),
+    (counted, K), (summed_up, M), (summed_up, N),
+    (lambda x: np.flatnonzero(x > 0)[0], V), (lambda x: np.where(x > 0)[0][-1], V),
+    (lambda x: x.nonzero()[0].mean(), V), (lambda x: np.argwhere(x > 0)[1], M),
+    (lambda x: np.argwhere(x > 0)[:, 1].sum(), M), (lambda x: np.argwhere(x > 0).mean(axis=0), M),
+    (lambda x: np.unique(x).size, N), (lambda x: np.unique(x, equal_nan=False).size, N),
+    (lambda x: np.unique(x)[-2], K), (lambda x: np.unique(x > 0)[1], V),
+    (lambda x: np.unique(x, return_inverse=True)[1], M),
+    (lambda x: np.unique(x, return_index=True)[1].sum(), K),
+    (lambda x: np.unique(x[x > 0], return_counts=True)[1].max(), V),
+    (lambda x: np.diff(np.flatnonzero(x > 0)).max(), V), (lambda x: np.diff(x[x > 0]).sum(), V),
+    (lambda x: np.sort(x[x > 0])[3], V), (lambda x: np.sort(x[x > 2])[-1], K),
+    (lambda x: np.cumsum(x[x > 0])[-1], V), (lambda x: np.cumsum(x[x > 0])[4], V),
+    (lambda x: x[x > 0][-2], V), (lambda x: x[x > 0].argmax(), V),
+    (lambda x: np.argmin(x[x < 9]), N), (lambda x: np.argmax(x[x > 5]), K + 6 * (K > 4)),
+    (lambda x: x[x > 0][x[x > 0] < 1].sum(), V), (lambda x: len(x[x > 0]) / len(x), V),
+    (lambda x: np.intersect1d(x, [1, 2, 8]).size, K), (lambda x: np.setdiff1d(x, J).sum(), K),
+    (lambda x: np.setdiff1d(x, J, assume_unique=True)[2], K),
+    (lambda x: np.intersect1d(x, J).size / np.union1d(x, J).size, K))
+
+
+@pytest.mark.parametrize("at", range(len(FUNCTIONS)))
+def test_like_numpy(at: int) -> None:
+    function, x = FUNCTIONS[at]
+    found = weft.tree.leaves(weft.compile(function)(x))
+    for one, other in zip(found, weft.tree.leaves(function(x)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+def test_of_unknown_sizes() -> None:
+    def function(x: Any) -> Any:
+        values, counts = np.unique(x, return_counts=True)
+        return values.size, counts.sum(), np.flatnonzero(x > 2).size, np.sort(x[x > 2]).sum()
+
+    compiled = weft.compile(function, dynamic={"x": {0: "n"}})
+    for size in (0, 1, 2, 7, 40):
+        x = np.arange(size) % 5
+        assert tuple(compiled(x)) == tuple(function(x)), size
+
+
+def test_an_element_that_is_not_there() -> None:
+    for function in (lambda x: x[x > 9][0], lambda x: x[x > 1.9][-9],
+                     lambda x: np.flatnonzero(x > 9)[0]):
+        with pytest.raises(IndexError):
+            weft.compile(function)(V)
+
+
+@pytest.mark.parametrize("function", [
+    np.unique, np.flatnonzero, lambda x: np.unique(x)[:3], lambda x: np.sort(x[x > 0]),
+    lambda x: x[x > 0][np.arange(2)]])
+def test_what_has_no_size(function: Any) -> None:
+    with pytest.raises(Error, match="W123") as caught:
+        weft.compile(lambda x: function(x * 1))(V)
+    assert caught.value.hint
+    with pytest.raises(Error, match="axis="):
+        weft.compile(lambda x: np.unique(x, axis=0))(M)
