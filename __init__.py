@@ -37,8 +37,8 @@ from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds it
 from .frontend.transforms.control import cond, fori_loop, scan, while_loop
 from .frontend.transforms.custom import custom_vjp, remat
 from .frontend.transforms.forward import jvp
-from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
+from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
 from .runtime.checkpoint import restore, save

@@ -58,7 +58,7 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
     ``transfer`` names the dtype in which float32 values cross devices; "" leaves them as they are.
     """
-    return _Cut(graph, DTYPES[transfer] if transfer else None).made()
+    return _Cut(graph, DTYPES[transfer] if transfer else None, graph.name).made()
 
 
 def needs_partition(graph: Graph) -> bool:
@@ -98,6 +98,7 @@ class _Cut:
 
     graph: Graph
     narrow: DType | None
+    name: str
     nodes: Sequence[Node] = ()
     after: dict[Node, list[Node]] = field(default_factory=dict)
     place: dict[Node, _Place] = field(default_factory=dict)
@@ -134,7 +135,7 @@ class _Cut:
                    for at, value in enumerate(graph.results)]
         homes = {slot.var: graph.homes.get(slot.var, CPU0)
                  for slot in (*params, *results) if slot.var}
-        made = Partition(graph.name, tuple(params), tuple(results), tuple(segments),
+        made = Partition(self.name, tuple(params), tuple(results), tuple(segments),
                          homes=tuple(homes.items()))
         return replace(made, sends=tuple(_sends(made)))
 
@@ -143,10 +144,18 @@ class _Cut:
         return [(value, held.get(value, "")) for value in self.graph.params]
 
     def _in_order(self) -> None:
-        """What talks to one queue does so in the order of the list."""
+        """What talks to one queue does so in the order of the list, and sizes that a queue tells
+        are known when it has answered."""
         last: dict[str, Node] = {}
+        told: dict[str, Node] = {}
         for node in self.nodes:
             self.after[node] = list(node.after)
+            if told:
+                self.after[node] += {told[name] for name in symbols_of_node(node) & told.keys()}
+            if node.op.kind is Kind.RESOURCE:
+                for dim in (dim for value in node.results for dim in value.shape):
+                    if not isinstance(dim, int):
+                        told.setdefault(str(plain_symbol(dim)), node)
             for queue in queues_of(node):
                 if queue in last:
                     self.after[node].append(last[queue])
@@ -206,8 +215,7 @@ class _Cut:
         wanted: Sequence[Value],
     ) -> Segment:
         (device, alone), _ = place
-        clone = Clone(Graph(f"{self.graph.name}.{numbers[place]}"))
-        clone.graph.name = clone.old.name
+        clone = Clone(Graph(f"{self.name}.{numbers[place]}"))
         inside = set(nodes)
         takes: dict[str, Value] = {}
         for node in nodes:
@@ -239,7 +247,7 @@ class _Cut:
         clone.graph.results = list(gives.values())
         bodies: tuple[tuple[str, Partition], ...] = ()
         if alone is not None:
-            bodies = tuple((name, _body(alone, attr, self.narrow))
+            bodies = tuple((name, _body(alone, attr, self.narrow, f"{clone.graph.name}.{name}"))
                            for name, attr in alone.attrs.items() if isinstance(attr, Graph))
         self._tell_sizes(clone.graph, takes, alone)
         after = {numbers[self.place[each]] for node in nodes for each in self.after[node]}
@@ -266,7 +274,10 @@ class _Cut:
         return f"{value.name} as {self.narrow}" if narrow else value.name
 
     def _tell_sizes(self, graph: Graph, takes: dict[str, Value], alone: Node | None) -> None:
-        """Parameters for the sizes that no other one tells; a driven node is told all."""
+        """Parameters for the sizes that no other one tells; a driven node is told all, and a
+        resource none: it looks at its arrays."""
+        if alone is not None and alone.op.kind is Kind.RESOURCE:
+            return
         names = symbols_in(graph) if alone is None else symbols_of_node(alone)
         told = set() if alone is not None else {
             plain_symbol(dim) for value in graph.params for dim in value.shape}
@@ -274,13 +285,13 @@ class _Cut:
             takes[size_key(name)] = graph.add_param(carrier(name), size_key(name))
 
 
-def _body(node: Node, body: Graph, narrow: DType | None) -> Partition:
+def _body(node: Node, body: Graph, narrow: DType | None, name: str) -> Partition:
     """The partition of a body, whose last parameters tell the sizes that the node counts on."""
-    made = _Cut(body, narrow).made()
+    made = _Cut(body, narrow, name).made()
     control = control_of(node)
-    names = symbols_of_node(node) | ({control.index} if isinstance(control, Looping) else set())
+    told = symbols_of_node(node) | ({control.index} if isinstance(control, Looping) else set())
     known = [slot for slot in made.params if not slot.name.startswith("size ")]
-    sizes = [Slot(size_key(name), carrier(name)) for name in sorted(names)]
+    sizes = [Slot(size_key(name), carrier(name)) for name in sorted(told)]
     return Partition(made.name, (*known, *sizes), made.results, made.segments, made.sends)
 
 
@@ -305,7 +316,8 @@ def _is_light(node: Node) -> bool:
     if node.op.kind is Kind.VIEW:
         return True
     size = node.results[0].type.nbytes if len(node.results) == 1 else None
-    kept = [value.type.nbytes for value in node.inputs if value.type.rank]
+    kept = [value.type.nbytes for value in node.inputs if value.type.rank and not (
+        value.node is not None and _is_copied(value.node))]
     return (node.op.kind is Kind.MAP and isinstance(size, int)
             and all(isinstance(each, int) for each in kept)
             and sum(each for each in kept if isinstance(each, int)) <= size

@@ -3,9 +3,10 @@
     weft.save("model.safetensors", variables, step=100)
     step = weft.restore("model.safetensors", variables)
 
-Whenever the machine stops, there is the old checkpoint or the new one (``files``). Restoring
-looks at every name, dtype and shape first and assigns after that, so a checkpoint that does not
-fit changes nothing.
+Variables of several devices make a folder, with a file for each device (``shards``). Whenever the
+machine stops, there is the old checkpoint or the new one (``files``). Restoring looks at every
+name, dtype and shape first and assigns after that, so a checkpoint that does not fit changes
+nothing.
 """
 
 from __future__ import annotations
@@ -13,30 +14,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..ir.diagnose import error
-from ..ir.types import TensorType, as_dtype
-from .files import new_file
+from ..ir.types import CPU0
 from .history import added, entries
+from .shards import Tensors, opened, type_of, write_shards, write_tensors
 from .state import Cell, assign, cut
 
 Array = np.ndarray[Any, Any]
 Variables = Mapping[str, Any] | Iterable[Any]
-"""Arrays or variables by name, or objects with ``name``, ``numpy()`` and ``assign(array)``."""
+"""Arrays or variables by name, or objects with ``name``, ``numpy()`` and ``assign(array)``; or a
+``weft.Graph`` or ``Session``, of which it is all variables."""
 
 _FORMAT = "weft-checkpoint-1"
 _STEP = "__metadata__"  # which no variable may be named
-
-# The dtypes that safetensors' NumPy interface both writes and reads.
-_STORED = MappingProxyType({
-    "BOOL": "bool", "I8": "i8", "U8": "u8", "I16": "i16", "U16": "u16", "I32": "i32", "U32": "u32",
-    "I64": "i64", "U64": "u64", "F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64",
-    "C64": "c64",
-})
 
 
 def save(
@@ -47,19 +41,42 @@ def save(
 
     The step is a number, or a variable that counts, whose value of that moment it is. With
     ``keep`` the path is a folder that holds the last ``keep`` checkpoints and a manifest of them
-    (``runtime.history``); without ``step`` they are counted.
+    (``runtime.history``); without ``step`` they are counted. Variables that live on several
+    devices (``weft.device`` where they are made) are written as one file for each device, all at
+    the same time, into such a folder, of one checkpoint without ``keep``. Arrays are written from
+    where they are: it takes no memory of their size.
 
     Raises FeedError (W304) if two variables have one name, for arrays without names, for dtypes
-    that the format lacks, and for a ``keep`` that is no positive number.
+    that the format lacks, for a ``keep`` that is no positive number, and where a folder is needed
+    and ``path`` is a file.
+
+    >>> import tempfile, weft
+    >>> w, steps = weft.Variable([1.0, 2.0], name="save/w"), weft.Variable(7, name="save/steps")
+    >>> with tempfile.TemporaryDirectory() as run:
+    ...     save(run + "/first.safetensors", [w, steps], step=steps)
+    ...     _ = w.assign([0.0, 0.0])
+    ...     restore(run + "/first.safetensors", {"b": w}, rename={"b": "save/w"}), w.numpy()
+    (7, array([1., 2.]))
     """
-    arrays, step = _values(_named(variables), step)
-    if keep is None:
+    named = _named(variables)
+    arrays, step = _values(named, step)
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+        raise error("W304", f"keep is a number of checkpoints, not {keep!r}", hint="keep=3")
+    parts: dict[str, dict[str, Array]] = {}
+    for name, array in arrays.items():
+        home = getattr(named[name], "home", None) or CPU0
+        parts.setdefault(str(home), {})[name] = array
+    if keep is None and len(parts) < 2:
         write_tensors(path, arrays, _metadata(step))
         return
-    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
-        raise error("W304", f"keep is a number of checkpoints, not {keep!r}", hint="keep=3")
-    with added(Path(path), step, keep) as (file, number):
-        write_tensors(file, arrays, _metadata(number))
+    if keep is None and Path(path).is_file():
+        raise error("W304", f"variables of {len(parts)} devices are saved in a folder, and {path} "
+                            "is a file", hint="name a new folder")
+    with added(Path(path), step, keep or 1) as new:
+        if len(parts) < 2:
+            write_tensors(new.folder / new.file, arrays, _metadata(new.step))
+        else:
+            write_shards(new, parts, _metadata(new.step))
 
 
 def restore(
@@ -67,30 +84,34 @@ def restore(
 ) -> int | None:
     """Assign the values in the file ``path`` to ``variables``; the step that was saved, if any.
 
-    Of a folder that ``save`` made with ``keep``, the newest checkpoint is read. ``rename`` gives
-    the names that variables have in the file: ``{"encoder/w": "model/w"}`` reads the variable
-    encoder/w from model/w. Variables change all at one moment; NumPy arrays are filled in place.
+    Of a folder that ``save`` made, the newest checkpoint is read, and of one with shards just the
+    files that have what is asked for. ``rename`` gives the names that variables have in the file:
+    ``{"encoder/w": "model/w"}`` reads the variable encoder/w from model/w. Variables change all at
+    one moment, and to which devices they belong does not matter; NumPy arrays are filled in place.
     Names in the file that are not asked for are left alone.
 
     Raises:
         FeedError: (W304) a variable is not in the file or has another dtype or shape there, or
             what is renamed is no variable.
-        Error: (W403) the file is not a safetensors file, or a folder has no checkpoints.
+        Error: (W403) the file is not a safetensors file, a shard is missing or damaged, or a
+            folder has no checkpoints.
         FileNotFoundError: there is no such file.
     """
     targets = _named(variables)
-    file = Path(path)
-    if file.is_dir():
-        file /= entries(file)[-1].file
-    found, metadata = _read(file, targets, _renamed(targets, rename or {}))
-    cells = _cells(targets)
-    assign(list(cells.values()), [np.array(found[name]) for name in cells])
-    for name, variable in targets.items():
-        if isinstance(variable, np.ndarray):
-            variable[...] = found[name]
-        elif name not in cells:
-            variable.assign(found[name])
-    step = metadata.get("step")
+    names = _renamed(targets, rename or {})
+    place = Path(path)
+    entry = entries(place)[-1] if place.is_dir() else None
+    with opened(place, entry, names.values()) as stored:
+        _check_fit(place, stored, targets, names)
+        cells = _cells(targets)
+        # What is read belongs to nobody else: the cells take it as it is.
+        assign(list(cells.values()), stored.read([names[name] for name in cells]))
+        for name, variable in targets.items():
+            if isinstance(variable, np.ndarray):
+                stored.fill(names[name], variable)
+            elif name not in cells:
+                variable.assign(*stored.read([names[name]]))
+        step = stored.metadata.get("step")
     return None if step is None else int(step)
 
 
@@ -107,46 +128,13 @@ def _renamed(targets: Mapping[str, Any], rename: Mapping[str, str]) -> dict[str,
     return {name: rename.get(name, name) for name in targets}
 
 
-def write_tensors(
-    path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: Mapping[str, str]
-) -> None:
-    """Write a safetensors file; the old one stays until the new one is safely on disk.
-
-    Raises FeedError (W304) for dtypes that the format lacks, OSError if it cannot be written.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    dense = {}
-    for name, array in arrays.items():
-        if _type(array).dtype.name not in _STORED.values():
-            raise error("W304", f"{name} has dtype {array.dtype}, which safetensors files lack",
-                        hint="convert it before it is saved")
-        # Of other memory orders the library writes the wrong elements.
-        dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
-    with new_file(Path(path)) as file:
-        try:
-            save_file(dense, file, dict(metadata))
-        except SafetensorError as problem:  # all that is left to go wrong: a full disk, a limit
-            raise OSError(f"{path} cannot be written: {problem}") from None
-
-
-def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays of a safetensors file by name, and its metadata. Raises Error (W403)."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            names = file.keys()
-            return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
-    except SafetensorError as problem:
-        raise error("W403", f"{path} is not a safetensors file: {problem}",
-                    hint="it may be incomplete: copy or save it again") from None
-
-
 def _named(variables: Variables) -> dict[str, Any]:
     """The variables by name."""
     named: dict[str, Any] = {}
+    for graph in (variables, getattr(variables, "graph", None)):  # itself, or of a session
+        if isinstance(getattr(graph, "variables", None), Mapping):
+            variables = list(graph.variables.values())  # type: ignore[union-attr]
+            break
     if isinstance(variables, Mapping):
         pairs = list(variables.items())
     else:
@@ -186,48 +174,25 @@ def _value(variable: Any) -> Array:
     return np.asarray(numpy() if callable(numpy) else variable)
 
 
-def _type(array: Array) -> TensorType:
-    try:
-        return TensorType(as_dtype(array.dtype), array.shape)
-    except TypeError:
-        raise error("W304", f"an array of dtype {array.dtype} cannot be saved",
-                    hint="convert it to a number dtype") from None
+def _check_fit(
+    path: Path, stored: Tensors, targets: Mapping[str, Any], names: Mapping[str, str]
+) -> None:
+    """Raise W304 unless all targets are stored, in their types."""
+    problems = [problem for name, variable in targets.items()
+                for problem in _misfit(name, variable, names[name], stored.type_of(names[name]))]
+    if problems:
+        more = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
+        raise error("W304", f"{path} does not fit: {'; '.join(problems[:4])}{more}",
+                    hint=f"the file has {', '.join(stored.names[:8]) or 'no variables'}")
 
 
-def _read(
-    path: Path, targets: Mapping[str, Any], names: Mapping[str, str]
-) -> tuple[dict[str, Array], dict[str, str]]:
-    """The arrays for ``targets``, all of which fit, and the metadata; ``names`` in the file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            stored = set(file.keys())
-            problems = []
-            for name, variable in targets.items():
-                if names[name] not in stored:
-                    problems.append(f"{names[name]} is not in the file")
-                    continue
-                part = file.get_slice(names[name])
-                dtype = _STORED.get(part.get_dtype(), part.get_dtype())
-                problems += _misfit(name, variable, dtype, tuple(part.get_shape()))
-            if problems:
-                more = f" and {len(problems) - 4} more" if len(problems) > 4 else ""
-                raise error("W304", f"{path} does not fit: {'; '.join(problems[:4])}{more}",
-                            hint=f"the file has {', '.join(sorted(stored)[:8]) or 'no variables'}")
-            arrays = {name: file.get_tensor(names[name]) for name in targets}
-            return arrays, dict(file.metadata() or {})
-    except SafetensorError as problem:
-        raise error("W403", f"{path} is not a safetensors file: {problem}",
-                    hint="it may be incomplete: copy or save it again") from None
-
-
-def _misfit(name: str, variable: Any, dtype: str, shape: tuple[int, ...]) -> list[str]:
+def _misfit(name: str, variable: Any, stored: str, found: str | None) -> list[str]:
+    if found is None:
+        return [f"{stored} is not in the file"]
     if isinstance(variable, np.ndarray):
         if not variable.flags.writeable:
             return [f"array {name} is read-only"]
     elif not hasattr(variable, "assign"):
         return [f"{name} is neither a variable nor an array"]
-    wanted = getattr(variable, "type", None) or _type(_value(variable))
-    found = f"{dtype}[{','.join(map(str, shape))}]"
+    wanted = getattr(variable, "type", None) or type_of(_value(variable))
     return [] if str(wanted) == found else [f"{name} is {wanted}, in the file {found}"]

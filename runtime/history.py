@@ -1,11 +1,15 @@
 """A folder of checkpoints: the newest ones, and a manifest that says which they are.
 
-    run/manifest.json           {"format": ..., "checkpoints": [{"step": 90, "file": ...}, ...]}
-    run/step-90.safetensors
-    run/step-100.safetensors    the newest stands last
+    run/manifest.json                 {"format": ..., "checkpoints": [
+    run/step-90.safetensors             {"step": 90, "file": "step-90.safetensors"},
+    run/step-100-5f0c93a1.0.safetensors {"step": 100, "shards": [{"file": ..., "device": "cpu:0",
+    run/step-100-5f0c93a1.1.safetensors   "bytes": 4096, "variables": ["w"]}, ...]}]}
+
+The newest stands last. What variables of several devices hold is a checkpoint of several files,
+its shards, under names that no other checkpoint has or had.
 
 A checkpoint counts once it is in the manifest, which is replaced as a whole (``files``), and goes
-from the manifest before its file goes. So whenever a writer is killed, all that the manifest
+from the manifest before its files go. So whenever a writer is killed, all that the manifest
 names is there; what else there is, the next writer removes.
 """
 
@@ -15,30 +19,84 @@ import fcntl
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..ir.diagnose import error
 from .files import new_file, sweep
 
 MANIFEST = "manifest.json"
-_FORMAT = "weft-checkpoints-1"
-_OURS = re.compile(r"step-\d+\.safetensors")
+_PLAIN, _SHARDED = "weft-checkpoints-1", "weft-checkpoints-2"
+_OURS = re.compile(r"step-\d+(-[0-9a-f]{8}\.\d+)?\.safetensors")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What the variables of one device hold; it is a file of so many bytes."""
+
+    file: str
+    device: str
+    bytes: int
+    variables: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One checkpoint of a folder."""
+    """One checkpoint of a folder: a file, or shards."""
 
     step: int
-    file: str
+    file: str = ""
+    shards: tuple[Shard, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple([shard.file for shard in self.shards]) or (self.file,)
+
+    @staticmethod
+    def parse(text: dict[str, Any]) -> Entry:
+        """From JSON. Raises ValueError, KeyError or TypeError."""
+        shards = tuple([Shard(str(each["file"]), str(each["device"]), int(each["bytes"]),
+                              tuple(map(str, each["variables"])))
+                        for each in text.get("shards", ())])
+        found = Entry(int(text["step"]), "" if shards else str(text["file"]), shards)
+        strange = [name for name in found.files if not _OURS.fullmatch(name)]
+        if strange:
+            raise ValueError(f"it names {strange}")
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        if not self.shards:
+            return {"step": self.step, "file": self.file}
+        return {"step": self.step, "shards": list(map(asdict, self.shards))}
+
+
+@dataclass
+class Addition:
+    """A checkpoint that is being written: to ``file``, unless there are shards."""
+
+    folder: Path
+    step: int
+    shards: list[Shard] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._mark = secrets.token_hex(4)
+
+    @property
+    def file(self) -> str:
+        return f"step-{self.step}.safetensors"
+
+    def shard(self, at: int) -> str:
+        """The name of the file of shard ``at``."""
+        return f"step-{self.step}-{self._mark}.{at}.safetensors"
 
 
 @contextmanager
-def added(folder: Path, step: int | None, keep: int) -> Iterator[tuple[Path, int]]:
-    """The file that the body is to write, and its step: without one, the next after the newest.
+def added(folder: Path, step: int | None, keep: int) -> Iterator[Addition]:
+    """What the body is to write: without a step, that of the next one after the newest.
 
     When the body ends well it is the newest checkpoint, and of all only ``keep`` stay. Writers of
     one folder take turns.
@@ -48,32 +106,42 @@ def added(folder: Path, step: int | None, keep: int) -> Iterator[tuple[Path, int
         old = entries(folder) if (folder / MANIFEST).exists() else []
         sweep(folder)
         number = step if step is not None else old[-1].step + 1 if old else 0
-        new = Entry(number, f"step-{number}.safetensors")
-        yield folder / new.file, number
-        kept = [*(entry for entry in old if entry.step != number), new][-keep:]
-        text = {"format": _FORMAT, "checkpoints": list(map(asdict, kept))}
+        new = Addition(folder, number)
+        try:
+            yield new
+        except BaseException:
+            _clean(folder, old)
+            raise
+        entry = Entry(number, "" if new.shards else new.file, tuple(new.shards))
+        kept = [*(entry for entry in old if entry.step != number), entry][-keep:]
+        form = _SHARDED if any(entry.shards for entry in kept) else _PLAIN
+        text = {"format": form, "checkpoints": [entry.as_json() for entry in kept]}
         with new_file(folder / MANIFEST) as file:
             file.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
-        named = {entry.file for entry in kept}
-        for name in filter(_OURS.fullmatch, os.listdir(folder)):
-            if name not in named:
-                (folder / name).unlink()
+        _clean(folder, kept)
+
+
+def _clean(folder: Path, kept: list[Entry]) -> None:
+    """Remove files of checkpoints that are not kept."""
+    named = {name for entry in kept for name in entry.files}
+    for name in filter(_OURS.fullmatch, os.listdir(folder)):
+        if name not in named:
+            (folder / name).unlink()
 
 
 def entries(folder: Path) -> list[Entry]:
     """The checkpoints of a folder, the newest last. Raises Error (W403) if it has none."""
     try:
         text = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if text["format"] != _FORMAT:
+        if text["format"] not in (_PLAIN, _SHARDED):
             raise ValueError(f"the format is {text['format']}")
-        found = [Entry(int(entry["step"]), str(entry["file"])) for entry in text["checkpoints"]]
-        strange = [entry.file for entry in found if not _OURS.fullmatch(entry.file)]
-        if strange or not found:
-            raise ValueError(f"it names {strange or 'none'}")
+        found = list(map(Entry.parse, text["checkpoints"]))
+        if not found:
+            raise ValueError("it names none")
     except FileNotFoundError:
         raise error("W403", f"{folder} is no folder of checkpoints: it has no {MANIFEST}",
                     hint="name a file, or a folder that weft.save(..., keep=n) has made") from None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise error("W403", f"{folder / MANIFEST} cannot be read: {problem}",
                     hint="restore from one of the files in the folder by its name") from None
     return found

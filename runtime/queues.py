@@ -227,23 +227,24 @@ class Take(Attempt):
                  wake: Callable[[], object] | None) -> None:
         super().__init__(queue, wake)
         self._count, self._single = max(count, 1), count == 0
-        self._least = 1 if partial else self._count
+        self._least, self._have = 1 if partial else self._count, 0
         self._parts: list[Rows] = []
 
     def advance(self) -> bool:
-        store, ended, have = self.queue.store, self.queue.ended, sum(map(len, self._parts))
-        if ended and have + store.size < self._least:
+        store, ended = self.queue.store, self.queue.ended
+        if ended and self._have + store.size < self._least:
             self.withdrawn()
             self.problem = _at_end(self.queue, self._count)
             return True
-        now = min(store.size - (0 if ended else self.queue.least), self._count - have)
+        now = min(store.size - (0 if ended else self.queue.least), self._count - self._have)
         if now > 0:
             self._parts += store.take(now)
-        return ended or have + now == self._count
+            self._have += now
+        return ended or self._have == self._count
 
     def withdrawn(self) -> None:
         self.queue.store.give_back(self._parts)
-        self._parts = []
+        self._parts, self._have = [], 0
 
     def results(self) -> Columns:
         super().results()
@@ -407,11 +408,12 @@ def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:
 
 
 def _misfit(queue: Queue, array: Array, type_: TensorType, many: bool) -> Error:
-    rows = "rows of " if many else ""
+    rows, wanted = "rows of " if many else "", type_.dtype.numpy
+    hint = f"convert it: x.astype(np.{wanted})"
+    if array.dtype == wanted:
+        hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
     return error("W305", f"queue '{queue.name}' takes {rows}{type_}, got {array.dtype}"
-                         f"{list(array.shape)}", hint=f"convert it: x.astype(np.{type_.dtype})"
-                 if array.dtype != type_.dtype.numpy else
-                 "sizes that differ from element to element need weft.PaddingFIFOQueue, with None")
+                         f"{list(array.shape)}", hint=hint)
 
 
 def _cancelled(queue: Queue) -> Error:

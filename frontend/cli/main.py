@@ -23,6 +23,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
+from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
 from ..session.graph import Graph
@@ -152,12 +154,16 @@ def dump(options: argparse.Namespace) -> None:
         except Error as problem:
             raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
     function = load_function(options.function)
+    lowered = function.lower(*read_arguments(function, options.args))
     if options.output is not None:
-        lowered = function.lower(*read_arguments(function, options.args))
         Graph.of(lowered.traced).save(options.output)
         print(f"wrote {options.output} and {tensors_of(options.output)}")
         return
-    stages = function.lower(*read_arguments(function, options.args)).stages
+    whole = lowered.stages
+    stages: Stages | FlowStages = whole
+    if options.devices:
+        devices = device_names(options.devices.split(","))
+        stages = step_stages(replace(whole, options=replace(whole.options, devices=devices)))
     if passes is not None:
         text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")
@@ -171,7 +177,7 @@ def dump(options: argparse.Namespace) -> None:
     print(text)
 
 
-def _stage(stages: Stages, name: str) -> str:
+def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
     except ModuleNotFoundError as problem:
@@ -255,6 +261,8 @@ def parser() -> argparse.ArgumentParser:
                          help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
                               """such as '{"w": "f32[784,10]"}'""")
     command.add_argument("--stage", choices=STAGES, default="opt")
+    command.add_argument("--devices", metavar="NAMES",
+                         help="cut the step for devices: cpu:0,cpu:1")
     command.add_argument("--diff", action="store_true", help="against the stage before")
     command.add_argument("-o", "--output", metavar="FILE.ir",
                          help="write the graph as it was traced, and beside it its variables and "

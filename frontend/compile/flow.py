@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ...ir.diagnose import error
 from ...ir.dims import requirements
 from ...ir.graph import Graph
 from ...ir.partition import Partition, Segment, all_segments
 from ...ir.plan import Slot
+from ...ir.text.partition import print_partition
+from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
@@ -23,6 +26,7 @@ from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
+from ..tracing.source import user_loc
 from .link import changed, make_program
 from .pipeline import Options, Stages
 
@@ -64,11 +68,34 @@ class FlowStages:
         return max(1, (self.options.threads or thread_limit()) // len(self.options.devices))
 
     def text(self, stage: str) -> str:
-        """The text of a stage: that of the whole graph up to its placement, then that of each
-        segment."""
+        """The text of a stage: ``trace`` and ``opt`` of the whole, ``placed`` and ``plan`` with
+        what is sent, all others of one segment after the other. Raises ValueError for another word.
+        """
         if stage in ("trace", "opt"):
             return self.whole.text(stage)
+        if stage == "placed":
+            return print_partition(self.partition)
+        if stage == "plan":
+            return print_partition(self.partition, {
+                segment.graph.name: stages.plan for segment, stages in self.parts.items()})
         return "\n".join(stages.text(stage) for stages in self.parts.values())
+
+
+def device_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Full names of different devices; raises W401."""
+    try:
+        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(),
+                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
+    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+                  or each.index is None or each in found[:at]), None)
+    if wrong is not None or not found:
+        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
+            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+        raise error("W401", what, locs=user_loc(),
+                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+    return tuple(map(str, found))
 
 
 def step_stages(stages: Stages) -> Stages | FlowStages:

@@ -38,8 +38,8 @@ from ...ir.ops.table import OPS
 from ...ir.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
 from ...runtime.artifact import FORMAT
-from ...runtime.checkpoint import write_tensors
 from ...runtime.files import new_folder
+from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
 from ..compile.pipeline import Stages

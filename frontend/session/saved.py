@@ -20,8 +20,8 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.text.printer import print_graph
 from ...ir.verify.verifier import read
-from ...runtime.checkpoint import read_tensors, write_tensors
 from ...runtime.files import new_file
+from ...runtime.shards import read_tensors, write_tensors
 from ...runtime.state import cut
 from ..tracing.recorder import Capture
 

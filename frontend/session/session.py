@@ -16,13 +16,12 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...ir.types import Device
 from ...passes.prune import prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
 from .. import tree
-from ..compile.flow import FlowStages, make_flow, step_stages
+from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..compile.stages import Lowered
@@ -140,7 +139,7 @@ class Session:
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
         self.graph, self.updates = found, updates
-        self._options = Options(opt, target, threads, devices=_devices(devices),
+        self._options = Options(opt, target, threads, devices=device_names(devices),
                                 transfer=_transfer(transfer))
         self._helpers = Helpers(len(self._options.devices) - 1)
         weakref.finalize(self, self._helpers.stop)
@@ -351,23 +350,6 @@ class Session:
             elif isinstance(element, Value):
                 results.append(next(others))
         graph.results = results
-
-
-def _devices(names: Sequence[str]) -> tuple[str, ...]:
-    """Full names of different devices; raises W401."""
-    try:
-        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
-    except ValueError as problem:
-        raise error("W401", str(problem), locs=user_loc(),
-                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
-    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
-                  or each.index is None or each in found[:at]), None)
-    if wrong is not None or not found:
-        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
-            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
-        raise error("W401", what, locs=user_loc(),
-                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
-    return tuple(map(str, found))
 
 
 def _transfer(name: str | None) -> str:

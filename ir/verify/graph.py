@@ -35,11 +35,10 @@ class Scope:
 
     @property
     def known_dims(self) -> frozenset[str]:
-        """Dims that a caller can bind: those of parameters and variables, and of what comes out of
-        queues."""
+        """Dims that a caller can bind: those of parameters and variables, and of queues."""
         types = (*(value.type for value in self.graph.params), *self.graph.variables.values(),
-                 *(value.type for node in self.graph.nodes if node.op.kind is Kind.RESOURCE
-                   for value in node.results))
+                 *(attr for node in self.graph.nodes if node.op.kind is Kind.RESOURCE
+                   for attr in node.attrs.values()))
         return self.dims.union(*map(symbols_in, types))
 
 

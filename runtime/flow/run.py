@@ -147,19 +147,26 @@ class Run:
             else:
                 self.over = True
             while not self.over:
-                if self.deadline is not None and time.monotonic() >= self.deadline:
-                    raise out_of_time(self._seconds)
                 task = self._take()
                 if task is None:
                     self._wait()
                 else:
                     self._execute(*task)
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    self._be_late()
         except BaseException as problem:
             self.fail(problem)
             raise
         if self.failed is not None:
             raise self.failed
         return frame.results()
+
+    def _be_late(self) -> None:
+        """Raise what a step raises that is not done in time, unless it has failed before."""
+        with self.lock:
+            if self.over and self.failed is None:
+                self.over = False  # it is not done: nobody has its results
+        raise self.failed or out_of_time(self._seconds)
 
     def help(self) -> None:
         """Run what is ready, as a helper."""

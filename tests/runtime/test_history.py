@@ -103,11 +103,12 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         Saver(tmp_path, X, every=0)
 
 
-def test_kills_leave_whole_checkpoints() -> None:
+@pytest.mark.parametrize("devices", [(), ("cpu:0", "cpu:1")])
+def test_kills_leave_whole_checkpoints(devices: tuple[str, ...]) -> None:
     """Some of the 200 of ``python tests/runtime/kills.py 200``."""
-    done = subprocess.run([sys.executable, Path(__file__).with_name("kills.py"), "15"], text=True,
-                          capture_output=True, check=True, timeout=300)
-    assert done.stdout == "done 15\n"
+    done = subprocess.run([sys.executable, Path(__file__).with_name("kills.py"), "10", *devices],
+                          text=True, capture_output=True, check=True, timeout=300)
+    assert done.stdout == "done 10\n"
 
 
 def test_background_saves_are_of_one_moment(tmp_path: Path) -> None:

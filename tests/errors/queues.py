@@ -1,0 +1,73 @@
+"""Wrong programs with queues; see ``programs``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import weft
+
+from .programs import X, wrong
+
+
+@wrong("W305", KeyError)
+def an_element_of_another_dtype() -> None:
+    q = weft.FIFOQueue(10, "f32[3]", name="rows")
+    q.enqueue(np.zeros(3))  # here
+
+
+@wrong("W305", KeyError)
+def an_element_of_another_shape_in_a_graph() -> None:
+    q = weft.FIFOQueue(10, "f32[3]", name="rows")
+    with weft.Graph().as_default():
+        x = weft.placeholder("f32[b,4]")
+        q.enqueue_many(x * 2)  # here
+
+
+@wrong("W305", KeyError)
+def sizes_that_differ_in_a_plain_queue() -> None:
+    weft.FIFOQueue(10, weft.Spec("f32", (None,)))  # here
+
+
+@wrong("W411", RuntimeError)
+def an_element_for_a_closed_queue() -> None:
+    q = weft.FIFOQueue(10, "i64[]", name="closed")
+    q.close()
+    q.enqueue(1)  # here
+
+
+@wrong("W412", EOFError)
+def a_step_at_the_end_of_its_queue() -> None:
+    q, g = weft.FIFOQueue(10, "i64[]", name="numbers"), weft.Graph()
+    with g.as_default():
+        x = q.dequeue_many(2)  # here
+        y = x * 2
+    q.enqueue(1)
+    q.close()
+    weft.Session(g).run(y)
+
+
+@wrong("W413", TimeoutError)
+def a_call_that_waits_too_long() -> None:
+    q = weft.FIFOQueue(10, "i64[]", name="empty")
+    q.dequeue(timeout=0.01)  # here
+
+
+@wrong("W113", NotImplementedError)
+def a_queue_in_a_compiled_function() -> None:
+    q = weft.FIFOQueue(10, "f64[3]", name="rows")
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        return x + q.dequeue()  # here
+
+    step(X)
+
+
+@wrong("W113", NotImplementedError)
+def a_queue_in_a_branch() -> None:
+    q = weft.FIFOQueue(10, "f64[]", name="rows")
+    with weft.Graph().as_default():
+        x = weft.placeholder("bool[]")
+        weft.cond(x, lambda: q.dequeue(), lambda: 0.0)  # here
