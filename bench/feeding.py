@@ -42,7 +42,7 @@ def queues() -> dict[str, weft.FIFOQueue]:
 
 def table_of_queues() -> None:
     x, n = np.ones((ROWS, 16), np.float32), np.arange(ROWS)
-    print(f"\nqueues: million elements of f32[16] and i64 a second, {ROWS} at once; the goal is 0.2")
+    print(f"\nqueues: million elements (f32[16], i64) a second, {ROWS} at once; the goal is 0.2")
     for name, q in queues().items():
         q.enqueue_many((x, n))
         eager = [rate(lambda q=q: q.enqueue_many((x, n)), lambda q=q: q.dequeue_many(ROWS), BATCHES)

@@ -125,7 +125,7 @@ class Program:
         """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
         if len(leaves) != self._count:
             return NotImplemented
-        return self._run(leaves, _no_retry)
+        return self._run(leaves, no_retry)
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step; ``otherwise(args)`` gives the results where the call has none."""
@@ -151,14 +151,17 @@ class Program:
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
               read: Sequence[Array] | None = None) -> Any:
-        args = [*leaves, *self._held, *(cut(self._read) if read is None else read)]
-        if self._order is not None:
-            args = [args[place] for place in self._order]
+        args = self._arguments(leaves, cut(self._read) if read is None else read)
         self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)
         return (results,) if isinstance(results, np.ndarray) else results
+
+    def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
+        """What the parameters are, in order."""
+        args = [*leaves, *self._held, *read]
+        return args if self._order is None else [args[place] for place in self._order]
 
     def _retry(self, args: list[Any]) -> Any:
         """Bring arguments into the form the program wants, or say what is wrong with them."""
@@ -182,7 +185,7 @@ class Program:
         raise check_failed(self.plan.checks[ran[0] - 1])
 
 
-def _no_retry(args: list[Any]) -> Any:
+def no_retry(args: list[Any]) -> Any:
     return NotImplemented
 
 

@@ -8,6 +8,7 @@ devices, and a step that fails anywhere leaves them as they were.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
 from typing import Any
 
@@ -17,9 +18,9 @@ from ...ir.dims import Requirement, bind_dims
 from ...ir.index import plain_symbol
 from ...ir.partition import Partition, Segment
 from ...ir.plan import CheckSite
-from ..program import Program, Source, check_sizes, fit_all
-from ..state import Array, Cell
-from ..watch import Watch
+from ..program import Program, Source, check_sizes, fit_all, no_retry
+from ..state import Array, Cell, cut
+from ..watch import Turns, Watch
 from .drive import driver
 from .helpers import Helpers
 from .resource import asker
@@ -61,9 +62,51 @@ class FlowProgram(Program):
         self.launches = 0
         self.each = sum(program.plan.launches for program in self._programs.values())
         self._bind(sources, written, partition.results, asynchronous)
+        # What may wait does so before variables are read, and before anyone waits for this step.
+        self._late = [at for at, source in enumerate(sources) if isinstance(source, Cell)]
+        if self._late or self._written:
+            self._frames = self._frames.asking_first(self._late)
+        self._watch: Watch | None = None
+        self._begun: tuple[Run, Frame] | None = None
 
-    def _timed(self, watch: Watch) -> Callable[..., Any]:
-        return lambda *args: self._flow(*args, seconds=watch.left)
+    def within(self, watch: Watch) -> Program:
+        watched = copy(self)
+        watched._watch, watched._call = watch, watch.calls(watched._flow)
+        watched._writer = Turns(self._writer, watch)
+        return watched
+
+    def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
+        """One step. What asks resources goes first where it can: no one else waits for this step
+        then, and variables are read after. If the step fails before its commit, what was taken is
+        given back."""
+        if not self._frames.asks:
+            return super()._run(leaves, otherwise)
+        args = self._arguments(leaves, cut(self._read))
+        dims = self._dims(args)
+        if dims is None:
+            if otherwise is no_retry:
+                return NotImplemented
+            args, dims = self._fitted(args)
+        step, run, frame = copy(self), self._new_run(), self._frame(args, dims)
+        step._begun = run, frame
+        step._call = step._flow if self._watch is None else self._watch.calls(step._flow)
+        try:
+            if frame.pause:
+                run.drive(frame)
+            results = super(FlowProgram, step)._run(leaves, otherwise)
+        except BaseException:
+            run.undo()
+            raise
+        self.launches += self.each
+        return results
+
+    def _new_run(self) -> Run:
+        watch = self._watch
+        return Run(self._helpers) if watch is None else Run(self._helpers, watch.left,
+                                                            watch.seconds)
+
+    def _frame(self, args: Sequence[Array], dims: Mapping[str, int]) -> Frame:
+        return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)])
 
     @property
     def threads(self) -> int:
@@ -76,12 +119,17 @@ class FlowProgram(Program):
         for program in self._programs.values():
             program.threads = max(1, count // (self._helpers.most + 1))
 
-    def _flow(self, *args: Any, seconds: float | None = None) -> Any:
-        dims = self._dims(args)
-        if dims is None:
-            return NotImplemented
-        frame = Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)])
-        results = Run(self._helpers, seconds).drive(frame)
+    def _flow(self, *args: Any) -> Any:
+        if self._begun is not None:
+            run, frame = self._begun
+            for at in self._late:
+                frame.values[at] = args[at]
+            results = run.go_on(frame) if frame.pause else run.drive(frame)
+        else:
+            dims = self._dims(args)
+            if dims is None:
+                return NotImplemented
+            results = self._new_run().drive(self._frame(args, dims))
         held = set(map(id, args))
         for at, array in enumerate(results):
             # Each result is memory of its own, and of nobody else.
@@ -113,12 +161,16 @@ class FlowProgram(Program):
         return bind_dims([slot.type for slot in self.params], args,
                          [slot.name for slot in self.params])
 
-    def _retry(self, args: list[Any]) -> Any:
+    def _fitted(self, args: Sequence[Any]) -> tuple[list[Array], dict[str, int]]:
+        """Arguments as the program wants them, and their sizes. Raises what is wrong with them."""
         fitted, _ = fit_all(self.params, self._kinds, args)
         dims = self._solved(fitted)
         for need in self._requires:
             check_sizes(need, CheckSite(need.code, need.message, need.locs), dims)
-        return self._call(*fitted)
+        return fitted, dims
+
+    def _retry(self, args: list[Any]) -> Any:
+        return self._call(*self._fitted(args)[0])
 
 
 def frames_of(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -61,25 +61,51 @@ class Unit:
 
 
 class Frames:
-    """What all frames of one partition share."""
+    """What all frames of one partition share.
+
+    The units ``held`` wait for one thing more: that the caller goes on after the others have ended.
+    """
 
     def __init__(self, units: Sequence[Unit], lacks: Sequence[int], uses: Sequence[int],
-                 results: Sequence[int]) -> None:
-        self.units, self.lacks, self.uses = tuple(units), tuple(lacks), tuple(uses)
-        self.results = tuple(results)
-        self.first = tuple(unit for unit, count in zip(units, lacks, strict=True) if not count)
+                 results: Sequence[int], held: Collection[int] = ()) -> None:
+        self.units, self.uses = tuple(units), tuple(uses)
+        self.lacks = tuple(count + (at in held) for at, count in enumerate(lacks))
+        self.results, self.held = tuple(results), tuple(held)
+        self.first = tuple(unit for unit, count in zip(units, self.lacks, strict=True)
+                           if not count)
+
+    @property
+    def asks(self) -> bool:
+        """True if units ask resources."""
+        return any(unit.begin is not None for unit in self.units)
+
+    def asking_first(self, late: Collection[int]) -> Frames:
+        """The same, in two parts: first what asks resources, and what leads to that, then the
+        rest. Slots that are ``late`` have no values before the second part."""
+        known = set(range(len(self.units)))
+        for at, unit in enumerate(self.units):  # which stand in an order in which they may run
+            if not set(late).isdisjoint(unit.takes):
+                known.discard(at)
+            if at not in known:
+                known -= set(unit.readers)
+        early = {at for at in known if self.units[at].begin is not None}
+        for at in reversed(range(len(self.units))):
+            if at in known and not early.isdisjoint(self.units[at].readers):
+                early.add(at)
+        held = [at for at in range(len(self.units)) if at not in early]
+        return Frames(self.units, self.lacks, self.uses, self.results, held if early else ())
 
 
 class Frame:
     """The values of one run of a partition; ``done`` is told when all its units have ended."""
 
-    __slots__ = ("done", "frames", "lacks", "left", "uses", "values")
+    __slots__ = ("done", "frames", "lacks", "left", "pause", "uses", "values")
 
     def __init__(self, frames: Frames, params: Sequence[Array],
                  done: Callable[[Sequence[Array]], None] | None = None) -> None:
         self.frames, self.done = frames, done
         self.lacks, self.uses = list(frames.lacks), list(frames.uses)
-        self.left = len(frames.units)
+        self.left, self.pause = len(frames.units), len(frames.held)
         self.values: list[Any] = [*params, *[None] * (len(frames.uses) - len(params))]
 
     def results(self) -> list[Array]:
@@ -90,8 +116,10 @@ class Frame:
 class Run:
     """One step, from its first segment to its end."""
 
-    def __init__(self, helpers: Helpers, seconds: float | None = None) -> None:
-        self._helpers, self._seconds = helpers, seconds or 0.0
+    def __init__(self, helpers: Helpers, seconds: float | None = None,
+                 given: float | None = None) -> None:
+        """``seconds`` are left of those that the step was ``given``."""
+        self._helpers, self._seconds = helpers, given or seconds or 0.0
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.lock = threading.Lock()
         self.over = False
@@ -139,13 +167,42 @@ class Run:
             return frame, unit
 
     def drive(self, frame: Frame) -> list[Array]:
-        """Run a frame as the caller; its results. Raises what a segment raises, TimeoutError."""
+        """Run a frame as the caller, up to its pause, if it has one; its results. Raises what a
+        segment raises, TimeoutError."""
         frame.done = self._end
+        self.over = frame.left == frame.pause
+        return self._driven(frame, self.start)
+
+    def go_on(self, frame: Frame) -> list[Array]:
+        """Run the units that are held after the pause of a frame."""
+        frame.pause, self.over = 0, not frame.left
+        return self._driven(frame, self._release)
+
+    def _release(self, frame: Frame) -> None:
+        with self.lock:
+            for at in frame.frames.held:
+                frame.lacks[at] -= 1
+                if not frame.lacks[at]:
+                    self._push(frame, frame.frames.units[at])
+        self._call_others()
+
+    def undo(self) -> None:
+        """Give back what has been taken of resources, since the step comes to nothing."""
+        with self.lock:
+            ends = self._undone()
+        for end in ends:
+            end()
+
+    def _undone(self) -> list[Callable[[], None]]:
+        ends = [*self._cancels.values(), *reversed(self._undos)]
+        self._cancels.clear()
+        self._undos.clear()
+        return ends
+
+    def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
         try:
-            if frame.left:
-                self.start(frame)
-            else:
-                self.over = True
+            if not self.over:
+                start(frame)
             while not self.over:
                 task = self._take()
                 if task is None:
@@ -185,8 +242,7 @@ class Run:
                 return
             self.over, self.failed = True, problem
             self._ready.clear()
-            ends = [*self._cancels.values(), *reversed(self._undos)]
-            self._cancels.clear()
+            ends = self._undone()
             self._ring()
         for end in ends:
             end()
@@ -240,7 +296,7 @@ class Run:
                 if not lacks[reader]:
                     self._push(frame, frame.frames.units[reader])
             frame.left -= 1
-            ended = not frame.left
+            ended = frame.left == frame.pause
         if ended:
             assert frame.done is not None
             frame.done(frame.results())

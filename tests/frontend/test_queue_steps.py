@@ -236,3 +236,53 @@ def test_what_steps_cannot_do() -> None:
             weft.cond(x, lambda: q.dequeue(), lambda: np.int64(0))
         with pytest.raises(Error, match=r"W305: in a graph, .* as long as their step"):
             q.dequeue(timeout=1)
+
+
+def test_a_step_that_waits_for_its_input_keeps_no_one_waiting() -> None:
+    """Variables are read, and others wait for the step, once its elements are there."""
+    g, q, v = weft.Graph(), numbers(), weft.Variable(0, name="free")
+    with g.as_default():
+        add = v.assign_add(q.dequeue())
+        read = v * q.dequeue_many(2)[0]
+    s = weft.Session(g)
+    q.enqueue_many([0, 1, 1])
+    s.run(add), s.run(read)
+    results: list[Any] = []
+    for fetch in (add, read):
+        step = threading.Thread(target=lambda fetch=fetch: results.append(s.run(fetch)),
+                                daemon=True)
+        step.start()
+        waiting(q)
+        done = threading.Thread(target=lambda: v.assign(100), daemon=True)
+        done.start()
+        done.join(20)
+        assert not done.is_alive()
+        q.enqueue_many([5, 0] if fetch is read else [5])
+        step.join(20)
+    assert results == [None, 500] and v.numpy() == 100
+
+
+def test_what_fails_before_the_commit_gives_back() -> None:
+    g, q, v = weft.Graph(), numbers(10, 7), weft.Variable(0, name="late")
+    with g.as_default():
+        add = v.assign_add(q.dequeue())
+    s = weft.Session(g)
+    call = s.make_callable(add)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        v.cell.lock.acquire()
+        held.set()
+        release.wait(20)
+        v.cell.lock.release()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    with pytest.raises(TimeoutError):
+        s.run(add, timeout=0.05)
+    assert q.size() == 1
+    release.set()
+    holder.join()
+    call()
+    assert v.numpy() == 7

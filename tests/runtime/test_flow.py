@@ -25,6 +25,7 @@ from weft.frontend.compile.flow import FlowStages, make_flow, step_stages
 from weft.frontend.compile.pipeline import Options, Stages
 from weft.runtime.flow.helpers import Helpers
 from weft.runtime.queues import Line, Queue
+from weft.runtime.watch import Watch
 
 BOTH = ("cpu:0", "cpu:1")
 VECTOR = TensorType(F32, (3,))
@@ -276,7 +277,7 @@ def test_a_step_waits_for_a_queue_and_knows_its_sizes_then(devices: tuple[str, .
     found = program.run([x])
     assert [each.tolist() for each in found] == [[4, 5, 6], [4, 4, 4]]
     with pytest.raises(DeadlineError):
-        program.within(0.02).run([x])
+        program.within(Watch(0.02)).run([x])
     threading.Timer(0.02, queue.close).start()
     with pytest.raises(weft.Error, match="queue|closed"):
         for _ in range(3):
