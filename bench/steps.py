@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,11 @@ def _beside(bench: Bench) -> Table:
         ("one variable, asynchronous", True, "async")]
     for name, shared, updates in rows:
         bench.progress(f"{TITLE}: {name}")
-        steps = _two_models(shared, updates)
+        works = [partial(_repeat, step) for step in _two_models(shared, updates)]
         serial, parallel = [], []
         for _ in range(3 if bench.quick else 9):
-            serial.append(_timed(lambda: [_repeat(step) for step in steps]))
-            parallel.append(_timed(lambda: _in_threads([lambda step=step: _repeat(step)
-                                                        for step in steps])))
+            serial.append(_timed(partial(_in_turn, works)))
+            parallel.append(_timed(partial(_in_threads, works)))
         alone, both = float(np.median(serial)), float(np.median(parallel))
         table.rows.append([name, number(1e3 * alone), number(1e3 * both), number(alone / both)])
         table.data.append({"steps on": name, "serial": serial, "two threads": parallel})
@@ -97,6 +97,11 @@ def _timed(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def _in_turn(works: list[Callable[[], Any]]) -> None:
+    for work in works:
+        work()
 
 
 def _in_threads(works: list[Callable[[], Any]]) -> None:

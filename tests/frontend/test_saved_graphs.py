@@ -28,7 +28,7 @@ def model() -> Graph:
         with weft.name_scope("layer"):
             h = np.tanh(x * w) @ table.T
         best = weft.cond(np.sum(h) > 0, lambda: h * 2, lambda: h - w[0])
-        loss = np.mean(best**2)  # noqa: F841  it is found by its name
+        loss = np.mean(best**2)
         train = weft.optim.Adam(0.1).minimize(loss, [w])
         weft.group(train, count.assign_add(1), name="both")
     return g
@@ -66,7 +66,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         Variable(V, name="apart") + 1
     other.save(tmp_path / "other.ir")
     (tmp_path / "other.safetensors").replace(tmp_path / "model.safetensors")
-    with pytest.raises(weft.Error, match="W403: .* is not of this graph"):
+    with pytest.raises(weft.Error, match=r"W403: .* is not of this graph"):
         Graph.load(tmp_path / "model.ir")
     with pytest.raises(weft.Error, match="W304: graph 'other' has a variable 'apart'"):
         Graph.load(tmp_path / "other.ir")
