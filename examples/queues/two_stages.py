@@ -1,4 +1,4 @@
-"""Training that never waits for its input: two queues, filled by threads, as in TensorFlow's papers.
+"""Training that never waits for its input: two queues, filled by threads, as in TensorFlow's work.
 
     names -> [files] -> read and normalise -> [examples, shuffled] -> train, 32 at a time
 
