@@ -149,7 +149,7 @@ class _Cut:
         last: dict[str, Node] = {}
         told: dict[str, Node] = {}
         for node in self.nodes:
-            self.after[node] = list(node.after)
+            self.after[node] = [each for each in node.after if not _is_copied(each)]
             if told:
                 self.after[node] += {told[name] for name in symbols_of_node(node) & told.keys()}
             if node.op.kind is Kind.RESOURCE:

@@ -1,8 +1,9 @@
-"""The command line: ``weft dump``, ``weft run``, ``weft export``, ``weft demo``.
+"""The command line: ``weft dump``, ``weft explain``, ``weft run``, ``weft export``, ``weft demo``.
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
     weft run graph.ir
+    weft run model.ir --feed x=x.npy --fetch loss --fetch minimize --save
 
 Exit status 1: the program that is compiled has an error. 2: the command has one. Either is said
 in a few lines on stderr; ``WEFT_TRACEBACK=full`` shows where the user's own code raised what.
@@ -29,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error
+from ...ir.graph import Graph as IRGraph
 from ...ir.plan import Plan
 from ...ir.text.printer import print_graph
 from ...ir.types import parse_type
@@ -37,9 +39,12 @@ from ...passes.manager import PassManager, parse_passes
 from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
+from ..session.costs import load_costs
+from ..session.graph import Graph
+from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
 from . import demo, models
-from .text import show_run
+from .text import run_step, show_run
 
 
 class UsageError(Exception):
@@ -150,6 +155,11 @@ def dump(options: argparse.Namespace) -> None:
         except Error as problem:
             raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
     function = load_function(options.function)
+    if options.output is not None:
+        lowered = function.lower(*read_arguments(function, options.args))
+        Graph.of(lowered.traced).save(options.output)
+        print(f"wrote {options.output} and {tensors_of(options.output)}")
+        return
     whole = function.lower(*read_arguments(function, options.args)).stages
     stages: Stages | FlowStages = whole
     if options.devices:
@@ -178,7 +188,7 @@ def _stage(stages: Stages | FlowStages, name: str) -> str:
 
 def run(options: argparse.Namespace) -> None:
     """Run what a text file holds on seeded random arguments: graphs natively, kernels and plans in
-    the reference interpreter."""
+    the reference interpreter. With ``--fetch`` a step of a graph on what is fed."""
     try:
         text = Path(options.file).read_text(encoding="utf-8")
     except OSError as problem:
@@ -189,13 +199,28 @@ def run(options: argparse.Namespace) -> None:
     if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
         raise UsageError(f"{options.file} holds no graph, kernel or plan; what weft dump prints "
                          "for --stage trace, opt, placed, fused or kernel can run")
+    if options.fetch:
+        run_step(options.file, options.feed, options.fetch, options.save)
+        return
     items = read(text)
     inner = {id(kernel) for item in items if isinstance(item, Plan)
              for kernel in item.kernels.values()}
     sizes, rng = dict(options.dim), np.random.default_rng(options.seed)
     for item in items:
         if id(item) not in inner:
-            show_run(item, sizes, rng, options.interpret)
+            state = with_tensors(item, options.file) if isinstance(item, IRGraph) else None
+            show_run(item, sizes, rng, options.interpret, state)
+
+
+def explain(options: argparse.Namespace) -> None:
+    """Say where each part of a function would run on some devices, and why."""
+    function = load_function(options.function)
+    stages = function.lower(*read_arguments(function, options.args)).stages
+    placed = Stages(stages.traced, replace(
+        stages.options, devices=device_names(options.devices.split(",")),
+        soft_placement=options.soft,
+        costs=load_costs(options.costs) if options.costs else None)).placement
+    print("\n".join(map(str, (*placed.ignored, placed.report()))))
 
 
 def _size(text: str) -> tuple[str, int]:
@@ -203,6 +228,18 @@ def _size(text: str) -> tuple[str, int]:
     if not name or not size.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE")
     return name, int(size)
+
+
+def _fed(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, np.load(value) if value.endswith(".npy") else ast.literal_eval(value)
+    except OSError as problem:
+        raise argparse.ArgumentTypeError(f"cannot read {value}: {problem.strerror}") from None
+    except (ValueError, SyntaxError):
+        raise argparse.ArgumentTypeError(f"{value!r} is no number, list or .npy file") from None
 
 
 def write(options: argparse.Namespace) -> None:
@@ -239,13 +276,31 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--devices", metavar="NAMES",
                          help="cut the step for devices: cpu:0,cpu:1")
     command.add_argument("--diff", action="store_true", help="against the stage before")
+    command.add_argument("-o", "--output", metavar="FILE.ir",
+                         help="write the graph as it was traced, and beside it its variables and "
+                              "arrays as safetensors; weft run reads both")
     command.add_argument("--passes", metavar="PASSES",
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
     command.set_defaults(action=dump)
 
+    command = commands.add_parser("explain", help="say where parts of a function run, and why")
+    command.add_argument("function", metavar="FILE.py:FUNCTION")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
+    command.add_argument("--devices", default="cpu:0,cpu:1", metavar="NAMES")
+    command.add_argument("--costs", metavar="FILE", help="of Session.measure_costs")
+    command.add_argument("--soft", action="store_true",
+                         help="constraints that no device meets are not kept")
+    command.set_defaults(action=explain)
+
     command = commands.add_parser("run", help="run a text file of graphs, kernels and plans")
     command.add_argument("file", metavar="FILE.ir")
     command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
+    command.add_argument("--feed", action="append", default=[], type=_fed, metavar="NAME=VALUE",
+                         help="a number, a list, or the name of a .npy file")
+    command.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                         help="run one step that computes this; may be given several times")
+    command.add_argument("--save", action="store_true",
+                         help="write the variables back as the step leaves them")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--interpret", action="store_true",
                          help="use the reference interpreter for graphs, too")

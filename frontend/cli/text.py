@@ -1,4 +1,4 @@
-"""``weft run``: what a text holds, run on random arguments."""
+"""``weft run``: what a text holds, run on random arguments, or one step of a graph."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from ...passes.inline import inline_regions
 from ..compile.link import make_program
 from ..compile.oracle import DEFAULT_SIZE, example_array
 from ..compile.pipeline import Options, Stages
+from ..session import graph as session_graph
+from ..session.saved import Saved
+from ..session.session import Session
 from ..tracing.arrays.variable import Variable
 
 Results = Iterable[tuple[str, TensorType, Any]]
@@ -25,16 +28,17 @@ Results = Iterable[tuple[str, TensorType, Any]]
 
 def show_run(
     item: Graph | Kernel | Plan, sizes: Mapping[str, int], rng: np.random.Generator,
-    interpret: bool,
+    interpret: bool, saved: Saved | None = None,
 ) -> None:
     """Run a graph, a kernel or a plan, and print its results.
 
-    ``sizes`` gives symbolic dims, which are 4 by default. Raises Error where a check of the program
+    ``sizes`` gives symbolic dims, which are 4 by default; ``saved`` has the values of variables and
+    closed-over arrays, where they are known. Raises Error where a check of the program
     fails.
     """
     match item:
         case Graph():
-            results = _of_graph(inline_regions(item), sizes, rng, interpret)
+            results = _of_graph(inline_regions(item), sizes, rng, interpret, saved)
         case Kernel():
             results = _of_kernel(item, sizes, rng)
         case Plan():
@@ -45,12 +49,16 @@ def show_run(
 
 
 def _of_graph(
-    graph: Graph, sizes: Mapping[str, int], rng: np.random.Generator, interpret: bool
+    graph: Graph, sizes: Mapping[str, int], rng: np.random.Generator, interpret: bool,
+    saved: Saved | None,
 ) -> Results:
     bound = set(graph.var_params.values())  # of variables, where the state is resolved
-    arrays = [example_array(param.type, sizes, rng) for param in graph.params
-              if param not in bound]
-    state = {name: example_array(type_, sizes, rng) for name, type_ in graph.variables.items()}
+    known = saved or Saved(graph)
+    drawn = [(param, example_array(param.type, sizes, rng)) for param in graph.params
+             if param not in bound]
+    arrays = [known.arrays.get(param.name.removesuffix(":0"), array) for param, array in drawn]
+    state = {name: known.variables.get(name, example_array(type_, sizes, rng))
+             for name, type_ in graph.variables.items()}
     if interpret:
         results: Sequence[Any] = run_graph(graph, arrays, state)
     else:
@@ -60,6 +68,19 @@ def _of_graph(
              if at not in graph.var_results.values()]
     return [(value.name, value.type, array)
             for value, array in zip(shown, results, strict=True)]
+
+
+def run_step(
+    file: str, feeds: Sequence[tuple[str, Any]], fetches: Sequence[str], save: bool
+) -> None:
+    """Run one step of a saved graph and print what is fetched; with ``save`` its variables are
+    written back. Raises Error as ``Session.run`` does."""
+    graph = session_graph.Graph.load(file)
+    results = Session(graph).run(list(fetches), dict(feeds))
+    for name, value in zip(fetches, results, strict=True):
+        print(f"{name} is done" if value is None else f"{name} =\n{value}")
+    if save:
+        graph.save(file)
 
 
 def _of_kernel(kernel: Kernel, sizes: Mapping[str, int], rng: np.random.Generator) -> Results:

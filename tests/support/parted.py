@@ -1,6 +1,6 @@
 """Steps cut at random: a graph with random devices on its nodes, and the same graph on one device.
 
-    python -m support.parted 0 500     # in tests/: random control flow, gradients and models, cut
+    python tests/support/parted.py 0 500     # random control flow and its gradients, cut
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from random_control import function_of
 
 import weft
 from weft.frontend.compile.flow import FlowStages, make_flow, step_stages
@@ -78,7 +79,6 @@ def _bits(array: Any) -> tuple[Any, ...]:
 
 def compare_functions(seed: int) -> tuple[int, int]:
     """Cut random control flow, or its gradient; the number of segments and of messages."""
-    from .random_control import function_of
     rng = np.random.default_rng(seed)
     function = function_of(seed, bounded=True)
 

@@ -1,0 +1,169 @@
+"""Graphs that go to files and come back with their state, graphs of traced functions in sessions,
+and what a step reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import Graph, Session, Variable
+from weft.frontend.cli.main import main
+from weft.ir.text.printer import print_graph
+
+V = np.array([1.0, 2.0, 3.0])
+
+
+def model() -> Graph:
+    """A small model with all that a file has to hold."""
+    g = Graph("model")
+    table = np.arange(12.0).reshape(4, 3)
+    with g.as_default():
+        x = weft.placeholder("f64", (None, 3), name="x")
+        w = Variable(V, name="w")
+        count = Variable(0, name="steps", trainable=False)
+        with weft.name_scope("layer"):
+            h = np.tanh(x * w) @ table.T
+        best = weft.cond(np.sum(h) > 0, lambda: h * 2, lambda: h - w[0])
+        loss = np.mean(best**2)  # noqa: F841  it is found by its name
+        train = weft.optim.Adam(0.1).minimize(loss, [w])
+        weft.group(train, count.assign_add(1), name="both")
+    return g
+
+
+def test_a_graph_comes_back_with_its_state(tmp_path: Path) -> None:
+    g = model()
+    s, x = Session(g), np.linspace(-1, 1, 6).reshape(2, 3)
+    s.run("both", {"x": x})
+    g.save(tmp_path / "model.ir")
+    again = Graph.load(tmp_path / "model.ir")
+    assert print_graph(again.graph) == print_graph(g.graph)
+    assert list(again.variables) == list(g.variables)
+    assert list(again.trainable_variables) == ["w"]
+    t = Session(again)
+    for _ in range(3):
+        for fetch in ("loss", "both", "layer/h:0", "w", "steps"):
+            np.testing.assert_array_equal(t.run(fetch, {"x": x}), s.run(fetch, {"x": x}))
+    assert s.run("steps") == 4
+    with again.as_default():  # and it can grow
+        more = again.placeholders[0] * again.variables["w"]
+    np.testing.assert_array_equal(t.run(more, {"x": x}), x * t.run("w"))
+
+
+def test_text_alone_is_enough_where_nothing_is_held(tmp_path: Path) -> None:
+    file = tmp_path / "plain.ir"
+    file.write_text(weft.compile(lambda x: x * 2).trace(V).as_text(), encoding="utf-8")
+    assert Session(Graph.load(file)).run("mul", {"x": V}).tolist() == [2, 4, 6]
+
+
+def test_files_that_do_not_fit(tmp_path: Path) -> None:
+    model().save(tmp_path / "model.ir")
+    other = Graph("other")
+    with other.as_default():
+        Variable(V, name="apart") + 1
+    other.save(tmp_path / "other.ir")
+    (tmp_path / "other.safetensors").replace(tmp_path / "model.safetensors")
+    with pytest.raises(weft.Error, match="W403: .* is not of this graph"):
+        Graph.load(tmp_path / "model.ir")
+    with pytest.raises(weft.Error, match="W304: graph 'other' has a variable 'apart'"):
+        Graph.load(tmp_path / "other.ir")
+    (tmp_path / "no.ir").write_text("nothing", encoding="utf-8")
+    with pytest.raises(weft.Error, match="W501"):
+        Graph.load(tmp_path / "no.ir")
+    with pytest.raises(FileNotFoundError):
+        Graph.load(tmp_path / "none.ir")
+
+
+def test_queues_are_not_saved(tmp_path: Path) -> None:
+    g, q = Graph(), weft.FIFOQueue(3, "f64[]")
+    with g.as_default():
+        q.dequeue()
+    with pytest.raises(weft.Error, match="W113: graph 'graph' has queues"):
+        g.save(tmp_path / "q.ir")
+
+
+# -- traced functions -----------------------------------------------------------------------------
+
+
+def test_the_graph_of_a_traced_function_in_a_session() -> None:
+    w, table = Variable(V, name="traced_w"), np.arange(3.0)
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        h = np.tanh(x) * w
+        assert h.sum() < 100
+        w.assign_add(x)
+        return h + table
+
+    graph = step.trace(V).graph
+    s = Session(graph)
+    want = np.tanh(V) * V
+    np.testing.assert_allclose(s.run("h", {"x": V}), want)
+    np.testing.assert_allclose(s.run(graph.results[0], {graph.params[0]: V}), want + table)
+    assert s.run(graph.results[0], {"h:0": V, "x": V}).tolist() == [1, 3, 5]
+    s.run("traced_w/update", {"x": V})
+    assert w.numpy().tolist() == [2, 4, 6]  # the function's own variable
+    assert len(graph.nodes) == len(step.trace(V).graph.nodes)
+    np.testing.assert_allclose(Session(step.trace(V)).run("h", {"x": V}), 2 * want)
+
+
+def test_gradients_of_a_traced_graph() -> None:
+    w = Variable(3.0, name="gw")
+    g = Graph.of(weft.compile(lambda x: w * x * x).trace(2.0))
+    (x,) = g.placeholders
+    with g.as_default():
+        found = weft.gradients(g.tracer(g.graph.results[0]), [x, w])
+    assert Session(g).run(found, {x: 2.0}) == [12, 4]
+
+
+# -- reports --------------------------------------------------------------------------------------
+
+
+def test_a_step_reports() -> None:
+    v = Variable(np.zeros(3), name="seen")
+    g = Graph()
+    with g.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        y = np.exp(x) + v
+        put = v.assign(y)
+    s, report = Session(g), weft.StepReport()
+    s.run([y, put], {x: V}, trace=report)
+    first = report.compiling
+    s.run([y, put], {x: V}, trace=report)
+    assert 0 < report.compiling < first and report.seconds >= (
+        report.compiling + report.waiting + report.running) > 0
+    assert (report.fed, list(report.fetched.values())) == ({"x": "f64[3]"}, ["f64[3]"])
+    assert (report.reads, report.writes, report.launches) == (("seen",), ("seen",), 1)
+    assert "1 launches; reads seen; writes seen" in str(report)
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+def test_a_function_is_dumped_with_its_state_and_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.py").write_text(
+        "import numpy as np, weft\nw = weft.Variable([1.0, 2.0, 3.0], name='cli_w')\n"
+        "def f(x):\n    y = x * w\n    w.assign_add(x)\n    z = y + np.arange(3.0)\n    return z\n",
+        encoding="utf-8")
+    file = tmp_path / "own.ir"
+    assert main(["dump", f"{tmp_path}/own.py:f", "--args", "f64[3]", "-o", str(file)]) == 0
+    np.save(tmp_path / "x.npy", V)
+    step = ["run", str(file), "--feed", f"x={tmp_path}/x.npy", "--fetch", "y", "--fetch",
+            "cli_w/update", "--save"]
+    capsys.readouterr()
+    assert main(step) == 0
+    assert capsys.readouterr().out == "y =\n[1. 4. 9.]\ncli_w/update is done\n"
+    assert main(step) == 0
+    assert "[ 2.  8. 18.]" in capsys.readouterr().out
+    assert main(["run", str(file), "--feed", "x=[0, 0, 1]", "--fetch", "z"]) == 0
+    assert "z =\n[ 0.  1. 11.]" in capsys.readouterr().out
+    assert main(["run", str(file)]) == 0  # on random arguments, with the variable as it is
+    assert main(["run", str(file), "--fetch", "y"]) == 1
+    assert "W302" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", str(file), "--feed", "x=no.npy", "--fetch", "y"])
