@@ -286,3 +286,16 @@ def test_what_fails_before_the_commit_gives_back() -> None:
     holder.join()
     call()
     assert v.numpy() == 7
+
+
+def test_a_step_asks_before_it_waits_for_the_answer() -> None:
+    g, v = weft.Graph(), weft.Variable(3, name="asked")
+    questions, answers = numbers(1), weft.FIFOQueue(1, "i64[]", name="answers")
+    with g.as_default():
+        ask = questions.enqueue(v * 2)
+        answer = answers.dequeue()
+    s = weft.Session(g)
+    other = threading.Thread(target=lambda: answers.enqueue(questions.dequeue() + 1), daemon=True)
+    other.start()
+    assert s.run([answer, ask], timeout=20) == [7, None]
+    other.join()
