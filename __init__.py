@@ -22,6 +22,7 @@ from .frontend.library.segment import segment_max, segment_mean, segment_min, se
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
+from .frontend.session.costs import PlacementWarning
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
 from .frontend.session.report import StepReport
@@ -68,6 +69,7 @@ __all__ = [
     "Lowered",
     "MemoryAnalysis",
     "PaddingFIFOQueue",
+    "PlacementWarning",
     "QueueRunner",
     "RandomShuffleQueue",
     "RecompileWarning",

@@ -63,6 +63,21 @@ def branches(devices: tuple[str, ...], **options: Any) -> Callable[[], Any]:
     return lambda: call(array)
 
 
+def loops(devices: tuple[str, ...]) -> Callable[[], Any]:
+    """Two loops of small products, which several threads compute no faster than one; nothing is
+    said of where."""
+    g = weft.Graph()
+    rng = np.random.default_rng(0)
+    weights = (rng.normal(size=(256, 256)) / 16).astype(np.float32)
+    with g.as_default():
+        x, y = (weft.placeholder("f32", (16, 256), name=name) for name in "xy")
+        a, b = (weft.fori_loop(0, 200, lambda i, h: np.tanh(h @ weights), each) for each in (x, y))
+        z = a + b
+    call = weft.Session(g, devices=devices).make_callable(z, [x, y])
+    array = rng.normal(size=(16, 256)).astype(np.float32)
+    return lambda: call(array, array)
+
+
 def main() -> None:
     none, ten = (median(chain(count, BOTH), 400) for count in (2, 12))
     print(f"Send/Recv pair between two devices     {(ten - none) / 5:7.2f} us")
@@ -73,6 +88,8 @@ def main() -> None:
     print(f"two heavy branches, one device           "
           f"{median(branches(BOTH[:1]), 1, 9) / 1e3:7.2f} ms")
     print(f"two heavy branches, two devices          {median(two, 1, 9) / 1e3:7.2f} ms")
+    print(f"two loops, one device                    {median(loops(BOTH[:1]), 1) / 1e3:7.2f} ms")
+    print(f"two loops, two devices, placed by cost   {median(loops(BOTH), 1) / 1e3:7.2f} ms")
 
 
 if __name__ == "__main__":

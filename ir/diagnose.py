@@ -182,6 +182,7 @@ CODES = MappingProxyType({
     "W403": "artifact cannot be loaded",
     "W404": "the linker or an extra package is missing",
     "W405": "functions recompiled although on_recompile='error'",
+    "W406": "a device that was asked for is not used, as soft placement allows",
     "W411": "a queue is closed: nothing can be put into it",
     "W412": "a queue is closed and has too few elements",
     "W413": "a step or a call waited longer than it was given",

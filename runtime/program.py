@@ -60,7 +60,7 @@ class Program:
     ) -> None:
         """Note where parameters come from, and where results go."""
         self.results = tuple(results)
-        self._held = tuple(source for source in sources if isinstance(source, np.ndarray))
+        self.held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
         self._count = sum(isinstance(source, int) for source in sources)
         self._order = _order(sources)
@@ -84,7 +84,7 @@ class Program:
     @property
     def direct(self) -> Callable[..., Any]:
         """Calls of a stateless program straight to native code: arguments to raw results."""
-        call, held = self._call, self._held
+        call, held = self._call, self.held
         if not held:
             return call
         # Closed-over arrays come after the arguments.
@@ -160,7 +160,7 @@ class Program:
 
     def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
         """What the parameters are, in order."""
-        args = [*leaves, *self._held, *read]
+        args = [*leaves, *self.held, *read]
         return args if self._order is None else [args[place] for place in self._order]
 
     def _retry(self, args: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: ``weft dump``, ``weft run``, ``weft export``, ``weft demo``.
+"""The command line: ``weft dump``, ``weft explain``, ``weft run``, ``weft export``, ``weft demo``.
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
@@ -39,6 +39,7 @@ from ...passes.manager import PassManager, parse_passes
 from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function, compile, export
 from ..compile.pipeline import STAGES, Stages
+from ..session.costs import load_costs
 from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
@@ -211,6 +212,17 @@ def run(options: argparse.Namespace) -> None:
             show_run(item, sizes, rng, options.interpret, state)
 
 
+def explain(options: argparse.Namespace) -> None:
+    """Say where each part of a function would run on some devices, and why."""
+    function = load_function(options.function)
+    stages = function.lower(*read_arguments(function, options.args)).stages
+    placed = Stages(stages.traced, replace(
+        stages.options, devices=device_names(options.devices.split(",")),
+        soft_placement=options.soft,
+        costs=load_costs(options.costs) if options.costs else None)).placement
+    print("\n".join(map(str, (*placed.ignored, placed.report()))))
+
+
 def _size(text: str) -> tuple[str, int]:
     name, _, size = text.partition("=")
     if not name or not size.isdigit():
@@ -270,6 +282,15 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--passes", metavar="PASSES",
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
     command.set_defaults(action=dump)
+
+    command = commands.add_parser("explain", help="say where parts of a function run, and why")
+    command.add_argument("function", metavar="FILE.py:FUNCTION")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
+    command.add_argument("--devices", default="cpu:0,cpu:1", metavar="NAMES")
+    command.add_argument("--costs", metavar="FILE", help="of Session.measure_costs")
+    command.add_argument("--soft", action="store_true",
+                         help="constraints that no device meets are not kept")
+    command.set_defaults(action=explain)
 
     command = commands.add_parser("run", help="run a text file of graphs, kernels and plans")
     command.add_argument("file", metavar="FILE.ir")

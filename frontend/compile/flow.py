@@ -20,6 +20,7 @@ from ...ir.plan import Slot
 from ...ir.text.partition import print_partition
 from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
+from ...passes.placement.place import Placement
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Program, Source
@@ -44,6 +45,10 @@ class FlowStages:
     @property
     def options(self) -> Options:
         return self.whole.options
+
+    @property
+    def placement(self) -> Placement:
+        return self.whole.placement
 
     @cached_property
     def partition(self) -> Partition:

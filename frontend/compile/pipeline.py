@@ -36,9 +36,11 @@ from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
-from ...passes.placement.place import place
+from ...passes.placement.costs import Costs
+from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
+from ...runtime.threads import thread_limit
 from ..tracing.source import user_loc
 from .oracle import PassOracle
 
@@ -55,6 +57,8 @@ class Options:
     verify: bool = False
     on_unsupported: str = "error"
     devices: tuple[str, ...] = ("cpu:0",)
+    soft_placement: bool = False
+    costs: Costs | None = None
     transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
 
     def __post_init__(self) -> None:
@@ -83,9 +87,15 @@ class Known:
     graph: Graph
     entry_kinds: tuple[str, ...] = ()
     single: bool = False
+    _placement: Placement | None = None
     calls: tuple[Call, ...] = ()
     _plan: Plan | None = None
     llvm: str = ""
+
+    @property
+    def placement(self) -> Placement:
+        assert self._placement is not None, "devices are chosen by the step 'place'"
+        return self._placement
 
     @property
     def plan(self) -> Plan:
@@ -128,8 +138,10 @@ def _tile(known: Known) -> Known:
 
 
 def _place(known: Known) -> Known:
-    devices = tuple(map(Device.parse, known.options.devices))
-    return replace(known, graph=place(known.graph, devices).graph)
+    options, devices = known.options, tuple(map(Device.parse, known.options.devices))
+    placement = place(known.graph, devices, options.costs, options.soft_placement,
+                      workers=options.threads or thread_limit())
+    return replace(known, graph=placement.graph, _placement=placement)
 
 
 def _memory(known: Known) -> Known:
@@ -217,8 +229,13 @@ class Stages:
         return self.after("simplify").graph
 
     @property
+    def placement(self) -> Placement:
+        """Where every node is, and why."""
+        return self.after("place").placement
+
+    @property
     def placed(self) -> Graph:
-        return self.after("place").graph
+        return self.placement.graph
 
     @property
     def fused(self) -> Graph:

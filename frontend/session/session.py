@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 from ...ir.diagnose import error
@@ -32,6 +33,7 @@ from ..tracing.recorder import active
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
 from ..tracing.tracer import Tracer
+from .costs import load_costs, measured_costs, save_costs, warn_ignored
 from .feeds import Fed, convert, flat, names_of
 from .graph import Element, Graph
 from .lowering import lowered
@@ -123,12 +125,17 @@ class Session:
     ``assign_add``) is added to the value that it has when they end. So nothing that is added gets
     lost, though it may be computed from values that are a little old; what does not depend on the
     old value replaces the one of that moment. Raises Error (W113) for another word.
+
+    ``soft_placement``: what ``weft.device`` asks for goes to another device where there is no such
+    one, with a PlacementWarning (W406). ``costs`` decide what goes where otherwise: a file of
+    ``measure_costs``; by default they are estimates.
     """
 
     def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
                  devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
                  target: str | None = None, opt: int = 2, transfer: str | None = None,
-                 updates: str = "sync") -> None:
+                 updates: str = "sync", soft_placement: bool = False,
+                 costs: str | PathLike[str] | None = None) -> None:
         found = graph if graph is not None else active()
         if isinstance(found, (IRGraph, Traced)):
             found = Graph.of(found)
@@ -140,7 +147,8 @@ class Session:
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
         self.graph, self.updates = found, updates
         self._options = Options(opt, target, threads, devices=device_names(devices),
-                                transfer=_transfer(transfer))
+                                transfer=_transfer(transfer), soft_placement=soft_placement,
+                                costs=None if costs is None else load_costs(costs))
         self._helpers = Helpers(len(self._options.devices) - 1)
         weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
@@ -237,6 +245,29 @@ class Session:
         return self._compile(elements, [self._fed(key) for key in feeds]).stages
 
     @boundary
+    def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
+        """A table of where each part of a step runs, how long it takes and why it is there."""
+        return self.program(fetches, feeds).placement.report()
+
+    @boundary
+    def measure_costs(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,
+                      path: str | PathLike[str] | None = None) -> None:
+        """Measure what the parts of a step cost on this machine, and what crossing devices costs.
+
+        The step's parts run by themselves, on what is fed; no variable changes. Steps are placed by
+        what was measured from now on, in other sessions if they are given the file ``path``.
+        """
+        feeds = feed_dict or {}
+        elements, _ = self._fetched(fetches)
+        made = self._compile(elements, [self._fed(key) for key in feeds])
+        arrays = [convert(self._fed(key), array) for key, array in feeds.items()]
+        costs = measured_costs(
+            made.stages.whole if isinstance(made.stages, FlowStages) else made.stages,
+            [*arrays, *made.program.held], self.graph.variables)
+        if path is not None:
+            save_costs(costs, path)
+        self.close()
+        self._options = replace(self._options, costs=costs)
     def lower(self, fetches: Any, feeds: Sequence[Any] = ()) -> Lowered:
         """The program for a set of fetches and feeds as ``f.lower`` gives it: its text at every
         stage, its costs, and ``.compile()`` for a function of the fed values in order.
@@ -328,6 +359,7 @@ class Session:
         given = names_of(self.graph, feeds)
         read = [slot.var for slot in stages.params if slot.var in given] if given else []
         fed = {name: len(values) + at for at, name in enumerate(read)}
+        warn_ignored(stages.placement.ignored)
         with paused_collector():
             program = make_flow(
                 stages, sources, variables, self._helpers, self.graph.resources, fed, self.updates,

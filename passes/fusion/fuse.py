@@ -213,6 +213,8 @@ def _absorbable(
 ) -> bool:
     if any(id(value) in roots for node in region.nodes for value in node.results):
         return False
+    if region.nodes[0].device != target.nodes[0].device:
+        return False
     if Kind.SCATTER in target.kinds or not {Kind.GATHER, Kind.SEARCH}.isdisjoint(target.kinds):
         return False
     if goes_one_by_one(target) and is_wide(region):

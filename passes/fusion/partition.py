@@ -67,8 +67,9 @@ class Partition:
         return [self.regions[at] for at in sorted(found, reverse=True)]
 
     def together(self, node: Node, region: Region) -> bool:
-        """Whether both are apart from the rest, or neither is."""
-        return (node in self.apart) == (region.nodes[0] in self.apart)
+        """Whether both are on one device, and apart from the rest or not."""
+        first = region.nodes[0]
+        return node.device == first.device and (node in self.apart) == (first in self.apart)
 
     def reads_from(self, node: Node, region: Region) -> Iterator[Use]:
         """The uses of a node that are computed in ``region``."""

@@ -1,5 +1,5 @@
 """Fusion around control flow and the host: a graph is fused in segments, between the nodes that
-hold bodies, are functions of the host or name memory anew.
+hold bodies, are functions of the host, talk to a queue or name memory anew.
 
     a = ...; b = ...   | segment 1: what the loop and segment 2 read of it are its results
     h, ys = scan ...   | kept as it is, its bodies fused
@@ -52,7 +52,7 @@ def fuse_around(
 
 def _is_apart(node: Node) -> bool:
     """True for a node that is no part of any kernel."""
-    return node.op.control is not None or node.op.kind in (Kind.HOST, Kind.ALIAS)
+    return node.op.control is not None or node.op.kind in (Kind.HOST, Kind.ALIAS, Kind.RESOURCE)
 
 
 def _as_kernel(clone: Clone, node: Node) -> None:

@@ -1,10 +1,11 @@
 """What may be where: constraints, and what has to be together.
 
 ``weft.device`` leaves a constraint on a node, which may be partial (``gpu``, ``/job:worker``).
-Nodes that must be on one device form a group, by union-find: those that read or write a variable
-in a graph with effects, as well as the node that makes its next value; where a variable lives
-(``Graph.homes``) is a constraint of its group. A group may be on the devices that all of its
-constraints allow (section 4.3 of the TensorFlow white paper, Abadi et al. 2015).
+Nodes that must be on one device form a group, by union-find: those that talk to one queue, those
+that read or write a variable in a graph with effects, as well as the node that makes its next
+value; where a variable lives (``Graph.homes``) is a constraint of its group. A group may be on the
+devices that all of its constraints allow (section 4.3 of the TensorFlow white paper, Abadi et al.
+2015).
 
 A new value that is asked for elsewhere than where its variable lives is no contradiction: it is
 sent there. A node with bodies goes where all constraints in them can hold; if there is no such
@@ -19,17 +20,18 @@ from dataclasses import dataclass, field
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Node, all_nodes
 from ...ir.ops.op import Kind, host_name
-from ...ir.types import Device
+from ...ir.types import Device, Loc
 
 Devices = tuple[Device, ...]
 Key = Node | str
-"""What is placed: a node, or a variable by its name."""
+"""What is placed: a node, or a variable or queue by its name."""
+SHARED = ("var", "queue")  # attributes that name what nodes have in common
 
 
 @dataclass
 class Groups:
     """Union-find over nodes and variables; each root has the devices that its group may be on, and
-    the variable that its members are together with."""
+    the variable or queue that its members are together with."""
 
     devices: Devices
     soft: bool = False
@@ -39,11 +41,15 @@ class Groups:
     _var: dict[Key, str] = field(default_factory=dict)
 
     def add(self, key: Key, allowed: Devices) -> None:
-        """A group of one; a name is that of a variable."""
+        """A group of one."""
         self._parent[key] = key
         self._allowed[key] = allowed
         if isinstance(key, str):
             self._var[key] = key
+
+    def known(self, key: Key) -> bool:
+        """True if it is in a group."""
+        return key in self._parent
 
     def find(self, key: Key) -> Key:
         """The root of a group."""
@@ -57,9 +63,13 @@ class Groups:
         """Where the group of a node or variable may be."""
         return self._allowed[self.find(key)]
 
-    def variable(self, key: Key) -> str | None:
-        """The first variable of the group."""
+    def shared(self, key: Key) -> str | None:
+        """The variable or queue that the group is together with."""
         return self._var.get(self.find(key))
+
+    def settle(self, key: Key, device: Device) -> None:
+        """Let the group of a node or variable be on a device."""
+        self._allowed[self.find(key)] = (device,)
 
     def join(self, a: Key, b: Key) -> bool:
         """Make two groups one; False if no device may have both, and they stay apart."""
@@ -72,6 +82,19 @@ class Groups:
             if second in self._var:
                 self._var.setdefault(first, self._var[second])
         return bool(both)
+
+
+def checked(graph: Graph, device: Device, soft: bool = False) -> Groups:
+    """The constraints of a graph of which all is on one device: nothing has to be grouped.
+
+    Raises Error (W401) as ``groups_of``.
+    """
+    groups = Groups((device,), soft)
+    for node in all_nodes(graph):
+        _fitting(node, groups)
+    for var in graph.homes:
+        _living(var, graph, groups)
+    return groups
 
 
 def groups_of(graph: Graph, devices: Sequence[Device], soft: bool = False) -> Groups:
@@ -87,8 +110,13 @@ def groups_of(graph: Graph, devices: Sequence[Device], soft: bool = False) -> Gr
     for var in graph.variables:
         groups.add(var, _living(var, graph, groups))
     for node in graph.nodes:
-        if node.op.effect is not None and not groups.join(node.attrs["var"], node):
-            raise _apart(node, groups)
+        shared = next((node.attrs[name] for name in SHARED if name in node.attrs), None)
+        if shared is None:
+            continue
+        if not groups.known(shared):
+            groups.add(shared, groups.devices)
+        if not groups.join(shared, node):
+            raise _apart(node, shared, groups)
     for var, at in graph.var_results.items():
         maker = graph.results[at].node
         if maker is not None:
@@ -117,11 +145,11 @@ def _fitting(node: Node, groups: Groups) -> Devices:
     found = tuple(device for device in able if device.fits(node.device))
     if found:
         return found
-    problem = _nowhere(node, groups.devices)
     if not groups.soft or not able:
-        raise problem
-    _ignore(groups, problem)
-    return nearest(node.device, able)
+        raise _nowhere(node, groups.devices)
+    found = nearest(node.device, able)
+    _ignore(groups, f"'{node.name}'", node.device, found, node.locs)
+    return found
 
 
 def _living(var: str, graph: Graph, groups: Groups) -> Devices:
@@ -132,12 +160,13 @@ def _living(var: str, graph: Graph, groups: Groups) -> Devices:
         return found
     reader = next((node for node in graph.nodes if node.attrs.get("var") == var
                    or graph.var_params.get(var) in node.inputs), None)
-    problem = error("W401", f"variable '{var}' must be on {home}, which does not exist",
-                    locs=reader.locs if reader is not None else (), hint=_known(groups.devices))
+    locs = reader.locs if reader is not None else ()
     if not groups.soft:
-        raise problem
-    _ignore(groups, problem)
-    return nearest(home, groups.devices)
+        raise error("W401", f"variable '{var}' must be on {home}, which does not exist", locs=locs,
+                    hint=_known(groups.devices))
+    found = nearest(home, groups.devices)
+    _ignore(groups, f"variable '{var}'", home, found, locs)
+    return found
 
 
 def runs(node: Node, device: Device) -> bool:
@@ -153,19 +182,25 @@ def nearest(constraint: Device | None, devices: Sequence[Device]) -> Devices:
     ['cpu:1']
     """
     def score(device: Device) -> tuple[bool, int]:
-        same = [wanted is not None and wanted == found for wanted, found in zip(
-            constraint.parts, device.parts, strict=True)] if constraint else [False]
-        return same[0], sum(same)
+        if constraint is None:
+            return False, 0
+        kind, job = (None not in pair and pair[0] == pair[1] for pair in (
+            (constraint.kind, device.kind), (constraint.job, device.job)))
+        return kind, (job + (job and constraint.task == device.task)
+                      + (kind and constraint.index == device.index))
 
     best = max(map(score, devices))
     return tuple(device for device in devices if score(device) == best)
 
 
-def _ignore(groups: Groups, problem: Error) -> None:
+def _ignore(
+    groups: Groups, what: str, wanted: Device | None, found: Devices, locs: tuple[Loc, ...]
+) -> None:
     """Note a constraint that is not kept, once for each line."""
-    if not any((problem.message, problem.locs) == (known.message, known.locs)
-               for known in groups.ignored):
-        groups.ignored.append(problem)
+    if not any(locs == known.locs for known in groups.ignored):
+        groups.ignored.append(error(
+            "W406", f"{what} should be on {wanted}, but can only be on "
+                    f"{' or '.join(map(str, found))}", locs=locs))
 
 
 def _known(devices: Iterable[Device]) -> str:
@@ -173,20 +208,20 @@ def _known(devices: Iterable[Device]) -> str:
 
 
 def _nowhere(node: Node, devices: Devices) -> Error:
+    if node.device is None:
+        return error("W401", f"{host_name(node.op, node.attrs)} runs on cpu devices only",
+                     locs=node.locs, hint="give the session a device 'cpu:0' as well")
     if any(device.fits(node.device) for device in devices):
         return error("W401", f"'{node.name}' must be on {node.device}, where "
                              f"{host_name(node.op, node.attrs)} cannot run", locs=node.locs,
                      hint="functions of the host run on cpu devices: leave it out of the "
                           "weft.device")
-    if node.device is None:
-        return error("W401", f"{host_name(node.op, node.attrs)} runs on cpu devices only",
-                     locs=node.locs, hint="give the session a device 'cpu:0' as well")
     return error("W401", f"'{node.name}' must be on {node.device}, which does not exist",
                  locs=node.locs, hint=_known(devices))
 
 
-def _apart(node: Node, groups: Groups) -> Error:
-    together = ", ".join(map(str, groups.allowed(node.attrs["var"])))
-    return error("W401", f"'{node.name}' must be on {node.device}, but shares a variable with "
+def _apart(node: Node, shared: str, groups: Groups) -> Error:
+    together = ", ".join(map(str, groups.allowed(shared)))
+    return error("W401", f"'{node.name}' must be on {node.device}, but shares '{shared}' with "
                          f"nodes that must be on {together}", locs=node.locs,
-                 hint="give all uses of a variable one device")
+                 hint="give all uses of one variable or queue one device")

@@ -620,6 +620,33 @@ def no_such_device() -> None:
     weft.Session(g).run(y, {x: np.ones(3, np.float32)})
 
 
+@wrong("W401")
+def variable_on_no_such_device() -> None:
+    with weft.device("cpu:3"):
+        v = weft.Variable(np.ones(3), name="on_cpu_3")
+    weft.compile(lambda x: x * v)(np.ones(3))  # here
+
+
+@wrong("W401")
+def assignments_on_two_devices() -> None:
+    g = weft.Graph()
+    v = weft.Variable(np.ones(3), name="assigned_twice")
+    with g.as_default():
+        with weft.device("cpu:0"):
+            one = v.assign_add(np.ones(3))
+        with weft.device("cpu:1"):
+            two = v.assign_add(np.ones(3))  # here
+    weft.Session(g, devices=("cpu:0", "cpu:1")).run([one, two])
+
+
+@wrong("W403")
+def file_of_no_costs() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "costs.json"
+        path.write_text("{}")
+        weft.Session(weft.Graph(), devices=("cpu:0", "cpu:1"), costs=path)  # here
+
+
 @wrong("W402")
 def unknown_target() -> None:
     f = weft.compile(target="pentium3")(lambda x: x)
