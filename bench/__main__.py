@@ -10,8 +10,8 @@ import os
 import tempfile
 from pathlib import Path
 
-FAMILIES = ("calls", "elementwise", "norms", "reductions", "matmul", "training", "numpy_programs",
-            "compile_time", "imports")
+FAMILIES = ("calls", "steps", "elementwise", "norms", "reductions", "matmul", "training",
+            "numpy_programs", "compile_time", "imports")
 
 
 def choose_cpus(count: int | None) -> list[int]:

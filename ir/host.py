@@ -20,7 +20,7 @@ from .types import Loc
 
 Array = np.ndarray[Any, Any]
 Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
-_NOTE = "while the host ran "
+_NOTE = "while the host "  # begins what is noted on exceptions of users' functions
 _DECLARED: set[str] = set()  # names of the functions that the program itself gave to the host
 
 
@@ -86,8 +86,13 @@ def call_host(
         problem.locs = problem.locs or tuple(locs)
         raise
     except BaseException as problem:
-        problem.add_note("\n".join([f"{_NOTE}{what}", *place_text(locs)]))
+        problem.add_note("\n".join([f"{_NOTE}ran {what}", *place_text(locs)]))
         raise
+
+
+def note(problem: BaseException, what: str) -> None:
+    """Say on an exception of a user's function what it was called for: ``read element 3``."""
+    problem.add_note(f"{_NOTE}{what}")
 
 
 def of_host(problem: BaseException) -> bool:

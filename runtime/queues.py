@@ -16,6 +16,7 @@ Machine Learning", OSDI 2016, and its documentation of queues).
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -168,12 +169,16 @@ class Attempt:
         not been, but for rows that were put.
         """
         if not self.done:
+            end = float("inf") if timeout is None else time.monotonic() + timeout
             try:
-                if not self._latch.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
-                    self.cancel(error(
-                        "W413", f"queue '{self.queue.name}' kept this call waiting for "
-                                f"{timeout:g} seconds",
-                        hint="wait longer, or see who is to fill or empty it"))
+                # A signal that comes just before a wait does not end it, and is seen after it.
+                while not self._latch.acquire(timeout=max(0.0, min(1.0, end - time.monotonic()))):
+                    if time.monotonic() >= end:
+                        self.cancel(error(
+                            "W413", f"queue '{self.queue.name}' kept this call waiting for "
+                                    f"{timeout:g} seconds",
+                            hint="wait longer, or see who is to fill or empty it"))
+                        break
             except BaseException:
                 self.cancel(_cancelled(self.queue))
                 if self.problem is None:  # it was done by then

@@ -25,7 +25,8 @@ class Saver:
                 train(batch)
 
     Each checkpoint holds the values of one moment between two updates, and no update waits for
-    it. ``step`` is a variable that counts updates: with it, the checkpoint names the very step,
+    it. All variables of a ``weft.Session`` or ``Graph`` are saved where ``variables`` is one.
+    ``step`` is a variable that counts updates: with it, the checkpoint names the very step,
     and an ``weft.data`` input resumes by ``batches.assign(step)``. ``keep`` checkpoints stay; see
     ``weft.save``. What a save in the background raises is a ``SaveWarning``, and the next one
     tries again; the last one, when the body ends, raises it.

@@ -3,12 +3,13 @@
     python tests/steps.py --seconds 600 --threads 8
 
 Sessions with synchronous and asynchronous updates share the variables; steps run on one device or
-two. While steps add, train, read, wait for queues and write checkpoints, one in a hundred fails: by an
-index out of range, an exception of a Python function in the middle, or a timeout. Looked at all the
-time: what is updated together is equal whenever it is read. In the end: every variable holds exactly what the
-steps that succeeded have added, and mappings, resident memory, open files and threads are those
-after the first tenth. A thread that does not end its step within a minute is a deadlock: all stacks
-are printed. Status 1 if anything is wrong. The suite runs some seconds of it (``test_steps``).
+two. While steps add, train, read, wait for queues and write checkpoints, one in a hundred fails: by
+an index out of range, an exception of a Python function in the middle, or a timeout. Looked at all
+the time: what is updated together is equal whenever it is read. In the
+end: every variable holds exactly what the steps that succeeded have added, and mappings, resident
+memory, open files and threads are those after the first tenth. A thread that does not end its step
+within a minute is a deadlock: all stacks are printed. Status 1 if anything is wrong. The suite runs
+some seconds of it (``test_steps``).
 """
 
 from __future__ import annotations

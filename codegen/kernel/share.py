@@ -15,7 +15,7 @@ from ...ir.text.printer import print_kernel
 
 def symbol_name(name: str) -> str:
     """A graph's name as a symbol of an object file."""
-    return re.sub(r"\W+", "_", name) or "graph"
+    return re.sub(r"\W+|^(?=\d)", "_", name, flags=re.ASCII) or "graph"
 
 
 def kernel_name(node: Node) -> str:

@@ -156,12 +156,12 @@ def dump(options: argparse.Namespace) -> None:
         except Error as problem:
             raise UsageError(f"--passes: {problem.message}; {problem.hint}") from None
     function = load_function(options.function)
+    lowered = function.lower(*read_arguments(function, options.args))
     if options.output is not None:
-        lowered = function.lower(*read_arguments(function, options.args))
         Graph.of(lowered.traced).save(options.output)
         print(f"wrote {options.output} and {tensors_of(options.output)}")
         return
-    whole = function.lower(*read_arguments(function, options.args)).stages
+    whole = lowered.stages
     stages: Stages | FlowStages = whole
     if options.devices:
         devices = device_names(options.devices.split(","))

@@ -28,6 +28,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.host import note
 from ...ir.indices.index import Dim
 from .. import tree
 from ..tracing.boundary import boundary
@@ -188,7 +189,11 @@ class Input:
         weft.restore("step.safetensors", [*variables, batches])    # goes on with the next batch
 
     Threads may share one: each element is given once. An element that cannot be read raises what
-    its reading raised, the position stays, and the next call tries it again.
+    its reading raised, with the lines of the function that did, the position stays, and the next
+    call tries it again.
+
+    A position is that of what was given, and so of no step: a checkpoint that is written while
+    steps run (``weft.Saver``) goes by its ``step``, to which ``assign`` brings an input.
     """
 
     def __init__(self, dataset: Dataset, name: str = "input") -> None:
@@ -217,8 +222,10 @@ class Input:
                 self._stream = _Stream(self._dataset, self._position)
             try:
                 element = self._stream.next()
-            except BaseException:
+            except BaseException as problem:
                 self._close()
+                if not isinstance(problem, StopIteration):
+                    note(problem, f"read element {self._position} of {self.name}")
                 raise
             self._position += 1
             return element

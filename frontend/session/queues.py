@@ -37,7 +37,9 @@ class FIFOQueue:
     ``specs`` says what an element is: a nest of ``weft.Spec`` or texts such as ``"f32[784]"``, of
     known sizes. Calls wait for room or for elements, and are served in their order. In a graph
     that is being built they are nodes, which wait when a step comes to them: a step that fails
-    gives back what it has taken, first in line again; what it has put stays.
+    gives back what it has taken, first in line again; what it has put stays. A step that updates
+    variables first waits for all that does not depend on them; while it waits for room for what
+    does, other updates of these variables wait for it.
 
     Raises W305 for elements of other structures, dtypes or shapes, W411 (a RuntimeError) where
     something is put into a closed queue, W412 (an EOFError) where a closed one has too few elements

@@ -37,8 +37,9 @@ def vjp(
     With ``stops`` it is these values that nothing flows back through, in place of the inputs: the
     gradients are total derivatives, and partial ones else. ``paths`` is what ``paths_from`` the
     same inputs gave, if several gradients are asked for: a node gives the rule that the user wrote
-    for it once. An input without a differentiable path to the outputs gets None. Raises DTypeError (W111, W114) when an input or output is not
-    floating-point, ShapeError when a cotangent does not fit.
+    for it once. An input without a differentiable path to the outputs gets None. Raises DTypeError
+    (W111, W114) when an input or output is not floating-point, ShapeError when a cotangent does not
+    fit.
     """
     _check(outputs, cotangents, inputs)
     leaves = set(inputs if stops is None else stops)

@@ -64,8 +64,11 @@ class FlowProgram(Program):
         self._bind(sources, written, partition.results, asynchronous)
         # What may wait does so before variables are read, and before anyone waits for this step.
         self._late = [at for at, source in enumerate(sources) if isinstance(source, Cell)]
-        if self._late or self._written:
-            self._frames = self._frames.asking_first(self._late)
+        parted = self._frames.asking_first(self._late)
+        # What only reads takes no turns: where it asks with what it has read, too, it does not wait
+        # for answers before it asks.
+        if self._written or not any(parted.units[at].begin for at in parted.held):
+            self._frames = parted
         self._watch: Watch | None = None
         self._begun: tuple[Run, Frame] | None = None
 

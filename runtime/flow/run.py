@@ -254,8 +254,9 @@ class Run:
             if self._ready or self.over:
                 return
             self._bell = bell
-        left = -1.0 if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-        bell.acquire(timeout=left)
+        # A signal that comes just before a wait does not end it, and is seen after it.
+        left = 1.0 if self.deadline is None else min(1.0, self.deadline - time.monotonic())
+        bell.acquire(timeout=max(0.0, left))
         self._bell = None
 
     def _execute(self, frame: Frame, unit: Unit) -> None:

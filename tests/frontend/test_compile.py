@@ -964,3 +964,15 @@ print(f(np.ones(2)).sum())
 """)
     assert run.returncode == 0, run.stderr
     assert re.search(r"2\.98 GiB|3200000000 bytes", run.stdout) and run.stdout.split()[-1] == "4.0"
+
+
+def test_names_that_are_no_symbols_of_an_object_file() -> None:
+    @weft.compile
+    def größe(x: Any) -> Any:
+        höhe = x + x
+        return höhe
+
+    assert größe(np.ones(2)).tolist() == [2, 2]
+    with weft.Graph("0").as_default() as g:
+        y = weft.placeholder("f64", (2,)) * 2
+    assert weft.Session(g).run(y, {"placeholder": np.ones(2)}).tolist() == [2, 2]

@@ -182,6 +182,18 @@ def test_an_element_that_fails_is_tried_again() -> None:
         assert rows.position == 4 and flat(rows) == [4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_errors_have_the_lines_of_the_function_and_no_others(ahead: int) -> None:
+    made = data.from_arrays(ROWS).map(lambda row: {"x": row}["y"])  # of the user
+    rows = (made.prefetch(ahead) if ahead else made).input("train")
+    with pytest.raises(KeyError) as caught:
+        next(rows)
+    assert caught.value.__notes__ == ["while the host read element 0 of train"]
+    files = [Path(str(entry.path)).name for entry in caught.traceback]
+    assert set(files) == {"test_data.py"}
+    assert "# of the user" in str(caught.traceback[-1].statement)
+
+
 def test_threads_that_share_an_input_get_each_row_once() -> None:
     rows = data.from_arrays(np.arange(2000)).prefetch(4, threads=2).input()
     taken: list[list[int]] = [[], [], []]

@@ -136,10 +136,10 @@ def test_15_feeds_that_do_not_matter_must_fit_all_the_same(g: Graph) -> None:
 
 def test_16_a_variable_is_fed(g: Graph) -> None:
     """For this step, wherever it is read; it keeps its value."""
-    w, x = Variable(np.ones(3), name="w"), x3()
+    w, x = Variable(np.ones(3), name="w16"), x3()
     y, twice = x * w, w * 2
     s = Session()
-    for key in (w, "w", "w:0"):
+    for key in (w, "w16", "w16:0"):
         got = s.run([y, twice, w], {x: V, key: [5, 5, 5]})
         assert [part.tolist() for part in got] == [[5, 10, 15], [10] * 3, [5] * 3]
     assert s.run([y, w], {x: V})[0].tolist() == V.tolist() and w.numpy().tolist() == [1] * 3

@@ -1,4 +1,4 @@
-"""What users see of placement: names inside of names, homes of variables, soft constraints, costs."""
+"""What users see of placement: nested names, homes of variables, soft constraints, costs."""
 
 from __future__ import annotations
 
@@ -124,3 +124,40 @@ def test_no_import_of_networkx_before_something_is_placed() -> None:
            "print('networkx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_an_embedding_sharded_over_three_devices() -> None:
+    """Rows live on three devices, by index mod 3; reads are where the rows are, and a step of
+    gradient descent changes only the rows that were read."""
+    devices = ("cpu:0", "cpu:1", "cpu:2")
+    table = np.random.default_rng(2).standard_normal((12, 4))
+    shards = []
+    for at, device in enumerate(devices):
+        with weft.device(device):
+            shards.append(weft.Variable(table[at::3], name=f"shard_{at}"))
+    graph = weft.Graph()
+    with graph.as_default():
+        ids = weft.placeholder("i64", (5,), name="ids")
+        target = weft.placeholder("f64", (5, 4), name="target")
+        rows, updates = 0.0, []
+        for at, shard in enumerate(shards):
+            with weft.device(devices[at]):
+                rows = rows + np.where((ids % 3 == at)[:, None], shard[ids // 3], 0.0)
+        error = rows - target
+        for at, shard in enumerate(shards):
+            with weft.device(devices[at]):
+                step = np.where((ids % 3 == at)[:, None], -0.1 * error, 0.0)
+                updates.append(shard.assign(shard.at[ids // 3].add(step)))
+        loss = np.sum(error * error)
+    session = weft.Session(graph, devices=devices)
+    asked, wanted = np.array([0, 4, 4, 8, 11]), table.copy()
+    feeds = {ids: asked, target: np.zeros((5, 4))}
+    found = session.run([loss, *updates], feeds)[0]
+    np.testing.assert_allclose(found, np.sum(wanted[asked] ** 2))
+    np.add.at(wanted, asked, -0.1 * wanted[asked])
+    for at, shard in enumerate(shards):
+        np.testing.assert_allclose(shard.numpy(), wanted[at::3])
+        assert str(shard.home) == devices[at]
+    placed = session.program([loss, *updates], [ids, target]).placement
+    assert {node.device for node in placed.graph.nodes} >= {shard.home for shard in shards}
+    assert {str(home) for home in placed.graph.homes.values()} == set(devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -286,3 +287,38 @@ def test_what_fails_before_the_commit_gives_back() -> None:
     holder.join()
     call()
     assert v.numpy() == 7
+
+
+def test_a_step_asks_before_it_waits_for_the_answer() -> None:
+    g, v = weft.Graph(), weft.Variable(3, name="asked")
+    questions, answers = numbers(1), weft.FIFOQueue(1, "i64[]", name="answers")
+    with g.as_default():
+        ask = questions.enqueue(v * 2)
+        answer = answers.dequeue()
+    s = weft.Session(g)
+    other = threading.Thread(target=lambda: answers.enqueue(questions.dequeue() + 1), daemon=True)
+    other.start()
+    assert s.run([answer, ask], timeout=20) == [7, None]
+    other.join()
+
+
+def test_an_interrupt_ends_a_step_that_waits() -> None:
+    g, q, v = weft.Graph(), numbers(), weft.Variable(0, name="interrupted")
+    with g.as_default():
+        add = v.assign_add(np.sum(q.dequeue_many(2)))
+    s = weft.Session(g)
+    q.enqueue(1)
+
+    def interrupt() -> None:
+        waiting(q)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        s.run(add, timeout=20)
+    thread.join()
+    assert q.size() == 1 and v.numpy() == 0
+    q.enqueue(2)
+    s.run(add)
+    assert v.numpy() == 3

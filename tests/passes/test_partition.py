@@ -66,7 +66,8 @@ def test_what_is_ready_together_is_sent_together() -> None:
         with on("cpu:1"):
             a = np.tanh(x)
             b = np.sin(x)
-        return a @ b
+        with on("cpu:0"):
+            return a @ b
 
     made = cut(both, "f32[4,4]")
     assert sent(made) == [(("a:0", "b:0"), "cpu:1", "cpu:0")]
@@ -76,12 +77,14 @@ def test_sends_are_early_and_cheap_nodes_late() -> None:
     """What leads to a send waits for nothing else; heavy work is done while others wait, and what
     is cheap joins its reader."""
     def model(x: Any, w: Any) -> Any:
-        a = np.tanh(x)
+        with on("cpu:0"):
+            a = np.tanh(x)
         with on("cpu:1"):
             b = a @ w
-        heavy = x @ x
-        light = x.T * 2.0
-        return b + heavy + light
+        with on("cpu:0"):
+            heavy = x @ x
+            light = x.T * 2.0
+            return b + heavy + light
 
     first, other, last = cut(model, "f32[64,64]", "f32[64,64]").segments
     assert {"a", "heavy"} <= set(names(first)) and "b" in names(other)
@@ -93,7 +96,8 @@ def test_constants_are_made_where_they_are_read() -> None:
         ones = np.ones((3,), np.float32)
         with on("cpu:1"):
             y = x @ np.diag(ones + x)
-        return y + ones
+        with on("cpu:0"):
+            return y + ones
 
     made = cut(shifted, "f32[3]")
     assert all("full" not in key for send in made.sends for key in send.keys)
@@ -107,7 +111,8 @@ def test_values_can_cross_in_half_the_bits() -> None:
         with weft.device("cpu:1"):
             h = np.tanh(x)
             same = h * 1.0
-        far = np.negative(h)
+        with weft.device("cpu:0"):
+            far = np.negative(h)
     array = np.linspace(-2, 2, 5).astype(np.float32)
     half = weft.Session(g, devices=BOTH, transfer="bf16")
     own, crossed, kept = half.run([h, far, same], {x: array})

@@ -88,6 +88,15 @@ def test_shards_that_are_missing_or_damaged(tmp_path: Path) -> None:
         weft.restore(tmp_path, {"other": np.zeros(1)})
 
 
+def test_the_position_of_an_input_is_in_a_shard(tmp_path: Path) -> None:
+    variables, rows = model(), weft.data.from_arrays(np.arange(10)).batch(2).input("rows")
+    next(rows), next(rows)
+    weft.save(tmp_path, [*variables, rows], step=2)
+    next(rows)
+    weft.restore(tmp_path, [*variables, rows])
+    assert rows.position == 2 and next(rows).tolist() == [4, 5]
+
+
 def test_a_failed_shard_leaves_the_old_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

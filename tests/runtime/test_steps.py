@@ -85,7 +85,7 @@ def test_a_step_waits_for_its_turn_as_long_as_it_may() -> None:
     thread = threading.Thread(target=halves.run, args=(halves.slow,))
     thread.start()
     assert halves.started.wait(30)
-    with pytest.raises(TimeoutError, match="W413: the step is not done after 0.05 s"):
+    with pytest.raises(TimeoutError, match=r"W413: the step is not done after 0\.05 s"):
         halves.run(halves.both, timeout=0.05)
     halves.go_on.set()
     thread.join(30)
