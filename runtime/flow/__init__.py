@@ -1,1 +1,2 @@
-"""Runs the segments of a partition (``ir/plans/partition``) in one process: threads, frames, failure."""
+"""Runs the segments of a partition (``ir/plans/partition``) in one process: threads, frames,
+failure."""

@@ -149,11 +149,11 @@ def test_a_closed_queue_ends_a_loop_of_steps() -> None:
         add = v.assign_add(q.dequeue())
     s, seen = weft.Session(g), 0
     inputs = iter(range(10))
-    with weft.QueueRunner(q, lambda: q.enqueue(next(inputs)), threads=2):
-        with pytest.raises(EOFError, match="W412") as ended:
-            while True:
-                s.run(add)
-                seen += 1
+    with (weft.QueueRunner(q, lambda: q.enqueue(next(inputs)), threads=2),
+          pytest.raises(EOFError, match="W412") as ended):
+        while True:
+            s.run(add)
+            seen += 1
     assert seen == 10 and v.numpy() == 45
     assert Path(ended.value.locs[0].file).name == "test_queue_steps.py"
 

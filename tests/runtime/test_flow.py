@@ -1,4 +1,4 @@
-"""Steps over several devices in one process: side by side, whole or not at all, and to their end."""
+"""Steps over several devices in one process: side by side, all or nothing, and to their end."""
 
 from __future__ import annotations
 
@@ -164,14 +164,14 @@ def test_random_failures_leave_all_or_nothing() -> None:
     rng = np.random.default_rng(0)
     faults = {"one": 0.0, "two": 0.0}
 
-    class Injected(Exception):
+    class InjectedError(Exception):
         pass
 
     def faulty(name: str) -> Callable[[Any], Any]:
         def function(x: Any) -> Any:
             fault = faults[name]
             if fault < 0:
-                raise Injected
+                raise InjectedError
             time.sleep(fault)
             return x
 
@@ -184,7 +184,7 @@ def test_random_failures_leave_all_or_nothing() -> None:
         failing = any(fault < 0 for fault in faults.values())
         try:
             step.run(timeout=float(rng.choice([0.0005, 10])))
-        except (Injected, DeadlineError):
+        except (InjectedError, DeadlineError):
             pass
         else:
             assert not failing
@@ -279,6 +279,6 @@ def test_a_step_waits_for_a_queue_and_knows_its_sizes_then(devices: tuple[str, .
     with pytest.raises(DeadlineError):
         program.within(Watch(0.02)).run([x])
     threading.Timer(0.02, queue.close).start()
-    with pytest.raises(weft.Error, match="queue|closed"):
+    with pytest.raises(weft.Error, match=r"queue|closed"):
         for _ in range(3):
             program.run([x])

@@ -124,7 +124,7 @@ def test_who_waits_when_a_queue_is_closed() -> None:
 
 def test_time_outs_leave_the_queue_as_it_was() -> None:
     q = FIFOQueue(2, "i64[]", name="slow")
-    with pytest.raises(TimeoutError, match="W413: queue 'slow' kept this call waiting for 0.01 s"):
+    with pytest.raises(TimeoutError, match=r"W413: queue 'slow' kept this call waiting for 0.01 s"):
         q.dequeue(timeout=0.01)
     q.enqueue_many([1, 2])
     with pytest.raises(TimeoutError):

@@ -84,7 +84,7 @@ def test_shards_that_are_missing_or_damaged(tmp_path: Path) -> None:
             weft.restore(tmp_path, [variables[0], variables[1]])
         assert caught.value.hint
         assert weft.restore(tmp_path, [variables[0]]) == 1
-    with pytest.raises(Error, match="W304: .*other is not in the file"):
+    with pytest.raises(Error, match=r"W304: .*other is not in the file"):
         weft.restore(tmp_path, {"other": np.zeros(1)})
 
 
