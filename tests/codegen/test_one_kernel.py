@@ -248,7 +248,7 @@ def test_sums_that_nobody_reads_twice_are_not_kept() -> None:
 @pytest.mark.parametrize("batch", [("b",), ("b", "t")])
 def test_labels_of_an_unknown_batch_are_found_in_their_rows(batch: tuple[str, ...]) -> None:
     compiled = weft.compile(cross_entropy).lower(
-        weft.Spec("f4", (*batch, 24)), "f32[33,24]", weft.Spec("i8", batch))
+        weft.Spec("f4", (*batch, 24)), "f32[33,24]", weft.Spec("i64", batch))
     assert compiled.stages.plan.launches == 1
     for sizes in ((6, 5)[:len(batch)], (1, 1)[:len(batch)], (0, 3)[:len(batch)]):
         x, w = numbers(*sizes, 24), numbers(33, 24)
