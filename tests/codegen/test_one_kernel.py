@@ -247,13 +247,13 @@ def test_sums_that_nobody_reads_twice_are_not_kept() -> None:
 
 @pytest.mark.parametrize("batch", [("b",), ("b", "t")])
 def test_labels_of_an_unknown_batch_are_found_in_their_rows(batch: tuple[str, ...]) -> None:
-    compiled = weft.compile(cross_entropy).lower(
-        weft.Spec("f4", (*batch, 24)), "f32[33,24]", weft.Spec("i64", batch))
+    specs = weft.Spec("f4", (*batch, 24)), "f32[33,24]", weft.Spec("i64", batch)
+    compiled = weft.compile(cross_entropy).lower(*specs)
     assert compiled.stages.plan.launches == 1
+    fused, plain = compiled.compile(), weft.compile(opt=0)(cross_entropy).lower(*specs).compile()
     for sizes in ((6, 5)[:len(batch)], (1, 1)[:len(batch)], (0, 3)[:len(batch)]):
         x, w = numbers(*sizes, 24), numbers(33, 24)
         labels = np.arange(x[..., 0].size).reshape(sizes) % 33
-        np.testing.assert_array_equal(compiled.compile()(x, w, labels),
-                                      weft.compile(opt=0)(cross_entropy)(x, w, labels))
+        np.testing.assert_array_equal(fused(x, w, labels), plain(x, w, labels))
     with pytest.raises(IndexError, match="W124"):
-        compiled.compile()(numbers(*(2, 2)[:len(batch)], 24), w, np.full((2, 2)[:len(batch)], 33))
+        fused(numbers(*(2, 2)[:len(batch)], 24), w, np.full((2, 2)[:len(batch)], 33))
