@@ -257,3 +257,17 @@ def test_labels_of_an_unknown_batch_are_found_in_their_rows(batch: tuple[str, ..
         np.testing.assert_array_equal(fused(x, w, labels), plain(x, w, labels))
     with pytest.raises(IndexError, match="W124"):
         fused(numbers(*(2, 2)[:len(batch)], 24), w, np.full((2, 2)[:len(batch)], 33))
+
+
+def test_training_attention_stores_no_product() -> None:
+    """The cotangent follows from what attention gives: its weights are computed a third time."""
+    def gradient(q: Any, k: Any, v: Any) -> Any:
+        return weft.grad(lambda q, k, v: np.sum(attention(q, k, v) ** 2), argnums=(0, 1, 2))(
+            q, k, v)
+
+    plan = weft.compile(gradient).lower(*("f32[2048,32]",) * 3).stages.plan
+    assert plan.launches == 3 and plan.arena < 2048 * 2048  # bytes: a quarter of one product
+    operands = [numbers(2048, 8, seed=at) for at in range(3)]
+    for got, want in zip(weft.compile(gradient)(*operands),
+                         weft.compile(opt=0)(gradient)(*operands), strict=True):
+        np.testing.assert_array_equal(got, want)
