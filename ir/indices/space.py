@@ -24,6 +24,7 @@ from ..kernels.kernel import Index as IndexStmt
 from ..ops.axes.reduce import contract_places, contract_sizes, is_matrix_product
 from ..ops.op import Kind
 from .index import Dim, bounds, symbol
+from .walk import substitute
 
 Index = tuple[Dim, ...]
 
@@ -108,18 +109,27 @@ def searched_axis(node: Node) -> int | None:
 
 
 def known_indices(node: Node, own: Index) -> list[Dim | None]:
-    """The indices of a GATHER at ``own`` that need no computing, for each of its axes."""
+    """The indices of a GATHER at ``own`` that need no computing, for each of its axes: those that
+    are in range wherever in its result an element is."""
     x, *indices = node.inputs
-    rank = len(indices[0].shape)
+    shape = indices[0].shape
+    places = natural(shape)
+    here = dict(zip(map(str, places), own, strict=False))
     found: list[Dim | None] = []
     for axis, operand in zip(node.attrs["axes"], indices, strict=True):
-        expr = _constant_index(operand, own[:rank])
-        extent = x.shape[axis]
-        low, high = (None, None) if expr is None else bounds(expr)
-        inside = (low is not None and low >= 0 and high is not None
-                  and isinstance(extent, int) and high < extent)
-        found.append(expr if inside else None)
+        expr = _constant_index(operand, places)
+        along = any(expr == place and dim == x.shape[axis] for place, dim in zip(
+            places, shape, strict=True))
+        found.append(substitute(expr, here) if expr is not None and (
+            along or _is_below(expr, x.shape[axis])) else None)
     return found
+
+
+def _is_below(expr: Dim, extent: Dim) -> bool:
+    """Whether an index is surely one of an axis of this extent, by its bounds."""
+    low, high = bounds(expr)
+    return (low is not None and low >= 0 and high is not None
+            and isinstance(extent, int) and high < extent)
 
 
 def _constant_index(value: Value, index: Index) -> Dim | None:

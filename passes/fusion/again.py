@@ -7,9 +7,15 @@ reader gets nodes of its own for p; what has been reduced is read, not computed 
 
     s = q @ k.T;  m = max s;  z = sum exp(s - m);  p = exp(s - m) / z
     dv = p.T @ g      ->      s' = q @ k.T;  p' = exp(s' - m) / z;  dv = p'.T @ g
+
+Where g follows from what attention gives, the kernel of ds = p * (g @ v.T - ...) cannot be that of
+p, either: all of such a region reads copies. Copies and readers are groups: each keeps to itself,
+or they would be joined with what they were copied from.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.indices.space import is_chain, is_transparent, own_dims, result_index
@@ -22,27 +28,38 @@ from .rules import exceeds_caches
 DEPTH = 256  # terms of a product that is worth computing twice
 
 
-def with_copies(graph: Graph, partition: Partition) -> tuple[Graph, frozenset[Node]] | None:
-    """The graph in which contractions have copies of the large values that they read, and these
-    contractions and copies; None if there is nothing to copy."""
-    readers = {id(node): cone for node in graph.nodes
-               if node.op.kind is Kind.CONTRACT and (cone := _cone(partition, node))}
-    return _copied(graph, readers) if readers else None
+def with_copies(graph: Graph, partition: Partition) -> tuple[Graph, Mapping[Node, int]] | None:
+    """The graph in which readers of large values have copies of them, and these readers and copies
+    with the number of their group; None if there is nothing to copy."""
+    groups: dict[int, int] = {}         # of readers, by identity: 0 for contractions by themselves
+    again: dict[int, set[int]] = {}     # what is computed again for a group
+    for region in list(partition.regions.values()):
+        cone = [inner for node in region.nodes if region.product and node.op.kind is Kind.MAP
+                for inner in _cone(partition, node)]
+        if cone:
+            groups.update((id(node), 1 + region.id) for node in region.nodes)
+            again[1 + region.id] = set(map(id, cone))
+    for node in graph.nodes:
+        if node.op.kind is Kind.CONTRACT and is_chain(node) and (cone := _cone(partition, node)):
+            again.setdefault(groups.setdefault(id(node), 0), set()).update(map(id, cone))
+    if 0 in again:  # what it computes again may read what another group does
+        again[0] = set().union(*again.values())
+    return _copied(graph, groups, again) if groups else None
 
 
 def _cone(partition: Partition, node: Node) -> list[Node]:
-    """What has to be computed again for a contraction, in any order; nothing if it joins what it
-    reads, or if that is not worth it."""
+    """What has to be computed again for a node, in any order; nothing if it joins what it reads, or
+    if that is not worth it."""
     region = partition.home[id(node)]
     found: dict[int, Node] = {}
     for use in partition.uses[id(node)]:
         home = partition.home.get(id(use.value.node))
-        if (home is None or home is region or not home.reduced or not is_chain(node)
+        if (home is None or home is region or not home.reduced
                 or Kind.CONTRACT not in home.kinds
                 or not exceeds_caches(home, use.value.dtype.itemsize)):
             continue
         place = home.index.get(id(use.value))
-        if place is None:
+        if place is None or axes_of(place) != home.product:
             continue
         full = axes_of(place)
         cone = _behind(partition, use.value, home, full)
@@ -79,41 +96,41 @@ def _behind(
 
 
 def _copied(
-    graph: Graph, readers: dict[int, list[Node]]
-) -> tuple[Graph, frozenset[Node]]:
-    """The graph with one copy of every node in a cone, which the readers of cones read."""
-    apart: set[Node] = set()
-    again = {id(node) for cone in readers.values() for node in cone}
+    graph: Graph, groups: Mapping[int, int], again: Mapping[int, set[int]]
+) -> tuple[Graph, Mapping[Node, int]]:
+    """The graph with one copy for each group of every node in its cones, which its readers read."""
+    apart: dict[Node, int] = {}
     clone = Clone(graph)
-    copies: dict[Value, Value] = {}
+    of_group: dict[int, dict[Value, Value]] = {group: {} for group in again}
     for param in graph.params:
         clone.param(param)
 
-    def copy(value: Value) -> None:
-        """Let ``copies`` have the value: of copied nodes, and views of those, as far as they go."""
-        stack = [value]
+    def copy(value: Value, group: int) -> None:
+        """Let a group have the value: of copied nodes, and views of those, as far as they go."""
+        copies, stack = of_group[group], [value]
         while stack:
             top = stack[-1]
             node = top.node
             missing: list[Value] = []
-            if top not in copies and node is not None and (id(node) in again or (
+            if top not in copies and node is not None and (id(node) in again[group] or (
                     is_transparent(node) and node.inputs)):
                 missing = [operand for operand in node.inputs if operand not in copies]
                 if not missing:
-                    apart.add(clone.copy(node, copies))
+                    apart[clone.copy(node, copies)] = group
             stack += missing
             if not missing:
                 copies.setdefault(top, clone.values[top])
                 stack.pop()
 
     for node in graph.nodes:
-        if id(node) in readers:
-            for operand in node.inputs:
-                copy(operand)
-            made = clone.copy(node, copies)
-            clone.values.update(zip(node.results, made.results, strict=True))
-            clone.nodes[node] = made
-            apart.add(made)
-        else:
+        group = groups.get(id(node))
+        if group is None:
             clone.node(node)
-    return clone.finish(), frozenset(apart)
+            continue
+        for operand in node.inputs:
+            copy(operand, group)
+        made = clone.copy(node, of_group[group])
+        clone.values.update(zip(node.results, made.results, strict=True))
+        clone.nodes[node] = made
+        apart[made] = group
+    return clone.finish(), apart

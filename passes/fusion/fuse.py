@@ -15,6 +15,8 @@ region are absorbed through their views (prologues) when recomputing them costs 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import Dim, product, row_major, symbol, symbols_of
@@ -34,7 +36,7 @@ from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies
 from .long import with_long_sums_split
-from .partition import NO_STACKS, Partition, Stacks
+from .partition import NO_STACKS, NONE_APART, Partition, Stacks
 from .reads import Use, operand_uses, pieces, reads_whole, sources
 from .region import Region, axes_of, rename
 from .rules import admits, goes_one_by_one, is_wide, room
@@ -257,18 +259,18 @@ def _fused(graph: Graph, limit: int) -> Graph:
 
 
 def grow(
-    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
+    graph: Graph, limit: int = LIMIT, apart: Mapping[Node, int] = NONE_APART,
     stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them. Nodes that are
-    ``apart`` share none with others; ``stacks`` are stored part by part."""
+    ``apart`` share none but with those of their group; ``stacks`` are stored part by part."""
     partition = joined(graph, limit, apart, stacks)
     _absorb_prologues(partition, {id(value) for value in graph.results} | partition.opaque)
     return partition
 
 
 def joined(
-    graph: Graph, limit: int = LIMIT, apart: frozenset[Node] = frozenset(),
+    graph: Graph, limit: int = LIMIT, apart: Mapping[Node, int] = NONE_APART,
     stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """Regions that have grown and merged, before any is absorbed."""

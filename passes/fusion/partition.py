@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ...ir.graph import Graph, Node
 from ...ir.indices.index import Dim, plain_symbol, symbol
@@ -39,13 +40,14 @@ class Stacks:
 
 
 NO_STACKS = Stacks()
+NONE_APART: Mapping[Node, int] = MappingProxyType({})
 
 
 class Partition:
     """The regions while they grow, and which region each node is in."""
 
     def __init__(
-        self, graph: Graph, limit: int, apart: frozenset[Node] = frozenset(),
+        self, graph: Graph, limit: int, apart: Mapping[Node, int] = NONE_APART,
         stacks: Stacks = NO_STACKS,
     ) -> None:
         self.graph, self.limit, self.apart, self.stacks = graph, limit, apart, stacks
@@ -71,6 +73,8 @@ class Partition:
         """Whether both are on one device, and apart from the rest or not."""
         first = region.nodes[0]
         return node.device == first.device and (node in self.apart) == (first in self.apart)
+        """Whether both are of one group of those that are apart, or of none."""
+        return self.apart.get(node) == self.apart.get(region.nodes[0])
 
     def reads_from(self, node: Node, region: Region) -> Iterator[Use]:
         """The uses of a node that are computed in ``region``."""

@@ -17,7 +17,7 @@ all of them, are copied to their places by one more region.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from ...ir.graph import Builder, Graph, Node, Value
@@ -35,7 +35,7 @@ MOST = 256   # parts that one region copies
 
 def with_stacks(
     graph: Graph, partition: Partition
-) -> tuple[Graph, frozenset[Node], Stacks] | None:
+) -> tuple[Graph, Mapping[Node, int], Stacks] | None:
     """The graph with arrays of many parts in arrays of what is stored together, its nodes that are
     apart, and these arrays; None if there are none."""
     large = [node for node in graph.nodes
@@ -73,7 +73,7 @@ def with_stacks(
         clone.values[node.results[0]] = whole
         assert whole.node is not None
         clone.nodes[node] = whole.node
-    apart = frozenset(clone.nodes[node] for node in partition.apart)
+    apart = {clone.nodes[node]: group for node, group in partition.apart.items()}
     return clone.finish(), apart, Stacks(frozenset(stacks), frozenset(copies))
 
 

@@ -243,3 +243,31 @@ def test_sums_that_nobody_reads_twice_are_not_kept() -> None:
     assert not kernel.locals
     assert weft.compile(nearest_point).lower(
         "f32[n,20]", "f32[m,20]").stages.plan.launches == 2
+
+
+@pytest.mark.parametrize("batch", [("b",), ("b", "t")])
+def test_labels_of_an_unknown_batch_are_found_in_their_rows(batch: tuple[str, ...]) -> None:
+    specs = weft.Spec("f4", (*batch, 24)), "f32[33,24]", weft.Spec("i64", batch)
+    compiled = weft.compile(cross_entropy).lower(*specs)
+    assert compiled.stages.plan.launches == 1
+    fused, plain = compiled.compile(), weft.compile(opt=0)(cross_entropy).lower(*specs).compile()
+    for sizes in ((6, 5)[:len(batch)], (1, 1)[:len(batch)], (0, 3)[:len(batch)]):
+        x, w = numbers(*sizes, 24), numbers(33, 24)
+        labels = np.arange(x[..., 0].size).reshape(sizes) % 33
+        np.testing.assert_array_equal(fused(x, w, labels), plain(x, w, labels))
+    with pytest.raises(IndexError, match="W124"):
+        fused(numbers(*(2, 2)[:len(batch)], 24), w, np.full((2, 2)[:len(batch)], 33))
+
+
+def test_training_attention_stores_no_product() -> None:
+    """The cotangent follows from what attention gives: its weights are computed a third time."""
+    def gradient(q: Any, k: Any, v: Any) -> Any:
+        return weft.grad(lambda q, k, v: np.sum(attention(q, k, v) ** 2), argnums=(0, 1, 2))(
+            q, k, v)
+
+    plan = weft.compile(gradient).lower(*("f32[2048,32]",) * 3).stages.plan
+    assert plan.launches == 3 and plan.arena < 2048 * 2048  # bytes: a quarter of one product
+    operands = [numbers(2048, 8, seed=at) for at in range(3)]
+    for got, want in zip(weft.compile(gradient)(*operands),
+                         weft.compile(opt=0)(gradient)(*operands), strict=True):
+        np.testing.assert_array_equal(got, want)
