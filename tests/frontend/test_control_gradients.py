@@ -410,7 +410,28 @@ def search(x: Any, y: Any) -> Any:
                            max_iterations=30).sum()
 
 
+def cheap(x: Any, xs: Any) -> Any:
+    """Sums and products of what is carried are computed again from that."""
+    return weft.scan(lambda h, x: (h * (0.5 + x * h) + x, None), x, xs)[0].sum()
+
+
+def dear(x: Any, xs: Any) -> Any:
+    """Exponentials are saved beside it, once, or by hand not."""
+    return weft.scan(_dear_round, x, xs)[0].sum()
+
+
+def again(x: Any, xs: Any) -> Any:
+    return weft.scan(weft.remat(_dear_round), x, xs)[0].sum()
+
+
+def _dear_round(h: Any, x: Any) -> Any:
+    return np.exp(-np.exp(h) * x), None
+
+
 @pytest.mark.parametrize(("name", "function", "args"), [
+    ("cheap", cheap, ("f64[16]", "f64[40,16]")),
+    ("dear", dear, ("f64[16]", "f64[40,16]")),
+    ("again", again, ("f64[16]", "f64[40,16]")),
     ("lstm", lstm, (LSTM["params"], LSTM["xs"])),
     ("branch", branch, ("f64[3]", "f64[3,2]")),
     ("search", search, ("f64[3]", "f64[3]")),
@@ -433,3 +454,15 @@ def test_memory_is_the_planned_one() -> None:
     kept = 4 * 3 * (8 * 4 + 16)  # bytes of a row: what is saved, and the gates' cotangents
     assert large - small <= 1.01 * (10_000 - 10) * kept
     assert long <= 1.02 * short
+
+
+def test_what_rounds_save_follows_from_what_it_costs() -> None:
+    """Rows for each of 10,000 rounds: of the state, and of one more value that is dear."""
+    row, rounds = 16 * 8, 10_000
+    peaks = {}
+    for function in (cheap, dear, again):
+        lowered = weft.compile(weft.grad(function)).lower("f64[16]", f"f64[{rounds},16]")
+        peak = lowered.compile().memory_analysis().peak_bytes
+        peaks[function.__name__] = peak / (row * rounds)
+    assert peaks["cheap"] < 1.01 and peaks["again"] < 1.01
+    assert 1.9 < peaks["dear"] < 2.01
