@@ -303,6 +303,27 @@ def test_gradients_of_pythons_own_control_flow() -> None:
 # -- bounds, variables, what is saved -----------------------------------------------------------
 
 
+def test_a_loop_without_a_round_passes_gradients_on() -> None:
+    """Also where no round depends on what came before it."""
+    x = np.array([0.5, -1.0])
+
+    def forgets(x: Any, n: Any) -> Any:
+        return np.sum(weft.fori_loop(0, n, lambda i, s: np.ones(2), np.sin(x), 3) ** 2)
+
+    def over_rows(x: Any, rows: Any) -> Any:
+        return np.sum(weft.scan(lambda s, r: (r, None), np.sin(x), rows)[0] ** 2)
+
+    for function, none, some in ((forgets, 0, 2), (over_rows, np.ones((0, 2)), np.ones((3, 2)))):
+        unknown = {"rows": {0: "b"}} if function is over_rows else None
+        gradient = weft.compile(weft.grad(function), dynamic=unknown)
+        tangent = weft.compile(lambda x, *rest, f=function: weft.jvp(
+            lambda x: f(x, *rest), (x,), (np.ones(2),))[1])
+        np.testing.assert_allclose(gradient(x, none), np.sin(2 * x))
+        np.testing.assert_allclose(gradient(x, some), [0, 0])
+        np.testing.assert_allclose(tangent(x, none), np.sin(2 * x).sum())
+        np.testing.assert_allclose(tangent(x, some), 0)
+
+
 def test_a_traced_count_needs_a_bound() -> None:
     def power(x: Any, n: Any, most: Any) -> Any:
         return weft.fori_loop(0, n, lambda i, s: s * x, x, max_iterations=most).sum()
