@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
@@ -59,7 +60,13 @@ class Dependence:
                 return [(given[0] and passes) or any(either) for passes, *either in zip(
                     self.passes(node), *both, strict=True)]
             case Looping() as loop:
-                return self.of_graph(loop.body, self.in_body(loop, given))
+                found = self.of_graph(loop.body, self.in_body(loop, given))
+                if loop.test is None and isinstance(loop.count, int) and loop.count > 0:
+                    return found
+                return [  # without a round the first values are the last ones
+                    after or (at < loop.carried and first and passes)
+                    for at, (after, first, passes) in enumerate(
+                        zip_longest(found, given[:loop.carried], self.passes(node)))]
             case Calling(custom=Custom()):  # its gradient is not that of its body
                 return list(self.passes(node)) if any(given) else [False] * len(node.results)
             case called:

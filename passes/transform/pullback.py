@@ -12,6 +12,7 @@ cotangent is known when the body has been run; the rest is run later, and reads 
 The rule of what is saved. Views and elementwise nodes of at most ``CHEAP`` additions are computed
 again, anything else is saved, and so is what a loop carries. But a value that the later half reads
 is saved itself where all that it is computed from, and is not saved already, has more elements.
+What stands behind a barrier, as ``remat`` has it, is computed again in any case.
 Above: h and n are saved; t and u are computed again, from n.
 """
 
@@ -76,9 +77,13 @@ class Pullback:
         """
         roots: dict[Value, frozenset[Value]] = {
             value: frozenset() if value in free else frozenset((value,)) for value in self.given}
+        again: set[Value] = set()  # what the user wants to be computed again
         for node in self.graph.nodes:
             if self.later.isdisjoint(node.results):
-                cheap = is_cheap(node) and index not in symbols_within(tuple(node.attrs.values()))
+                if node.op is OPS["barrier"] or not again.isdisjoint(node.inputs):
+                    again.update(node.results)
+                cheap = (is_cheap(node) or not again.isdisjoint(node.results)) and (
+                    index not in symbols_within(tuple(node.attrs.values())))
                 below = frozenset[Value]().union(*(roots[value] for value in node.inputs))
                 roots.update({value: frozenset() if value in free else below if cheap
                               else frozenset((value,)) for value in node.results})
@@ -86,7 +91,7 @@ class Pullback:
         found: dict[Value, None] = {}
         for value in self.reads():
             more = [root for root in roots[value] if root not in found]
-            own = elements([value]) < elements(more)
+            own = value not in again and elements([value]) < elements(more)
             found.update(dict.fromkeys([value] if own else sorted(more, key=order.__getitem__)))
         return list(found)
 

@@ -303,6 +303,27 @@ def test_gradients_of_pythons_own_control_flow() -> None:
 # -- bounds, variables, what is saved -----------------------------------------------------------
 
 
+def test_a_loop_without_a_round_passes_gradients_on() -> None:
+    """Also where no round depends on what came before it."""
+    x = np.array([0.5, -1.0])
+
+    def forgets(x: Any, n: Any) -> Any:
+        return np.sum(weft.fori_loop(0, n, lambda i, s: np.ones(2), np.sin(x), 3) ** 2)
+
+    def over_rows(x: Any, rows: Any) -> Any:
+        return np.sum(weft.scan(lambda s, r: (r, None), np.sin(x), rows)[0] ** 2)
+
+    for function, none, some in ((forgets, 0, 2), (over_rows, np.ones((0, 2)), np.ones((3, 2)))):
+        unknown = {"rows": {0: "b"}} if function is over_rows else None
+        gradient = weft.compile(weft.grad(function), dynamic=unknown)
+        tangent = weft.compile(lambda x, *rest, f=function: weft.jvp(
+            lambda x: f(x, *rest), (x,), (np.ones(2),))[1])
+        np.testing.assert_allclose(gradient(x, none), np.sin(2 * x))
+        np.testing.assert_allclose(gradient(x, some), [0, 0])
+        np.testing.assert_allclose(tangent(x, none), np.sin(2 * x).sum())
+        np.testing.assert_allclose(tangent(x, some), 0)
+
+
 def test_a_traced_count_needs_a_bound() -> None:
     def power(x: Any, n: Any, most: Any) -> Any:
         return weft.fori_loop(0, n, lambda i, s: s * x, x, max_iterations=most).sum()
@@ -410,7 +431,28 @@ def search(x: Any, y: Any) -> Any:
                            max_iterations=30).sum()
 
 
+def cheap(x: Any, xs: Any) -> Any:
+    """Sums and products of what is carried are computed again from that."""
+    return weft.scan(lambda h, x: (h * (0.5 + x * h) + x, None), x, xs)[0].sum()
+
+
+def dear(x: Any, xs: Any) -> Any:
+    """Exponentials are saved beside it, once, or by hand not."""
+    return weft.scan(_dear_round, x, xs)[0].sum()
+
+
+def again(x: Any, xs: Any) -> Any:
+    return weft.scan(weft.remat(_dear_round), x, xs)[0].sum()
+
+
+def _dear_round(h: Any, x: Any) -> Any:
+    return np.exp(-np.exp(h) * x), None
+
+
 @pytest.mark.parametrize(("name", "function", "args"), [
+    ("cheap", cheap, ("f64[16]", "f64[40,16]")),
+    ("dear", dear, ("f64[16]", "f64[40,16]")),
+    ("again", again, ("f64[16]", "f64[40,16]")),
     ("lstm", lstm, (LSTM["params"], LSTM["xs"])),
     ("branch", branch, ("f64[3]", "f64[3,2]")),
     ("search", search, ("f64[3]", "f64[3]")),
@@ -433,3 +475,15 @@ def test_memory_is_the_planned_one() -> None:
     kept = 4 * 3 * (8 * 4 + 16)  # bytes of a row: what is saved, and the gates' cotangents
     assert large - small <= 1.01 * (10_000 - 10) * kept
     assert long <= 1.02 * short
+
+
+def test_what_rounds_save_follows_from_what_it_costs() -> None:
+    """Rows for each of 10,000 rounds: of the state, and of one more value that is dear."""
+    row, rounds = 16 * 8, 10_000
+    peaks = {}
+    for function in (cheap, dear, again):
+        lowered = weft.compile(weft.grad(function)).lower("f64[16]", f"f64[{rounds},16]")
+        peak = lowered.compile().memory_analysis().peak_bytes
+        peaks[function.__name__] = peak / (row * rounds)
+    assert peaks["cheap"] < 1.01 and peaks["again"] < 1.01
+    assert 1.9 < peaks["dear"] < 2.01

@@ -195,7 +195,7 @@ def counted(k: Any, n: Any) -> Any:
 
 
 def guarded(k: Any, n: Any) -> Any:
-    return weft.cond(k < 5, lambda: TABLE[k], lambda: -1.0 * n)
+    return weft.cond(k < 5, lambda k: TABLE[k], lambda k: -1.0 * n, k)
 
 
 def nested(k: Any, n: Any) -> Any:
