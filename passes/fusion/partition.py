@@ -70,11 +70,9 @@ class Partition:
         return [self.regions[at] for at in sorted(found, reverse=True)]
 
     def together(self, node: Node, region: Region) -> bool:
-        """Whether both are on one device, and apart from the rest or not."""
+        """Whether both are on one device, and of one group of those that are apart, or of none."""
         first = region.nodes[0]
-        return node.device == first.device and (node in self.apart) == (first in self.apart)
-        """Whether both are of one group of those that are apart, or of none."""
-        return self.apart.get(node) == self.apart.get(region.nodes[0])
+        return node.device == first.device and self.apart.get(node) == self.apart.get(first)
 
     def reads_from(self, node: Node, region: Region) -> Iterator[Use]:
         """The uses of a node that are computed in ``region``."""

@@ -1,8 +1,9 @@
 """Segments that ask a resource: how a queue's answer becomes the results of a node.
 
 A row of the RESOURCE family starts an operation, and gives what is pending
-(``ir/ops/control/queue``): done at once, or later, by whichever thread makes it so. No thread of a step waits for it. If the step
-ends first, the operation is cancelled; if the step fails later, it is undone, as far as it can be.
+(``ir/ops/control/queue``): done at once, or later, by whichever thread makes it so. No thread of a
+step waits for it. If the step ends first, the operation is cancelled; if the step fails later, it
+is undone, as far as it can be.
 """
 
 from __future__ import annotations
