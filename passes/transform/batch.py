@@ -279,7 +279,7 @@ class _Batch:
             case Looping() as loop:
                 inside = EVERYTHING.in_body(loop, given)
                 if loop.test is not None and EVERYTHING.of_graph(loop.test, inside)[0]:
-                    self._check_effects(node, loop.test)
+                    self._check_effects(node)
                     return self._masked(node, operands, loop, loop.test)
                 return self._loop(node, operands, loop, inside)
             case Calling(custom=Custom() as custom):
@@ -287,17 +287,12 @@ class _Batch:
             case _:
                 return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
 
-    def _check_effects(self, node: Node, test: Graph | None = None) -> None:
-        """Examples that go different ways may take numbers of a counter, which all of them do then;
-        but not in a test, which is computed twice."""
+    def _check_effects(self, node: Node) -> None:
+        """Examples that go different ways may take numbers of a counter, as all of them do then."""
         if any(each.op.effect is not Effect.READS and not each.op.taking
                for each in effects_of(node)):
             raise error("W113", f"{node.name} assigns a variable where examples of a vmap go "
                                 "different ways", locs=node.locs, hint="assign before it")
-        if test is not None and any(writes(each) for each in test.nodes):
-            raise error("W113", f"the condition of {node.name} draws random numbers where examples "
-                                "of a vmap go different ways", locs=node.locs,
-                        hint="draw in the body, and carry the number to the condition")
 
     def _same(
         self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],
