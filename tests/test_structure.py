@@ -41,7 +41,7 @@ SOURCES = sorted([*ROOT.glob("*.py"), *(path for layer in LAYERS if layer
 # too slow to import before they are needed.
 HOMES = {"llvmlite": r"codegen/cpu/.*", "triton": r"codegen/gpu/.*", "networkx": r".*",
          "safetensors": r".*", "sklearn": r"frontend/cli/demo.*",
-         "matplotlib": r"frontend/cli/demo.*",
+         "matplotlib": r"frontend/cli/pictures.*",
          "rich": r"frontend/.*", "cuda": r"runtime/.*"}
 
 

@@ -42,7 +42,7 @@ def _losses(axes: Any, losses: Any) -> None:
     """Every step, and the running mean where there are many."""
     named = losses if isinstance(losses, dict) else {"": losses}
     for colour, (name, values) in zip(_COLOURS, named.items(), strict=False):
-        window = min(_WINDOW, len(values))
+        window = min(_WINDOW, max(1, len(values) // 2))
         smooth = np.convolve(values, np.full(window, 1 / window), "valid")
         axes.plot(values, color=colour, linewidth=0.8, alpha=0.3)
         axes.plot(np.arange(window - 1, len(values)), smooth, color=colour,

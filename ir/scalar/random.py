@@ -120,7 +120,8 @@ def random_root(word: Number, a: Number) -> Number:
     def step(t: Number, found: Number) -> tuple[Number, Number]:
         return t + 1, random_exponential(word) / a
 
-    return loop(1, lambda t, found: a < 1.0, step, (word.like(0), a.like(0.0)))[1]
+    start = select(a >= 1.0, a.like(0.0), a)
+    return loop(1, lambda t, found: a < 1.0, step, (word.like(0), start))[1]
 
 
 def _floor(x: Number) -> Number:

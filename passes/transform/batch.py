@@ -337,24 +337,18 @@ class _Batch:
             case Looping() as loop:
                 inside = EVERYTHING.in_body(loop, given)
                 if loop.test is not None and EVERYTHING.of_graph(loop.test, inside)[0]:
-                    self._check_effects(node, loop.test)
+                    self._check_effects(node)
                     return self._masked(node, operands, loop, loop.test)
                 return self._loop(node, operands, loop, inside)
             case _:
                 return self._same(node, operands, given, EVERYTHING.of_results(node, given), given)
 
-    def _check_effects(self, node: Node, test: Graph | None = None) -> None:
-        """Examples that go different ways may take numbers of a counter, which all of them do then;
-        but not in a test, which is computed twice."""
+    def _check_effects(self, node: Node) -> None:
+        """Examples that go different ways may take numbers of a counter, as all of them do then."""
         if any(each.op.effect not in (Effect.READS, Effect.ASSERTS) and not each.op.taking
                for each in effects_of(node)):
             raise error("W113", f"{node.name} assigns a variable where examples of a vmap go "
                                 "different ways", locs=node.locs, hint="assign before it")
-        if test is not None and any(each.op.taking for inner in test.nodes
-                                    for each in effects_of(inner)):
-            raise error("W113", f"the condition of {node.name} draws random numbers where examples "
-                                "of a vmap go different ways", locs=node.locs,
-                        hint="draw in the body, and carry the number to the condition")
 
     def _same(
         self, node: Node, operands: Sequence[Batched], wanted: Sequence[bool],
