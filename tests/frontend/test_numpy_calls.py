@@ -292,3 +292,10 @@ def test_rows_are_read_when_their_turn_comes() -> None:
 
     x = np.arange(5.0)
     np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+def test_numpy_is_told_that_rows_cannot_be_counted() -> None:
+    compiled = weft.compile(lambda x, m: np.piecewise(x, m, [np.sin, np.cos]),
+                            dynamic={"x": {0: "n"}, "m": {0: "n"}})
+    x = np.arange(5.0)
+    np.testing.assert_allclose(compiled(x, x > 2), np.piecewise(x, x > 2, [np.sin, np.cos]))
