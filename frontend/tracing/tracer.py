@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -214,8 +215,12 @@ class Tracer(ArrayMethods, TracedArray):
 
     def __iter__(self) -> Iterator[Tracer]:
         size = self.shape[0] if self.ndim else 0
-        if isinstance(size, SymbolicDim):  # not raised before it begins: NumPy would hide it
-            return map(size._no_rounds, (self,))
+        if isinstance(size, SymbolicDim):
+            # Where NumPy's Python asks, it is told at once that there are no rows to take; its C
+            # code, which takes np.poly(x) for a list, would hide what is raised before they begin.
+            name = sys._getframe(1).f_globals.get("__name__") or ""
+            rows = map(size._no_rounds, (self,))
+            return iter([next(rows)]) if name.partition(".")[0] == "numpy" else rows
         return (self[at] for at in range(len(self)))  # each as it is when its turn comes
 
     # -- what Python or NumPy would need a number for -------------------------------------------

@@ -268,3 +268,34 @@ def test_sums_of_one_product_begin_at_zero() -> None:
 def test_dtypes_of_hfft(dtype: str) -> None:
     x = np.arange(1, 5).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     assert weft.compile(np.fft.hfft)(x).dtype == np.fft.hfft(x).dtype
+
+
+def test_numpys_dtypes_and_orders() -> None:
+    small = RNG.integers(1, 200, (6, 3)).astype("u1")
+    for function, x in (
+            (lambda x: np.cov(x, fweights=np.arange(8), dtype=np.float32), F),
+            (lambda x: np.cov(x, dtype=np.float32), F), (np.lcm.reduce, small),
+            (lambda x: np.lcm.reduceat(x, [0, 2, 1]), small),
+            (lambda x: np.lcm.reduce(x, axis=1, keepdims=True), small)):
+        found, wanted = weft.compile(lambda x: function(x))(x), function(x)  # noqa: B023
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        assert found.dtype == wanted.dtype
+
+
+def test_rows_are_read_when_their_turn_comes() -> None:
+    def function(x: Any) -> Any:
+        y = x * 1
+        turned = np.flip(y)
+        for at, number in enumerate(y):
+            turned[at] = number
+        return y
+
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+def test_numpy_is_told_that_rows_cannot_be_counted() -> None:
+    compiled = weft.compile(lambda x, m: np.piecewise(x, m, [np.sin, np.cos]),
+                            dynamic={"x": {0: "n"}, "m": {0: "n"}})
+    x = np.arange(5.0)
+    np.testing.assert_allclose(compiled(x, x > 2), np.piecewise(x, x > 2, [np.sin, np.cos]))

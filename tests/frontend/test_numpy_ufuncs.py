@@ -177,7 +177,7 @@ def test_a_view_shares_its_memory() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("to", [np.float32, bool, "M8[s]"], ids=str)
+@pytest.mark.parametrize("to", [bool, "M8[s]"], ids=str)
 def test_views_that_are_refused(to: Any) -> None:
     with pytest.raises(Error, match="W113"):
         weft.compile(lambda x: x.view(to))(X)

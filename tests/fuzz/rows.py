@@ -30,7 +30,7 @@ Place = tuple[str, tuple[int, ...]]  # kind x, p, i or m; shape
 # Of functions of which NumPy leaves open what they give, or that write, or whose dtype depends on
 # values: what they give for certain.
 SAMPLES = {
-    "np.roots": ("x[4]) * (1 + 0j",),
+    "np.roots": ("x[4]).prod() * (1 + 0j",),
     "np.unwrap": ("4 * x[7]", "4 * x[3,4], axis=0"),
     "np.partition": ("x[7], 3)[3:4].sum(", "x[3,4], 1, axis=0)[1].copy("),
     "np.argpartition": ("x[7], 3) * (0", "x[3,4], 1, axis=0) * (0"),

@@ -152,7 +152,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
         return not all(np.size(sample) for x in used for sample in x.samples) or bool(w.symbols)
-    if feature == "row np.polyval" and not all(np.size(sample) for sample in used[0].samples):
+    if feature == "row np.polyval" and not all(
+            np.size(sample) for x in used[:1] for sample in x.samples):
         return True  # zeros of the dtype of the places
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
@@ -161,7 +162,7 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature.startswith("row np.nan") and any(x.dtype == "bfloat16" for x in used):
         return True
     return "sorter=" in text or (
-        feature == "row np.linalg.pinv" and used[0].kind not in "fc")
+        feature == "row np.linalg.pinv" and not any(x.kind in "fc" for x in used[:1]))
 
 
 def _dims(w: Writer, places: Sequence[Place]) -> dict[int, int | str]:

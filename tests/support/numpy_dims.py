@@ -9,6 +9,7 @@ last ones. All unknown dims are given the same size.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -87,6 +88,11 @@ class Sized:
         return [f"{dtype}[" + ",".join(
             f"b{dim}" if dim in self.unknown else str(dim) for dim in shape) + "]"
             for dtype, shape in shapes(self.sample.text)]
+
+    def counts(self, size: int) -> list[int]:
+        """How many elements the arrays have."""
+        return [math.prod(size if dim in self.unknown else dim for dim in shape)
+                for _, shape in shapes(self.sample.text)]
 
     def arrays(self, size: int) -> list[Any]:
         """Arrays whose unknown dims have that size."""
@@ -167,9 +173,9 @@ def problems(sized: Sized, sizes: tuple[int, ...], compile_: Compile = native) -
         return refusal(sized, problem, REFUSED)
     found = []
     for size in sizes:
-        arrays = sized.arrays(size)
-        if any(x.size > _LARGE for x in arrays):
+        if any(large > _LARGE for large in sized.counts(size)):
             continue
+        arrays = sized.arrays(size)
         wanted = outcome(sized.sample.call, arrays)
         if isinstance(wanted, MemoryError):
             continue
