@@ -161,11 +161,10 @@ def dump(options: argparse.Namespace) -> None:
         Graph.of(lowered.traced).save(options.output)
         print(f"wrote {options.output} and {tensors_of(options.output)}")
         return
-    whole = lowered.stages
-    stages: Stages | FlowStages = whole
-    if options.devices:
+    stages = lowered.stages
+    if options.devices and isinstance(stages, Stages):
         devices = device_names(options.devices.split(","))
-        stages = step_stages(replace(whole, options=replace(whole.options, devices=devices)))
+        stages = step_stages(replace(stages, options=replace(stages.options, devices=devices)))
     if passes is not None:
         text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,8 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
+from ...ir.indices.index import Dim
+from ...ir.plans.calls import Call
 from ...ir.plans.partition import Partition, Segment, all_segments
 from ...ir.plans.plan import Slot
 from ...ir.text.partition import print_partition
@@ -66,6 +69,32 @@ class FlowStages:
     def params(self) -> Sequence[Slot]:
         """What the step takes."""
         return self.partition.params
+
+    @property
+    def results(self) -> Sequence[Slot]:
+        """What the step gives, new values of variables last."""
+        return self.partition.results
+
+    @property
+    def arena(self) -> Dim:
+        """Bytes of temporaries of all segments, each of which has its own."""
+        found: Dim = 0
+        for stages in self.parts.values():
+            found = found + stages.arena
+        return found
+
+    @property
+    def lowered(self) -> tuple[Call, ...]:
+        """The calls of all segments; those of a round stand once."""
+        return tuple(call for stages in self.parts.values() for call in stages.lowered)
+
+    @property
+    def times(self) -> Mapping[str, float]:
+        """Milliseconds that each step of the pipeline took, in the whole and in all segments."""
+        spent = Counter(self.whole.times)
+        for stages in self.parts.values():
+            spent.update(stages.times)
+        return spent
 
     @property
     def threads(self) -> int:

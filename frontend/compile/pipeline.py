@@ -29,6 +29,7 @@ from ...codegen.kernel.workers import with_workers
 from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
+from ...ir.indices.index import Dim
 from ...ir.plans.calls import Call, map_kernels
 from ...ir.plans.entry import Entry, entry_of
 from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
@@ -254,6 +255,16 @@ class Stages:
     def params(self) -> Sequence[Slot]:
         """What the program takes."""
         return self.plan.params
+
+    @property
+    def results(self) -> Sequence[Slot]:
+        """What the program gives, new values of variables last."""
+        return self.plan.results
+
+    @property
+    def arena(self) -> Dim:
+        """Bytes of temporaries."""
+        return self.plan.arena
 
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""

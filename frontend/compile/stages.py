@@ -16,6 +16,7 @@ from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
+from .flow import FlowStages
 from .pipeline import Stages
 
 
@@ -33,7 +34,7 @@ class Lowered:
     """A traced function on its way through the compiler; nothing is compiled yet."""
 
     traced: Traced
-    stages: Stages
+    stages: Stages | FlowStages
     _compile: Callable[[], Any]
 
     def as_text(self, stage: str = "opt") -> str:
@@ -117,14 +118,14 @@ class Compiled:
 
     def memory_analysis(self) -> MemoryAnalysis:
         """Bytes of temporaries, arguments and results; expressions where dims are symbolic."""
-        plan = self.lowered.stages.plan
+        stages = self.lowered.stages
         arguments: Dim = 0
-        for slot in plan.params:
+        for slot in stages.params:
             arguments = arguments + slot.type.nbytes
         results: Dim = 0
-        for slot in plan.results:
+        for slot in stages.results:
             results = results + slot.type.nbytes
-        return MemoryAnalysis(plan.arena, arguments, results)
+        return MemoryAnalysis(stages.arena, arguments, results)
 
     def report(self) -> dict[str, float]:
         """Milliseconds that each stage of the compilation took."""

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import tree
+from ..compile.flow import FlowStages
 from ..compile.pipeline import Stages
 from ..compile.stages import Lowered
 from ..tracing.trace import Leaf, Traced
 
 
-def lowered(stages: Stages, compiled: Callable[[], Callable[..., Any]]) -> Lowered:
+def lowered(
+    stages: Stages | FlowStages, compiled: Callable[[], Callable[..., Any]]
+) -> Lowered:
     """Stages with what is fed as arguments in order; ``compiled`` gives the function of them."""
     graph = stages.traced
     leaves = tuple(Leaf(value.name, "array", value.type, value) for value in graph.params)

@@ -280,8 +280,7 @@ class Session:
         >>> weft.Session(g).lower(y, [x]).cost_analysis()["flops"]
         4
         """
-        stages = self.program(fetches, feeds)
-        return lowered(stages if isinstance(stages, Stages) else stages.whole,
+        return lowered(self.program(fetches, feeds),
                        lambda: self.make_callable(fetches, feeds))
 
     def _found(self, fetches: Any, feeds: Mapping[Any, Any]) -> Step:

@@ -161,3 +161,23 @@ def test_an_embedding_sharded_over_three_devices() -> None:
     placed = session.program([loss, *updates], [ids, target]).placement
     assert {node.device for node in placed.graph.nodes} >= {shard.home for shard in shards}
     assert {str(home) for home in placed.graph.homes.values()} == set(devices)
+
+
+def test_a_step_of_several_devices_is_lowered_as_its_segments() -> None:
+    with weft.Graph().as_default() as graph:
+        x = weft.placeholder("f32", (8, 16), name="x")
+        w = weft.placeholder("f32", (16, 16), name="w")
+        with weft.device("cpu:1"):
+            far = np.tanh(x @ w)
+        with weft.device("cpu:0"):
+            y = np.sum(far + x)
+    lowered = weft.Session(graph, devices=("cpu:0", "cpu:1")).lower([y], [x, w])
+    assert "send" in lowered.as_text("placed") and "launch" in lowered.as_text("plan")
+    flops = 2 * 8 * 16 * 16 + 8 * 16  # the product, the tanh
+    assert flops < lowered.cost_analysis()["flops"] <= flops + 3 * 8 * 16
+    compiled = lowered.compile()
+    memory = compiled.memory_analysis()
+    assert (memory.argument_bytes, memory.result_bytes) == ((8 + 16) * 16 * 4, 4)
+    assert {"place", "memory", "llvm"} <= compiled.report().keys()
+    ones, halves = np.ones((8, 16), np.float32), np.full((16, 16), 0.5, np.float32)
+    assert compiled(ones, halves)[0] == np.float32(8 * 16 * (np.tanh(np.float32(8)) + 1))
