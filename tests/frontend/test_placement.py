@@ -178,6 +178,6 @@ def test_a_step_of_several_devices_is_lowered_as_its_segments() -> None:
     compiled = lowered.compile()
     memory = compiled.memory_analysis()
     assert (memory.argument_bytes, memory.result_bytes) == ((8 + 16) * 16 * 4, 4)
-    assert {"place", "memory", "llvm"} <= compiled.report().keys()
+    assert {"place", "memory", "emit", "link"} <= compiled.report().keys()
     ones, halves = np.ones((8, 16), np.float32), np.full((16, 16), 0.5, np.float32)
     assert compiled(ones, halves)[0] == np.float32(8 * 16 * (np.tanh(np.float32(8)) + 1))
