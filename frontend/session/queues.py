@@ -35,11 +35,12 @@ class FIFOQueue:
     """At most ``capacity`` elements, which leave in the order in which they came.
 
     ``specs`` says what an element is: a nest of ``weft.Spec`` or texts such as ``"f32[784]"``, of
-    known sizes. Calls wait for room or for elements, and are served in their order. In a graph
-    that is being built they are nodes, which wait when a step comes to them: a step that fails
-    gives back what it has taken, first in line again; what it has put stays. A step that updates
-    variables first waits for all that does not depend on them; while it waits for room for what
-    does, other updates of these variables wait for it.
+    known sizes; a list of one spec is that spec, as in TensorFlow. Calls wait for room or for
+    elements, and are served in their order. In a graph that is being built they are nodes, which
+    wait when a step comes to them: a step that fails gives back what it has taken, first in line
+    again; what it has put stays. A step that updates variables first waits for all that does not
+    depend on them; while it waits for room for what does, other updates of these variables wait for
+    it.
 
     Raises W305 for elements of other structures, dtypes or shapes, W411 (a RuntimeError) where
     something is put into a closed queue, W412 (an EOFError) where a closed one has too few elements
@@ -62,6 +63,8 @@ class FIFOQueue:
 
     def _set_up(self, capacity: int, specs: Any, name: str,
                 store: Callable[[tuple[TensorType, ...]], Store], least: int = 0) -> None:
+        if type(specs) in (list, tuple) and len(specs) == 1:
+            specs = specs[0]
         leaves, self._structure = tree.flatten(specs)
         given = [Spec.parse(leaf) if isinstance(leaf, str) else leaf for leaf in leaves]
         if not given or not all(isinstance(spec, Spec) for spec in given):

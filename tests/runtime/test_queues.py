@@ -57,6 +57,13 @@ def test_elements_come_in_order_and_whole() -> None:
     assert q.size() == 0
 
 
+@pytest.mark.parametrize("specs", [["f32[2]"], ("f32[2]",), "f32[2]"])
+def test_one_spec_is_an_array(specs: Any) -> None:
+    q = FIFOQueue(2, specs)
+    q.enqueue([1, 2])
+    assert q.dequeue().tolist() == [1, 2]
+
+
 def test_what_goes_in_and_out_is_nobody_elses() -> None:
     q, x = FIFOQueue(10, "f64[2]"), np.zeros((3, 2))
     q.enqueue_many(x)
