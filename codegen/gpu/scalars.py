@@ -377,7 +377,7 @@ class TritonScalars:
     def _expansion(
         self, function: str, expand: Callable[..., Tile], args: tuple[Tile, ...]
     ) -> str:
-        names = ("x", "y", "z")[:len(args)]
+        names = ("x", "y", "z", "w")[:len(args)]
         s = TritonScalars((), set(names), self.functions)
         s.params = names
         result = expand(s, *(Tile(x, arg.dtype) for x, arg in zip(names, args, strict=True)))

@@ -62,7 +62,7 @@ def build(variables, steps):
         parts = {"images": generate(variables, noise)}
         for name, loss in zip(("critic", "generator"), losses, strict=True):
             adam = optim.Adam(optim.CosineDecay(1e-3, steps), beta1=0.5)
-            parts[name] = adam.minimize(loss, weft.tree.leaves(variables[name]))
+            parts[name] = loss, adam.minimize(loss, weft.tree.leaves(variables[name]))
     return graph, parts
 
 
@@ -83,7 +83,7 @@ def main(size="normal"):
         for name, needs in (("critic", {"real:0": x[rng.integers(0, len(x), BATCH)]}),
                             ("generator", {})):
             needs["noise:0"] = rng.standard_normal((BATCH, LATENT), np.float32)
-            losses[name].append(float(session.run(parts[name], needs)))
+            losses[name].append(float(session.run(parts[name], needs)[0]))
     seconds = time.perf_counter() - start
     made = session.run(parts["images"], {"noise:0": rng.standard_normal((len(x), LATENT), "f4")})
     mixture = GaussianMixture(10, reg_covar=1e-3, random_state=0).fit(x).sample(len(x))[0]

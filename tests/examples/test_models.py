@@ -139,7 +139,7 @@ def test_adversaries_are_trained_in_turn() -> None:
     session, fed = weft.Session(graph), dict(zip(("real:0", "noise:0"), args, strict=True))
     for name, needs in (("critic", ("real:0", "noise:0")), ("generator", ("noise:0",))):
         before = weft.tree.map(lambda variable: variable.numpy().copy(), params)
-        value = session.run(parts[name], {key: fed[key] for key in needs})
+        value, _ = session.run(parts[name], {key: fed[key] for key in needs})
         wide = weft.tree.map(lambda x: x.astype(float), (before, *(fed[key] for key in needs)))
         np.testing.assert_allclose(value, getattr(models, f"gan_{name}")(*wide), rtol=1e-5)
         for part in ("critic", "generator"):

@@ -14,7 +14,8 @@ import pytest
 from texts import without_places
 
 import weft
-from weft.frontend.transforms.reverse import grad, gradients
+from weft.frontend.transforms.graph_gradients import gradients
+from weft.frontend.transforms.reverse import grad
 from weft.ir.diagnose import Error
 from weft.ir.graph import Graph, Node, all_nodes
 from weft.ir.interp.graph import run_graph

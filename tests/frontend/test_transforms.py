@@ -14,9 +14,9 @@ from weft.frontend.library import nn
 from weft.frontend.session.graph import Graph, placeholder
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.trace import trace_function
+from weft.frontend.transforms.graph_gradients import gradients
 from weft.frontend.transforms.reverse import (
     grad,
-    gradients,
     stop_gradient,
     value_and_grad,
     variable_gradients,

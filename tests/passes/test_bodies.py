@@ -63,7 +63,7 @@ def test_state_becomes_what_a_loop_carries() -> None:
 
 
 def test_state_becomes_results_of_both_branches() -> None:
-    v = weft.Variable(np.float64(1), name="v")
+    v = weft.Variable(np.float64(1), name="assigned_once")
 
     def function(p: Any, x: Any) -> Any:
         def assigned() -> Any:
@@ -77,17 +77,17 @@ def test_state_becomes_results_of_both_branches() -> None:
     node = control_in(resolved)
     assert isinstance(control_of(node), Branching) and len(node.results) == 2
     for p, result, after in ((True, 5.0, 5.0), (False, 2.0, 1.0)):
-        state = {"v": np.float64(1)}
+        state = {"assigned_once": np.float64(1)}
         assert run_graph(resolved, [np.bool_(p), np.float64(5)], state) == [result]
-        assert state["v"] == after
+        assert state["assigned_once"] == after
 
 
 def test_pruning_keeps_the_variables_of_bodies() -> None:
-    v = weft.Variable(np.ones(3), name="v")
+    v = weft.Variable(np.ones(3), name="read_in_rounds")
     graph = traced(lambda x: weft.fori_loop(0, 3, lambda i, c: c + v, x), X)
     pruned = prune(graph, list(graph.params), list(graph.results)).graph
     verify_graph(pruned)
-    assert list(pruned.variables) == ["v"]
+    assert list(pruned.variables) == ["read_in_rounds"]
 
 
 def test_a_body_with_effects_is_not_tidied_away() -> None:
