@@ -17,7 +17,7 @@ import numpy as np
 from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol
 from ...ir.plans.partition import Partition, Segment
-from ...ir.plans.plan import CheckSite
+from ...ir.plans.plan import CheckSite, host_steps
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
@@ -218,6 +218,7 @@ def _set(
     if segment.compiled:
         program = programs[segment]
         unit.call, unit.run = program.direct, program.run
+        unit.waits = bool(host_steps(program.plan))
         return
     unit.took = 0.0  # to start it
     node = segment.graph.nodes[-1]

@@ -34,7 +34,8 @@ Driver = Generator[Wanted, Sequence[Array], Sequence[Array]]
 Begin = Callable[["Task", Sequence[Array]], None]
 """What asks a resource; it returns at once."""
 
-# A segment that took less than this when it ran last is not worth another thread's waking.
+# A segment that took less than this when it ran last is not worth another thread's waking, unless
+# it calls a function of the host, which may wait for another segment.
 _WORTH_WAKING = 25e-6
 
 
@@ -42,7 +43,7 @@ class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
     __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "takes", "tells", "took")
+                 "readers", "run", "takes", "tells", "took", "waits")
 
     def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int]) -> None:
         self.number = number
@@ -52,6 +53,7 @@ class Unit:
         self.freed: tuple[int, ...] = ()                   # slots that it takes and results are not
         self.rank = 0                                      # the smallest is run first
         self.took = 1.0                                    # seconds, lately
+        self.waits = False                                 # perhaps: it calls the host
         self.launches = 0
         # One of three: a program, a driver of bodies, a resource.
         self.call: Callable[..., Any] | None = None
@@ -140,7 +142,8 @@ class Run:
     def _push(self, frame: Frame, unit: Unit) -> None:
         # What takes no time comes first: it may make something ready that does.
         self._serial += 1
-        heappush(self._ready, (unit.took > _WORTH_WAKING, unit.rank, self._serial, frame, unit))
+        long = unit.waits or unit.took > _WORTH_WAKING
+        heappush(self._ready, (long, unit.rank, self._serial, frame, unit))
 
     def _call_others(self, beyond: int = 1) -> None:
         """Wake threads for what this one does not begin soon: all but ``beyond`` long ones."""
