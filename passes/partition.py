@@ -250,8 +250,8 @@ class _Cut:
             if any(self._narrowed(value, each) for each in far):
                 gives[self._key(value, True)] = builder.cast(clone.values[value],
                                                             dtype=self.narrow)
-            if value not in self.graph.results and all(self._narrowed(value, each)
-                                                       for each in far):
+            if far and value not in self.graph.results and all(
+                    self._narrowed(value, each) for each in far):
                 del gives[value.name]
         clone.graph.results = list(gives.values())
         bodies: tuple[tuple[str, Partition], ...] = ()

@@ -184,7 +184,12 @@ class Attempt:
                 if self.problem is None:  # it was done by then
                     self.undo()
                 raise
-        return self.results()
+        try:
+            return self.results()
+        except BaseException:
+            if self.problem is None:  # there is no memory for a batch, say
+                self.undo()
+            raise
 
     def cancel(self, problem: Error) -> None:
         """End it with a problem, unless it is done by now, which ``undo`` undoes."""

@@ -43,8 +43,16 @@ class QueueRunner:
                          for _ in range(threads)]
 
     def __enter__(self) -> QueueRunner:
-        for thread in self._threads:
-            thread.start()
+        begun = 0
+        try:
+            for thread in self._threads:
+                thread.start()
+                begun += 1
+        except BaseException:
+            self.stop()
+            for thread in self._threads[:begun]:
+                thread.join()
+            raise
         return self
 
     def __exit__(

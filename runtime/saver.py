@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import warnings
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -86,9 +87,11 @@ class Saver:
 
     def _run(self) -> None:
         due = time.monotonic() + self._every
-        while not self._ended.wait(max(0.0, due - time.monotonic())):
+        while not self._ended.wait(min(max(0.0, due - time.monotonic()), threading.TIMEOUT_MAX)):
             try:
                 self.save()
             except Exception as problem:
-                warnings.warn(f"no checkpoint in {self.path}: {problem}", SaveWarning, stacklevel=1)
+                with suppress(SaveWarning):  # where warnings are errors, the next one tries again
+                    warnings.warn(f"no checkpoint in {self.path}: {problem}", SaveWarning,
+                                  stacklevel=1)
             due = max(due + self._every, time.monotonic())

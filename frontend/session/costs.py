@@ -32,7 +32,6 @@ from ...runtime.threads import thread_limit
 from ..compile.flow import FlowStages, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
-from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
 
 Array = np.ndarray[Any, Any]
@@ -70,18 +69,19 @@ def save_costs(costs: Costs, path: str | PathLike[str]) -> None:
 
 
 def measured_costs(
-    stages: Stages, arrays: Sequence[Any], variables: Mapping[str, Variable]
+    stages: Stages, arrays: Sequence[Any], variables: Mapping[str, Any]
 ) -> Costs:
     """The cost model of a step's options with measured times of its units and of a transfer.
 
-    ``arrays`` are the parameters of the step but for variables, in order.
+    ``arrays`` are the parameters of the step but for variables, in order, ``variables`` the values
+    of these.
     """
     graph, options = stages.optimised, stages.options
     costs = options.costs or Costs()
     if len(options.devices) > 1:
         costs = replace(costs, links={**costs.links, "memory": measured_link(options)})
     given = {value.name: array for value, array in zip(graph.params, arrays, strict=False)}
-    given.update({value.name: variables[var].value for var, value in graph.var_params.items()})
+    given.update({value.name: variables[var] for var, value in graph.var_params.items()})
     return costs.measuring(_units(graph, options, given, costs))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.indices.index import Dim, plain_symbol, symbol, symbols_of
 from ...ir.indices.walk import substitute
 from ...ir.types import TensorType
 from ...runtime.queues import Line, Pool, Queue, Store
@@ -75,6 +75,13 @@ class FIFOQueue:
             raise error("W305", f"elements of a {type(self).__name__} have known sizes, not "
                                 f"{', '.join(map(str, given))}", locs=user_loc(),
                         hint="weft.PaddingFIFOQueue takes sizes that differ")
+        composed = [str(spec) for spec, type_ in zip(given, types, strict=True)
+                    if any(not isinstance(dim, int) and plain_symbol(dim) is None
+                           for dim in type_.shape)]
+        if composed:
+            raise error("W305", f"sizes of elements are numbers, names or None, not as those of "
+                                f"{composed[0]}", locs=user_loc(),
+                        hint="give each size that differs a name of its own")
         self.capacity = _positive(capacity, "capacity")
         self.name = name
         self.resource = Queue(name, self.capacity, types, store(types), least)

@@ -257,13 +257,16 @@ class Session:
         The step's parts run by themselves, on what is fed; no variable changes. Steps are placed by
         what was measured from now on, in other sessions if they are given the file ``path``.
         """
-        feeds = feed_dict or {}
+        given = {self._fed(key): array for key, array in flat(feed_dict or {}).items()}
         elements, _ = self._fetched(fetches)
-        made = self._compile(elements, [self._fed(key) for key in feeds])
-        arrays = [convert(self._fed(key), array) for key, array in feeds.items()]
+        made = self._compile(elements, list(given))
+        fed = {feed: convert(feed, array) for feed, array in given.items()}
+        arrays = [array for feed, array in fed.items() if isinstance(feed, Value)]
+        values = {name: fed.get(variable, variable.value)
+                  for name, variable in self.graph.variables.items()}
         costs = measured_costs(
             made.stages.whole if isinstance(made.stages, FlowStages) else made.stages,
-            [*arrays, *made.program.held], self.graph.variables)
+            [*arrays, *made.program.held], values)
         if path is not None:
             save_costs(costs, path)
         self.close()

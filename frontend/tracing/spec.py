@@ -21,6 +21,7 @@ from ...ir.indices.index import (
     Remainder,
     bounds,
     parts_of,
+    plain_symbol,
     symbol,
     symbols_of,
     terms_of,
@@ -59,7 +60,8 @@ class Spec:
             raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
                         hint="name the argument in static_argnames (a text such as 'f32[b,784]' "
                              "stands for an array)") from None
-        return Spec(type_.dtype, type_.shape)
+        return Spec(type_.dtype, tuple(None if plain_symbol(dim) == "None" else dim
+                                       for dim in type_.shape))
 
     def type(self, name: str) -> TensorType:
         """The tensor type of an argument of that name, which gives its unknown dims symbols."""

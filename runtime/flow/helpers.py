@@ -29,9 +29,12 @@ class Helpers:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a collected session stops its threads anywhere
         self._reset()
         Helpers.living.add(self)
+
+    def __del__(self) -> None:
+        self.stop()  # what a callable of a session has started after the session's end
 
     def _reset(self) -> None:
         self._queue: SimpleQueue[Helped | None] = SimpleQueue()
@@ -70,7 +73,7 @@ def _work(queue: SimpleQueue[Helped | None]) -> None:
 
 def _forked() -> None:
     for helpers in list(Helpers.living):
-        helpers._lock = threading.Lock()
+        helpers._lock = threading.RLock()
         helpers._reset()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.indices.dims import Requirement, bind_dims
-from ...ir.indices.index import plain_symbol
+from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
 from ..program import Program, Source, check_sizes, fit_all, no_retry
@@ -48,12 +48,17 @@ class FlowProgram(Program):
         asynchronous: Collection[str] | None = None,
     ) -> None:
         self.partition, self._programs = partition, dict(programs)
-        self._helpers, self._requires = helpers, tuple(requires)
+        self._helpers = helpers
         self._frames = frames_of(partition, self._programs, resources)
         self.params = tuple(slot for slot in partition.params
                             if not slot.name.startswith(_SIZE))
         self._told = [slot.name.removeprefix(_SIZE)
                       for slot in partition.params[len(self.params):]]
+        given = frozenset[str]().union(*(symbols_of(dim) for slot in self.params
+                                         for dim in slot.type.shape))
+        # What depends on sizes that only a queue tells, the segments that have them check.
+        self._requires = tuple(need for need in requires if
+                               symbols_of(need.left) | symbols_of(need.right) <= given)
         self._forms = [(slot.type.dtype.numpy, slot.type.shape) for slot in self.params]
         dims = [dim for _, shape in self._forms for dim in shape if not isinstance(dim, int)]
         self._plain, self._told_plainly = not dims, None not in map(plain_symbol, dims)

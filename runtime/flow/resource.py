@@ -47,6 +47,7 @@ class _Asked:
         try:
             results = pending.results()
         except BaseException as problem:
+            pending.undo()
             self._task.fail(_at(self._node, problem))
             return
         if not self._task.done(results, pending.undo):

@@ -123,7 +123,7 @@ class Run:
         """``seconds`` are left of those that the step was ``given``."""
         self._helpers, self._seconds = helpers, given or seconds or 0.0
         self.deadline = None if seconds is None else time.monotonic() + seconds
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a signal handler may put what this step waits for
         self.over = False
         self.failed: BaseException | None = None
         self._ready: list[tuple[bool, int, int, Frame, Unit]] = []
@@ -131,6 +131,11 @@ class Run:
         self._bell: Any = None  # the caller's, while it waits
         self._cancels: dict[int, Callable[[], None]] = {}
         self._undos: list[Callable[[], None]] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is begun any more, and no result wanted."""
+        return self.over or self.failed is not None
 
     def start(self, frame: Frame) -> None:
         """Make ready what lacks nothing."""
@@ -164,7 +169,7 @@ class Run:
 
     def _take(self) -> tuple[Frame, Unit] | None:
         with self.lock:
-            if not self._ready or self.over:
+            if not self._ready or self.ended:
                 return None
             *_, frame, unit = heappop(self._ready)
             return frame, unit
@@ -191,16 +196,15 @@ class Run:
 
     def undo(self) -> None:
         """Give back what has been taken of resources, since the step comes to nothing."""
-        with self.lock:
-            ends = self._undone()
-        for end in ends:
+        while True:
+            with self.lock:
+                if self._cancels:
+                    _, end = self._cancels.popitem()
+                elif self._undos:
+                    end = self._undos.pop()
+                else:
+                    return
             end()
-
-    def _undone(self) -> list[Callable[[], None]]:
-        ends = [*self._cancels.values(), *reversed(self._undos)]
-        self._cancels.clear()
-        self._undos.clear()
-        return ends
 
     def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
         try:
@@ -216,6 +220,8 @@ class Run:
                     self._be_late()
         except BaseException as problem:
             self.fail(problem)
+            while not self.over:  # another thread has failed first, and gives back
+                self._wait()
             raise
         if self.failed is not None:
             raise self.failed
@@ -239,16 +245,18 @@ class Run:
             self._ring()
 
     def fail(self, problem: BaseException) -> None:
-        """End the step with an error; the first one counts."""
+        """End the step with an error; the first one counts. It is over when all is given back."""
         with self.lock:
-            if self.over:
+            if self.ended:
                 return
-            self.over, self.failed = True, problem
+            self.failed = problem
             self._ready.clear()
-            ends = self._undone()
-            self._ring()
-        for end in ends:
-            end()
+        try:
+            self.undo()
+        finally:
+            with self.lock:
+                self.over = True
+                self._ring()
 
     def _wait(self) -> None:
         bell = threading.Lock()
@@ -284,7 +292,7 @@ class Run:
     def finish(self, frame: Frame, unit: Unit, results: Sequence[Array]) -> bool:
         """A unit has given its results; False if the step is over."""
         with self.lock:
-            if self.over:
+            if self.ended:
                 return False
             values, lacks, uses = frame.values, frame.lacks, frame.uses
             for slot, value in zip(unit.gives, results, strict=True):
@@ -368,7 +376,7 @@ class Task:
         run = self._run
         with run.lock:
             run._cancels.pop(id(self), None)
-            if run.over:
+            if run.ended:
                 return False
             if undo is not None:
                 run._undos.append(undo)
@@ -388,7 +396,7 @@ class Task:
         """Call ``cancel`` once if the step ends without an answer; now, if it has ended."""
         run = self._run
         with run.lock:
-            if not run.over:
+            if not run.ended:
                 run._cancels[id(self)] = cancel
                 return
         cancel()

@@ -6,6 +6,7 @@ that on purpose, against what the docstring says.
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -501,3 +502,35 @@ def test_53_lowered_programs(g: Graph) -> None:
     compiled = lowered.compile()
     assert compiled(V)[1] == 6 and compiled.memory_analysis().result_bytes == 32
     assert "emit" in compiled.report()
+
+
+@pytest.mark.parametrize("optimizer", [
+    weft.optim.SGD(0.1), weft.optim.SGD(0.1, momentum=0.9), weft.optim.Adam(0.1)])
+def test_gradients_are_applied_outside_of_the_block(optimizer: Any) -> None:
+    """As inside: what is read of variables is read in each step."""
+    found = []
+    for inside in (True, False):
+        opt = copy.deepcopy(optimizer)
+        g = weft.Graph()
+        with g.as_default():
+            a = weft.Variable(np.ones(2))
+            (grad,) = weft.gradients(np.sum(a ** 2), [a])
+            step = opt.apply_gradients([(grad, a)]) if inside else None
+        step = step or opt.apply_gradients(zip([grad], [a], strict=True))
+        session = weft.Session(g)
+        for _ in range(3):
+            session.run(step)
+        found.append(a.numpy())
+    np.testing.assert_array_equal(*found)
+    assert found[0][0] < 0.75
+
+
+def test_minimize_takes_one_variable_and_refuses_numbers() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        a = weft.Variable(np.ones(3))
+        loss = np.sum(a * a)
+    weft.Session(g).run(weft.optim.SGD(0.1).minimize(loss, a))
+    np.testing.assert_allclose(a.numpy(), 0.8)
+    with pytest.raises(weft.Error, match="W114: nothing leads back from ndarray"):
+        weft.optim.SGD(0.1).minimize(a * 2.0, [a])

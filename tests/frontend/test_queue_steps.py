@@ -322,3 +322,27 @@ def test_an_interrupt_ends_a_step_that_waits() -> None:
     q.enqueue(2)
     s.run(add)
     assert v.numpy() == 3
+
+
+def test_sizes_that_only_a_queue_tells_are_checked_where_they_are_used() -> None:
+    q = weft.PaddingFIFOQueue(4, "f32[n]")
+    g = weft.Graph()
+    with g.as_default():
+        y = q.dequeue().reshape(2, -1) * 2
+    s = weft.Session(g)
+    q.enqueue(np.ones(4, np.float32))
+    assert s.run(y).tolist() == [[2, 2], [2, 2]]
+    q.enqueue(np.ones(3, np.float32))
+    with pytest.raises(weft.Error, match="W105"):
+        s.run(y)
+    assert q.size() == 1
+
+
+def test_a_narrow_transfer_leaves_what_nobody_reads() -> None:
+    q = weft.FIFOQueue(4, ("f32[2]", "f32[3]"))
+    g = weft.Graph()
+    with g.as_default():
+        x, _ = q.dequeue()
+    q.enqueue((np.ones(2, np.float32), np.ones(3, np.float32)))
+    s = weft.Session(g, devices=("cpu:0", "cpu:1"), transfer="bf16")
+    assert s.run(x).tolist() == [1, 1]

@@ -38,8 +38,8 @@ def traced(function: Any, *args: Any) -> Graph:
 
 
 def test_state_becomes_what_a_loop_carries() -> None:
-    v = weft.Variable(np.zeros(3), name="v")
-    w = weft.Variable(np.ones(3), name="w")
+    v = weft.Variable(np.zeros(3), name="carried_total")
+    w = weft.Variable(np.ones(3), name="read_only")
 
     def function(xs: Any) -> Any:
         def step(total: Any, x: Any) -> Any:
@@ -49,8 +49,9 @@ def test_state_becomes_what_a_loop_carries() -> None:
         return weft.scan(step, xs[0], xs)
 
     graph = traced(function, XS)
-    assert {each.attrs["var"] for each in effects_of(control_in(graph))} == {"v"}  # w is read once
-    state = {"v": np.zeros(3), "w": np.full(3, 2.0)}
+    # The other is read once.
+    assert {each.attrs["var"] for each in effects_of(control_in(graph))} == {"carried_total"}
+    state = {"carried_total": np.zeros(3), "read_only": np.full(3, 2.0)}
     want = run_graph(graph, [XS], dict(state))
     resolved = resolve_state(graph)
     verify_graph(resolved)
@@ -91,7 +92,7 @@ def test_pruning_keeps_the_variables_of_bodies() -> None:
 
 
 def test_a_body_with_effects_is_not_tidied_away() -> None:
-    v = weft.Variable(np.zeros(3), name="v")
+    v = weft.Variable(np.zeros(3), name="assigned_in_rounds")
 
     def function(x: Any) -> Any:
         def body(i: Any, c: Any) -> Any:
@@ -103,9 +104,9 @@ def test_a_body_with_effects_is_not_tidied_away() -> None:
 
     graph = traced(function, X)
     assert control_in(simplify(graph)) is not None
-    state = {"v": np.zeros(3)}
+    state = {"assigned_in_rounds": np.zeros(3)}
     run_graph(simplify(resolve_state(graph)), [X], state)
-    np.testing.assert_array_equal(state["v"], 3 * X)
+    np.testing.assert_array_equal(state["assigned_in_rounds"], 3 * X)
 
 
 def test_rules_apply_inside_of_bodies() -> None:

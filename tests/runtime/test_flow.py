@@ -282,3 +282,19 @@ def test_a_step_waits_for_a_queue_and_knows_its_sizes_then(devices: tuple[str, .
     with pytest.raises(weft.Error, match=r"queue|closed"):
         for _ in range(3):
             program.run([x])
+
+
+def test_a_callable_that_outlives_its_session_leaves_no_thread() -> None:
+    def meet(x: Any) -> Any:
+        return x
+
+    before = len(workers())
+    for _ in range(3):
+        step = Step(meet, meet)
+        call = step.session.make_callable(step.sum, [step.x])
+        del step
+        gc.collect()
+        assert call(np.ones(3, np.float32)).tolist() == [4, 4, 4]
+        del call
+        gc.collect()
+    assert soon(lambda: len(workers()) <= before)

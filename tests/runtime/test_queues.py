@@ -64,6 +64,24 @@ def test_one_spec_is_an_array(specs: Any) -> None:
     assert q.dequeue().tolist() == [1, 2]
 
 
+def test_sizes_of_elements_are_names_or_none() -> None:
+    q = PaddingFIFOQueue(4, "f32[None,None]")
+    q.enqueue(np.ones((1, 2), np.float32))
+    q.enqueue(np.ones((3, 1), np.float32))
+    assert q.dequeue_many(2).shape == (2, 3, 2)
+    with pytest.raises(Error, match=r"W305: .*f32\[2\*n\]"):
+        PaddingFIFOQueue(4, "f32[2*n]")
+
+
+def test_what_cannot_be_put_together_stays() -> None:
+    q = PaddingFIFOQueue(4, "f32[a,b,c]")
+    for shape in ((1, 1, 1 << 20), (1, 1 << 20, 1), (1 << 20, 1, 1)):
+        q.enqueue(np.zeros(shape, np.float32))
+    with pytest.raises((MemoryError, ValueError)):
+        q.dequeue_many(3)
+    assert q.size() == 3
+
+
 def test_what_goes_in_and_out_is_nobody_elses() -> None:
     q, x = FIFOQueue(10, "f64[2]"), np.zeros((3, 2))
     q.enqueue_many(x)

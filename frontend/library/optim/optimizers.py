@@ -90,7 +90,8 @@ class Optimizer(ABC):
         return tree.unflatten(structure, [param for param, _ in stepped]), new
 
     def minimize(
-        self, loss: Callable[..., Any] | Any, variables: Sequence[Variable] | None = None,
+        self, loss: Callable[..., Any] | Any,
+        variables: Sequence[Variable] | Variable | None = None,
         *args: Any, name: str = "minimize",
     ) -> Any:
         """One step on variables down the gradient of ``loss(*args)``; its value before the step.
@@ -105,6 +106,12 @@ class Optimizer(ABC):
         if isinstance(loss, Tracer) and active() is None:
             with context_of(loss.context()).activate():
                 return self.minimize(loss, variables, *args, name=name)
+        if not isinstance(loss, Tracer) and not callable(loss):
+            raise error("W114", f"nothing leads back from {type(loss).__name__} to variables",
+                        locs=user_loc(),
+                        hint="give a function of the loss, or a value of a weft.Graph")
+        if isinstance(variables, Variable):
+            variables = [variables]
         trace = active()
         if variables is None:
             if not isinstance(trace, Graph):
@@ -132,7 +139,12 @@ class Optimizer(ABC):
     ) -> Operation:
         """The operation of a graph that moves each variable by its gradient, where that is not
         None: ``optimizer.apply_gradients(zip(weft.gradients(loss, variables), variables))``."""
-        return group(*self._moved_all(list(pairs)), name=name)
+        pairs = list(pairs)
+        traced = next((grad for grad, _ in pairs if isinstance(grad, Tracer)), None)
+        if traced is not None and active() is None:
+            with context_of(traced.context()).activate():
+                return self.apply_gradients(pairs, name)
+        return group(*self._moved_all(pairs), name=name)
 
     def _moved_all(self, pairs: Sequence[tuple[Any, Variable]]) -> list[Any]:
         """The assignments of one step, with gradients that are there."""
