@@ -15,12 +15,15 @@ Machine Learning", OSDI 2016, and its documentation of queues).
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -168,22 +171,23 @@ class Attempt:
         Whatever ends the waiting early (an interrupt, too) leaves the queue as if this call had
         not been, but for rows that were put.
         """
-        if not self.done:
-            end = float("inf") if timeout is None else time.monotonic() + timeout
-            try:
-                # A signal that comes just before a wait does not end it, and is seen after it.
-                while not self._latch.acquire(timeout=max(0.0, min(1.0, end - time.monotonic()))):
-                    if time.monotonic() >= end:
-                        self.cancel(error(
-                            "W413", f"queue '{self.queue.name}' kept this call waiting for "
-                                    f"{timeout:g} seconds",
-                            hint="wait longer, or see who is to fill or empty it"))
-                        break
-            except BaseException:
-                self.cancel(_cancelled(self.queue))
-                if self.problem is None:  # it was done by then
-                    self.undo()
-                raise
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        try:
+            # A signal that comes just before a wait does not end it, and is seen after it; whoever
+            # was to wake this one may have been interrupted.
+            while not self.done and not self._latch.acquire(
+                    timeout=max(0.0, min(1.0, end - time.monotonic()))):
+                if time.monotonic() >= end:
+                    self.cancel(error(
+                        "W413", f"queue '{self.queue.name}' kept this call waiting for "
+                                f"{timeout:g} seconds",
+                        hint="wait longer, or see who is to fill or empty it"))
+                    break
+        except BaseException:
+            self.cancel(_cancelled(self.queue))
+            if self.problem is None:  # it was done by then
+                self.undo()
+            raise
         try:
             return self.results()
         except BaseException:
@@ -289,6 +293,8 @@ class Queue:
     together are padded with zeros. Takes leave ``least`` elements in until the queue is closed.
     """
 
+    living: ClassVar[WeakSet[Queue]] = WeakSet()  # in which a forked child has nobody waiting
+
     def __init__(self, name: str, capacity: int, types: Sequence[TensorType], store: Store,
                  least: int = 0) -> None:
         self.name, self.capacity, self.types = name, capacity, tuple(types)
@@ -296,6 +302,7 @@ class Queue:
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
         self._puts, self._takes = deque[Attempt](), deque[Attempt]()
         self._closing = False
+        Queue.living.add(self)
 
     @property
     def size(self) -> int:
@@ -360,15 +367,24 @@ class Queue:
     def change(self, change: Callable[[list[Attempt]], None]) -> None:
         """Make a change, let all go on as far as they can, and wake those that are done."""
         finished: list[Attempt] = []
-        with self._lock:
-            try:
-                change(finished)
-            finally:
-                self._settle(finished)
-                for attempt in finished:
-                    attempt.done = True
-        for attempt in finished:
-            attempt.wake()
+        try:
+            with self._lock:
+                try:
+                    change(finished)
+                finally:
+                    self._settle(finished)
+                    for attempt in finished:
+                        attempt.done = True
+        finally:
+            _wake(finished)
+
+    def forked(self) -> None:
+        """In a forked child, no other thread waits or holds the lock."""
+        self._lock = threading.RLock()
+        for line in (self._puts, self._takes):
+            for attempt in reversed(line):
+                attempt.withdrawn()
+            line.clear()
 
     def _enter(self, attempt: Attempt, line: deque[Attempt]) -> Attempt:
         def enter(finished: list[Attempt]) -> None:
@@ -385,6 +401,35 @@ class Queue:
             for line in (self._puts, self._takes):
                 while line and line[0].advance():
                     finished.append(line.popleft())
+
+
+def _wake(finished: list[Attempt]) -> None:
+    """Wake them all, whatever an interrupt ends in between."""
+    try:
+        while finished:
+            finished.pop(0).wake()
+    finally:
+        if finished:
+            _wake(finished)
+
+
+def _before_fork() -> None:
+    for queue in list(Queue.living):
+        queue._lock.acquire()
+
+
+def _after_fork() -> None:
+    for queue in list(Queue.living):
+        with suppress(RuntimeError):  # one that was made meanwhile
+            queue._lock.release()
+
+
+def _forked() -> None:
+    for queue in list(Queue.living):
+        queue.forked()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
 
 
 def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:

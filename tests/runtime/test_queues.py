@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -313,3 +315,24 @@ def wrong() -> Iterator[tuple[Callable[[], Any], str]]:
 def test_what_does_not_fit(use: Callable[[], Any], message: str) -> None:
     with pytest.raises(Error, match=message):
         use()
+
+
+FORKED = """
+import os, threading, time, numpy as np, weft
+q = weft.FIFOQueue(4, "i64[]")
+threading.Thread(target=q.dequeue, daemon=True).start()
+while not q.resource._takes:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    q.enqueue(5)
+    os._exit(0 if q.dequeue(timeout=5) == 5 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+q.enqueue(6)
+"""
+
+
+def test_nobody_waits_in_a_forked_child() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], text=True,
+                          capture_output=True, timeout=60, check=True)
+    assert done.stdout == "0\n"
