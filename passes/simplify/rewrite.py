@@ -353,5 +353,6 @@ def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tu
                 fired.update(rewriter.fired)
             reads = Counter(value for node in made.nodes for value in node.inputs)
             reads.update(made.results)
-            return made, any(rewriter.uses[value] > 1 for value, n in reads.items() if n == 1)
+            return made, any(rewriter.uses[value] > 1 for value, n in reads.items()
+                             if n == 1 and value.node is not None)
         kept |= lost
