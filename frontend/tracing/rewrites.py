@@ -9,9 +9,27 @@ an error about this very line suggests.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from ...ir.types import DType, Loc
+
+# What to write instead of asking for the truth of a traced value, by how the line asks.
+_QUESTIONS: tuple[tuple[str, str], ...] = (
+    (r"\s*assert\b", "check it outside of the traced function"),
+    (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
+    (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
+)
+
+
+def truth_hint(locs: Sequence[Loc]) -> str:
+    """What to do instead of asking for the truth of a traced value at the first place."""
+    line = locs[0].source if locs else ""
+    choice = rewritten(line)
+    if choice:
+        return f"write {choice}"
+    found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
+    return next(found, "choose with np.where(c, a, b)")
 
 
 def rewrite_of(locs: Sequence[Loc]) -> str:

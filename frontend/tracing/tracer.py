@@ -11,7 +11,6 @@ what shares its memory in NumPy follows: see ``views``. Arguments are the caller
 from __future__ import annotations
 
 import operator
-import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +26,7 @@ from .arrays import views
 from .arrays.array import TracedArray
 from .drawn import refused_draw
 from .methods import ArrayMethods
-from .rewrites import rewritten
+from .rewrites import truth_hint
 from .scope import Recording
 from .source import assigns_item, user_loc
 
@@ -247,7 +246,7 @@ class Tracer(ArrayMethods, TracedArray):
         return problem
 
     def __bool__(self) -> bool:
-        problem = self._no_number("its truth value", self._or_static(_truth_hint()))
+        problem = self._no_number("its truth value", self._or_static(truth_hint(user_loc())))
         if isinstance(problem, TracerError) and self._is_parameter:
             problem.asked = self.name.removesuffix(":0")
         raise problem
@@ -357,22 +356,6 @@ class Tracer(ArrayMethods, TracedArray):
 
 # The numbers of Python by kinds of NumPy's; there is none for 64 bits without a sign.
 _PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
-
-# What to write instead of asking for the truth of a traced value, by how the line asks.
-_QUESTIONS: tuple[tuple[str, str], ...] = (
-    (r"\s*assert\b", "check it outside of the traced function"),
-    (r".*\b(max|min)\(", "use np.maximum or np.minimum"),
-    (r".*\b(and|or|not)\b", "use np.logical_and, np.logical_or and np.logical_not"),
-)
-
-
-def _truth_hint() -> str:
-    line = next((loc.source for loc in user_loc()), "")
-    choice = rewritten(line)
-    if choice:
-        return f"write {choice}"
-    found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
-    return next(found, "choose with np.where(c, a, b)")
 
 
 def _same_index(a: Any, b: Any) -> bool:
