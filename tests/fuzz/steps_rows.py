@@ -136,8 +136,11 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
     the dtype of integers if there are none, and np.bincount, which forgets that of weights; NaNs of
     bfloat16 where NumPy asks whether a dtype is one of its own floats. And differences cannot tell
-    of rounding to float32.
+    of rounding to float32. And LAPACK's search for singular values may never end beside a NaN.
     """
+    if "linalg" in feature and not all(
+            np.all(np.isfinite(sample)) for x in used if x.kind in "fc" for sample in x.samples):
+        return True
     floats = any(x.kind in "fc" for x in used)
     if "dtype" in options and any(name in feature for name in ("var", "std", "mean")):
         return True
