@@ -15,6 +15,7 @@ Framework", VLDB 2021).
 
 from __future__ import annotations
 
+import inspect
 import threading
 import weakref
 from collections import deque
@@ -95,16 +96,18 @@ class Dataset:
         whole = None if n is None or self.size is None else self.size * n
         return replace(self, keys=partial(_repeated, self.keys, n), size=whole)
 
-    def map(self, f: Callable[[Any], Any]) -> Dataset:
+    def map(self, f: Callable[..., Any]) -> Dataset:
         """Every element changed by a function, which may be a compiled one.
 
-        The tuple of ``from_arrays(x, y)`` is one argument. ``f`` runs in the threads of
-        ``prefetch`` and may be called again for an element.
+        The parts of a tuple are arguments of their own, as in tf.data, unless ``f`` can be called
+        with one. It runs in the threads of ``prefetch`` and may be called again for an element.
 
+        >>> list(from_arrays([1, 2], [3, 4]).map(lambda x, y: x * y))
+        [np.int64(3), np.int64(8)]
         >>> list(from_arrays([1, 2], [3, 4]).map(lambda pair: pair[0] * pair[1]))
         [np.int64(3), np.int64(8)]
         """
-        return replace(self, reading=_each(_After(self.reading.one, f)))
+        return replace(self, reading=_each(_After(self.reading.one, f, not _takes_one(f))))
 
     def prefetch(self, n: int, threads: int = 1) -> Dataset:
         """Up to ``n`` elements are read in background threads before they are asked for.
@@ -306,10 +309,29 @@ class _After:
     """A function of what another one reads."""
 
     read: Callable[[Any], Any]
-    function: Callable[[Any], Any]
+    function: Callable[..., Any]
+    spread: bool  # the parts of a tuple
 
     def __call__(self, key: Any) -> Any:
-        return self.function(self.read(key))
+        element = self.read(key)
+        if self.spread and isinstance(element, tuple):
+            return self.function(*element)
+        return self.function(element)
+
+
+def _takes_one(f: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one argument; if it does not say, that it can."""
+    if isinstance(f, np.ufunc):
+        return f.nin == 1
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

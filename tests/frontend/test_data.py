@@ -72,6 +72,15 @@ def test_batches_of_arrays_nests_and_functions() -> None:
     assert list(first.y) == [0, -1, -2, -3]
 
 
+def test_functions_of_the_parts_of_a_tuple() -> None:
+    pairs = data.from_arrays(ROWS, -ROWS)
+    for product in (lambda x, y: x * y, weft.compile(lambda x, y: x * y), np.multiply,
+                    lambda pair: pair[0] * pair[1], lambda *pair: pair[0][0] * pair[0][1]):
+        assert list(pairs.map(product)) == [-row * row for row in ROWS]
+    with pytest.raises(TypeError, match="positional argument"):
+        list(pairs.map(lambda x, y, z: x))
+
+
 def test_sizes() -> None:
     rows = data.from_arrays(ROWS)
     assert [len(rows), len(rows.batch(3)), len(rows.batch(3, drop_last=True).repeat(2))] == [
