@@ -6,6 +6,7 @@ theirs or always the same, so it was moved. What is computed has the tolerance o
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Sequence
@@ -121,12 +122,18 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     if feature.split(" ")[1] in _JUMPS and any(x.kind in "fc" for x in used):
         close = ("row", ROUNDED)
     template = "{out} = " + body
-    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and (
-            "np.fft." not in body) and w.yes(0.08):  # FFTs of given sizes leave out= as it was
+    # Transforms of given sizes leave out= as it was.
+    if body.endswith(")") and _is_call(text) and "lambda" not in body and (
+            "np.fft." not in body) and w.yes(0.08):
         comma = "" if body.endswith("()") else ", "
         template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
         options = (*options, "out")
     return w.write(feature, template, *used, close=close, options=options)
+
+
+def _is_call(text: str) -> bool:
+    """Whether a text is nothing but a call, which may get one more argument."""
+    return isinstance(ast.parse(text, mode="eval").body, ast.Call)
 
 
 def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],

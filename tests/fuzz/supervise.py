@@ -117,7 +117,11 @@ def _lines(command: Sequence[str], patience: float) -> Iterator[dict[str, Any]]:
 
 def _crashed(seed: int, number: int, how: str, command: list[str], seconds: float) -> Report:
     """The report of a program that took its worker along, made smaller in processes of its own."""
-    drawn = program(seed, number)
+    try:
+        drawn = program(seed, number)
+    except Exception as problem:  # it is the drawing that failed
+        return {"done": number, "verdict": "finding", "what": f"not drawn: {problem!r}\n{how}",
+                "features": [], "script": ""}
     small = drawn
     if how.startswith("crash: signal"):
         small = minimise(drawn, lambda candidate: _kills(candidate, command), 4 * seconds)
