@@ -59,8 +59,7 @@ def make_program(
 
 def _timed(stages: Stages) -> Form:
     """The form of a program that a profile runs."""
-    name = f"{stages.traced.name} for its profile"
-    with compiling(name, None, 2 + len(BUILDING)):
+    with compiling(stages.traced.name, None, 2 + len(BUILDING), for_profile=True):
         return Form(stages.timed.after("clock").plan, *_calls(stages.timed))
 
 

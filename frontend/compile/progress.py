@@ -30,8 +30,9 @@ _EVERY = 0.25    # seconds between changes of what is shown
 class Progress:
     """One compilation: ``done`` of its ``total`` steps; ``step`` is being taken."""
 
-    def __init__(self, name: str, hook: Hook | None, total: int) -> None:
+    def __init__(self, name: str, hook: Hook | None, total: int, for_profile: bool) -> None:
         self.name, self.step = name, ""
+        self.args = {"function": name, **({"for_profile": True} if for_profile else {})}
         self.done, self.total, self._begun = 0, total, False
         self._hook = hook
 
@@ -57,18 +58,16 @@ _PROGRESS: ContextVar[Progress | None] = ContextVar("weft_progress", default=Non
 
 
 @contextmanager
-def compiling(name: str, hook: Hook | None, total: int) -> Iterator[None]:
-    """Something is compiled in the body, in about ``total`` steps."""
+def compiling(name: str, hook: Hook | None, total: int, *, for_profile: bool = False
+              ) -> Iterator[None]:
+    """Something is compiled in the body, in about ``total`` steps, perhaps since a profile asks
+    for it."""
     stream = _terminal()
-    if hook is None and stream is None:
-        with span("compile", name, function=name):
-            yield
-        return
-    progress = Progress(name, hook, total)
+    progress = Progress(name, hook, total, for_profile)
     token = _PROGRESS.set(progress)
     try:
         with (nullcontext() if stream is None else _shown(progress, stream),
-              span("compile", name, function=name)):
+              span("compile", name, **progress.args)):
             yield
         progress.end()
     finally:
@@ -97,7 +96,8 @@ def taken(step: str, function: str, times: MutableMapping[str, float] | None = N
         if times is not None:
             times[step] = times.get(step, 0.0) + 1e-6 * (end - start)
         for recorder in active():
-            recorder.span("compile", step, start, end, args={"function": function})
+            recorder.span("compile", step, start, end, args={
+                "function": function} if progress is None else progress.args)
 
 
 def _terminal() -> TextIO | None:

@@ -87,6 +87,10 @@ class Recorder:
             self.threads[thread] = threading.current_thread().name
         return thread
 
+    def until(self) -> int:
+        """When it ended, or now."""
+        return self.ended or time.monotonic_ns()
+
     def span(self, kind: str, name: str, start: int, end: int, device: str = "",
              args: Mapping[str, Any] | None = None) -> None:
         """This thread did something."""

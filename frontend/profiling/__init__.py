@@ -1,0 +1,1 @@
+"""``weft.profile``: what a profile has been told, as rows of kernels, as user's lines, as a trace."""
