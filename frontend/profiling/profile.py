@@ -118,7 +118,7 @@ class Profile:
             for number, began, ended in rows.events.tolist():
                 site = sites[number]
                 args = {"flops": site.flops, "bytes": site.bytes, "shapes": site.shapes,
-                        "ops": site.ops, "lines": tuple(map(str, dict(site.lines)))}
+                        "ops": site.ops, "lines": tuple(f"{loc.file}:{loc.line}" for loc, _ in site.lines)}
                 found.append((began, -ended, Event(
                     site.kind, site.name, self._since(began), 1e-9 * (ended - began),
                     self._thread(rows.thread), site.device, args)))

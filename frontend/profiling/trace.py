@@ -69,7 +69,7 @@ class _Writer:
                 known[id(rows.runs)] = [{
                     "name": site.name, "cat": site.kind, "device": site.device,
                     "args": {"flop": site.flops, "bytes": site.bytes, "shapes": list(site.shapes),
-                             "ops": list(site.ops), "source": [str(loc) for loc, _ in site.lines]},
+                             "ops": list(site.ops), "source": [f"{loc.file}:{loc.line}" for loc, _ in site.lines]},
                 } for site in sites_of(rows.runs)]
             sites = known[id(rows.runs)]
             for number, start, end in rows.events.tolist():
