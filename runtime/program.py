@@ -137,7 +137,7 @@ class Program:
         Raises OutOfRangeError (W124) or RangeError (W131) when a run-time check fails.
         """
         found = active()
-        results = self._told(leaves, found) if found else self._run(leaves, self._retry)
+        results = self._recorded(leaves, found) if found else self._run(leaves, self._retry)
         assert results is not NotImplemented, "a retry gives results or raises"
         return results  # type: ignore[no-any-return]
 
@@ -147,7 +147,7 @@ class Program:
             return NotImplemented
         return self._run(leaves, no_retry)
 
-    def _told(self, leaves: Sequence[Any], found: Sequence[Recorder]) -> Any:
+    def _recorded(self, leaves: Sequence[Any], found: Sequence[Recorder]) -> Any:
         """A step that profiles are told of."""
         self.prepare()
         watch = self._watch or Watch()
@@ -172,7 +172,7 @@ class Program:
             return _nothing
         form = self._timing.form()
         form.threads = self.threads
-        timed = Timed(form)
+        timed = Timed(form, self.part)
         self._call, self._checked = watch.calls(timed.call), timed
         return timed.tell
 

@@ -89,16 +89,17 @@ class Form:
         """The words are for another call."""
         self._spare.append(times)
 
-    def tell(self, found: Sequence[Recorder], args: Sequence[Any], times: Array, started: int,
-             ended: int) -> None:
-        """Tell recorders of a call that this thread has made."""
+    def tell(self, found: Sequence[Recorder], args: Sequence[Any], times: Array,
+             run: tuple[int, int] | None) -> None:
+        """Tell recorders of a call that this thread has made, and of the ``run`` as a whole."""
         count, head = int(times[0]), self._head
         kept = min(count, EVENTS)
         totals = times[1:head].reshape(-1, 2).copy()
         events = times[head:head + EVENT * kept].reshape(-1, EVENT).copy()
         sizes = self.sizes(args)
         for each in found:
-            each.span("run", self.name, started, ended, self.device)
+            if run is not None:
+                each.span("run", self.name, *run, self.device)
             each.ran(self.plan, sizes, totals, events, count)
         self.give_back(times)
 
@@ -123,9 +124,10 @@ class Timed:
     """What stands in the place of a program's calls in one step, of which it tells when that is
     over: to tell takes longer than many a call."""
 
-    def __init__(self, form: Form) -> None:
-        self._form = form
-        self._made: list[tuple[Sequence[Any], Array, int, int]] = []
+    def __init__(self, form: Form, part: bool) -> None:
+        """The runs of a ``part`` are told of by the whole."""
+        self._form, self._part = form, part
+        self._made: list[tuple[Sequence[Any], Array, tuple[int, int]]] = []
 
     @property
     def threads(self) -> int:
@@ -156,10 +158,10 @@ class Timed:
             if results is NotImplemented or results is None:  # nothing has happened
                 self._form.give_back(times)
             else:
-                self._made.append((args, times, started, ended))
+                self._made.append((args, times, (started, ended)))
         return results
 
     def tell(self, found: Sequence[Recorder]) -> None:
         """Tell recorders of the calls that were made."""
-        for made in self._made:
-            self._form.tell(found, *made)
+        for args, times, run in self._made:
+            self._form.tell(found, args, times, None if self._part else run)
