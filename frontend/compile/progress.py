@@ -67,7 +67,7 @@ def compiling(name: str, hook: Hook | None, total: int, *, for_profile: bool = F
     token = _PROGRESS.set(progress)
     try:
         with (nullcontext() if stream is None else _shown(progress, stream),
-              span("compile", name, **progress.args)):
+              span("compile", name, whole=True, **progress.args)):
             yield
         progress.end()
     finally:

@@ -1,1 +1,1 @@
-"""``weft.profile``: what a profile has been told, as rows of kernels, as user's lines, as a trace."""
+"""``weft.profile``: what a profile has been told, as kernels, as lines of the user, as a trace."""

@@ -74,6 +74,11 @@ class Site:
     bytes: int | None
     shapes: tuple[str, ...]
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The lines, as files and numbers."""
+        return tuple(f"{loc.file}:{loc.line}" for loc, _ in self.lines)
+
 
 def kernel_times(recorder: Recorder) -> tuple[KernelTime, ...]:
     """All rows of all programs, the longest first; those of one name, function and lines are one,

@@ -99,11 +99,10 @@ class Profile:
         found = []
         for span in list(self._recorder.spans):
             if span.kind == "compile":
-                function = str(span.args.get("function", span.name))
-                step = "all" if function == span.name else span.name
-                found.append(CompileTime(function, step, self._since(span.start), _spent(span),
-                                         self._thread(span.thread),
-                                         bool(span.args.get("for_profile"))))
+                found.append(CompileTime(
+                    str(span.args["function"]), "all" if "whole" in span.args else span.name,
+                    self._since(span.start), _spent(span), self._thread(span.thread),
+                    "for_profile" in span.args))
         return tuple(found)
 
     @property
@@ -118,7 +117,7 @@ class Profile:
             for number, began, ended in rows.events.tolist():
                 site = sites[number]
                 args = {"flops": site.flops, "bytes": site.bytes, "shapes": site.shapes,
-                        "ops": site.ops, "lines": tuple(f"{loc.file}:{loc.line}" for loc, _ in site.lines)}
+                        "ops": site.ops, "lines": site.places}
                 found.append((began, -ended, Event(
                     site.kind, site.name, self._since(began), 1e-9 * (ended - began),
                     self._thread(rows.thread), site.device, args)))

@@ -1,8 +1,8 @@
 """Profiles as tables of text.
 
-    kernel           calls  total ms  mean us     %  GFLOP/s   GB/s    FLOP   bytes  device  line
-    contract_h        1000    12.310    12.31  71.2     85.1   12.0    1.0M    148k  cpu:0   m.py:4 +1
-    reduce_loss       1000     4.970     4.97  28.8      2.1    8.4   10.2k   41.0k  cpu:0   m.py:9
+    kernel       calls  total ms  mean us     %  GFLOP/s  GB/s   FLOP  bytes  device  line
+    contract_h    1000    12.310    12.31  71.2     85.1  12.0   1.0M   148k  cpu:0   m.py:4 +1
+    reduce_loss   1000     4.970     4.97  28.8      2.1   8.4  10.2k  41.0k  cpu:0   m.py:9
 """
 
 from __future__ import annotations

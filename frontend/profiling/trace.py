@@ -69,7 +69,7 @@ class _Writer:
                 known[id(rows.runs)] = [{
                     "name": site.name, "cat": site.kind, "device": site.device,
                     "args": {"flop": site.flops, "bytes": site.bytes, "shapes": list(site.shapes),
-                             "ops": list(site.ops), "source": [f"{loc.file}:{loc.line}" for loc, _ in site.lines]},
+                             "ops": list(site.ops), "source": list(site.places)},
                 } for site in sites_of(rows.runs)]
             sites = known[id(rows.runs)]
             for number, start, end in rows.events.tolist():
@@ -113,8 +113,7 @@ def _named(kind: str, process: int, thread: int, args: Mapping[str, Any]) -> dic
 
 
 def _name(span: Span) -> str:
-    whole = span.kind == "compile" and span.args.get("function") == span.name
-    return f"compile {span.name}" if whole else span.name
+    return f"compile {span.name}" if "whole" in span.args else span.name
 
 
 def _args(span: Span) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Timed:
     def _run(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
         times = self._form.take()
         started = time.monotonic_ns()
-        results = NotImplemented
+        results: Any = NotImplemented
         try:
             results = call(*args, times)
         except BaseException:
