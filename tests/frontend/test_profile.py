@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir.types import Loc
+from weft.frontend.compile.pipeline import Stages
 from weft.frontend.profiling.kernels import KernelTime
 from weft.frontend.profiling.table import Lines, profile_table
+from weft.ir.types import Loc
 from weft.runtime.profile import recording
 from weft.runtime.profile.recording import Recorder
 
@@ -130,11 +131,12 @@ def test_nothing_is_left_of_a_profile() -> None:
 
 def test_the_code_is_what_it_was() -> None:
     lowered = dense.lower(X, W)
-    assert "_now" not in lowered.as_text("llvm")
+    assert "@dense_now" not in lowered.as_text("llvm")
     assert "times" not in lowered.as_text("plan")
     stages = lowered.stages
-    assert not isinstance(stages, weft.frontend.compile.flow.FlowStages)
-    assert "@clock_gettime" in stages.timed.llvm
+    assert isinstance(stages, Stages)
+    assert "@dense_now" in stages.timed.llvm
+    assert stages.timed.plan.steps == stages.plan.steps
 
 
 def test_sizes_are_those_of_the_calls() -> None:
@@ -168,7 +170,7 @@ def test_loops_branches_copies_and_calls_of_the_host(tmp_path: Path) -> None:
     host = kernels["np.linalg.inv"]
     assert (host.kind, host.calls, host.flops, host.bytes) == ("host", 2, None, 2 * 2 * 128)
     assert host.lines[0][0].line == solve.py_func.__code__.co_firstlineno + 2
-    assert max(row.calls for row in p.kernels if row.kind == "kernel") == 10
+    assert 10 in {row.calls for row in p.kernels if row.kind == "kernel"}  # rounds of both
     assert any(row.kind == "copy" for row in p.kernels)
     saved(p, tmp_path)
 
@@ -272,14 +274,15 @@ def test_queues_are_seen_to_wait(tmp_path: Path) -> None:
     with g.as_default():
         taken = q.dequeue() * 2
     s = weft.Session(g)
-    timer = threading.Timer(0.05, q.enqueue, [np.ones(4, np.float32)])
-    timer.start()
+    giver = threading.Timer(0.05, q.enqueue, [np.ones(4, np.float32)])
+    giver.start()
     with weft.profile() as p:
         s.run(taken)
-    timer.join()
+    giver.join()
     (wait,) = [event for event in p.events if event.kind == "queue"]
-    assert wait.seconds > 0.01
-    saved(p, tmp_path)
+    assert wait.name == "dequeue" and wait.seconds > 0
+    ends = [event["ph"] for event in saved(p, tmp_path)["traceEvents"] if event["ph"] in "be"]
+    assert ends == ["b", "e"]
 
 
 def test_threads_of_all_kinds_are_seen(tmp_path: Path) -> None:
@@ -338,7 +341,7 @@ def test_whole_calls_of_what_has_no_rows(tmp_path: Path) -> None:
         loaded(X, W)
         weft.while_loop(lambda x: x < 3, lambda x: x + 1, np.float64(0))
     assert [(event.kind, event.name) for event in p.events if event.kind == "call"] == [
-        ("call", "dense")]
+        ("call", "m")]
     assert any(event.kind == "eager" for event in p.events)
 
 
