@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from ...ir.graph import Graph, Node
 from ...ir.indices.index import Dim
@@ -14,7 +16,7 @@ from ...ir.plans.plan import Copy, Group, Host, Launch, Plan, Window, host_types
 from ...ir.plans.times import clocked_steps
 from ...ir.types import Device, Loc, TensorType
 from ...passes.placement.costs import Costs
-from ...runtime.profile.recording import Recorder, Runs
+from ...runtime.profile.recording import Recorder, Rows, Runs
 from ..compile.stages import kernel_flops
 
 Share = tuple[Loc, float]
@@ -74,10 +76,11 @@ class Site:
     bytes: int | None
     shapes: tuple[str, ...]
 
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The lines, as files and numbers."""
-        return tuple(f"{loc.file}:{loc.line}" for loc, _ in self.lines)
+    @cached_property
+    def args(self) -> Mapping[str, Any]:
+        """What an event says of it besides its name and times."""
+        return {"flops": self.flops, "bytes": self.bytes, "shapes": self.shapes, "ops": self.ops,
+                "lines": tuple(f"{loc.file}:{loc.line}" for loc, _ in self.lines)}
 
 
 def kernel_times(recorder: Recorder) -> tuple[KernelTime, ...]:
@@ -110,6 +113,15 @@ def _times(count: int | None, calls: int) -> int | None:
 
 def _plus(one: int | None, two: int | None) -> int | None:
     return None if one is None or two is None else one + two
+
+
+def with_sites(recorder: Recorder) -> Iterator[tuple[Rows, Sequence[Site]]]:
+    """The single rows that were kept, call by call, and what they are by number."""
+    known: dict[int, Sequence[Site]] = {}
+    for rows in list(recorder.rows):
+        if id(rows.runs) not in known:
+            known[id(rows.runs)] = sites_of(rows.runs)
+        yield rows, known[id(rows.runs)]
 
 
 def sites_of(runs: Runs) -> list[Site]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ...runtime.files import new_file
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
-from .kernels import KernelTime, kernel_times, sites_of
+from .kernels import KernelTime, kernel_times, with_sites
 from .table import Lines, profile_table
 from .trace import trace_of
 
@@ -112,15 +112,12 @@ class Profile:
         found = [(span.start, -span.end, Event(
             span.kind, span.name, self._since(span.start), _spent(span),
             self._thread(span.thread), span.device, span.args)) for span in list(recorder.spans)]
-        for rows in list(recorder.rows):
-            sites = sites_of(rows.runs)
+        for rows, sites in with_sites(recorder):
             for number, began, ended in rows.events.tolist():
                 site = sites[number]
-                args = {"flops": site.flops, "bytes": site.bytes, "shapes": site.shapes,
-                        "ops": site.ops, "lines": site.places}
                 found.append((began, -ended, Event(
                     site.kind, site.name, self._since(began), 1e-9 * (ended - began),
-                    self._thread(rows.thread), site.device, args)))
+                    self._thread(rows.thread), site.device, site.args)))
         return tuple(event for *_, event in sorted(found, key=lambda entry: entry[:2]))
 
     def by_line(self) -> Lines:

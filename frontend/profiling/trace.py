@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...runtime.profile.recording import Recorder, Span
-from .kernels import sites_of
+from .kernels import with_sites
 
 _ON_DEVICES = ("run", "segment")
 _PYTHON = 1
@@ -63,19 +63,11 @@ class _Writer:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of programs."""
-        known: dict[int, list[dict[str, Any]]] = {}
-        for rows in list(self.recorder.rows):
-            if id(rows.runs) not in known:
-                known[id(rows.runs)] = [{
-                    "name": site.name, "cat": site.kind, "device": site.device,
-                    "args": {"flop": site.flops, "bytes": site.bytes, "shapes": list(site.shapes),
-                             "ops": list(site.ops), "source": list(site.places)},
-                } for site in sites_of(rows.runs)]
-            sites = known[id(rows.runs)]
+        for rows, sites in with_sites(self.recorder):
             for number, start, end in rows.events.tolist():
-                about = sites[number]
-                yield {"name": about["name"], "cat": about["cat"], "args": about["args"],
-                       **self._track(about["device"], rows.thread), "ph": "X",
+                site = sites[number]
+                yield {"name": site.name, "cat": site.kind, "args": site.args,
+                       **self._track(site.device, rows.thread), "ph": "X",
                        "ts": self._at(start), "dur": (end - start) / 1000}
 
     def arrows(self) -> Iterator[dict[str, Any]]:
