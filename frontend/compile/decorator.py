@@ -16,7 +16,7 @@ from ..tracing.source import user_loc
 from .bound import Bound
 from .function import Function, OnRecompile, P, R
 from .pipeline import Options
-from .progress import Hook
+from .progress import Hook, checked
 from .specialisation import stages_of
 
 
@@ -83,6 +83,7 @@ def compile(
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
     """
+    checked(progress)
     options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
                       else tuple(check), verify, on_unsupported)
 

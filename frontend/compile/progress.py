@@ -19,12 +19,22 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TextIO
 
+from ...ir.diagnose import error
 from ...runtime.profile.recording import active, span
+from ..tracing.source import user_loc
 
 Hook = Callable[[str, int, int], object]
 
 _PATIENCE = 1.0  # seconds before anything is shown
 _EVERY = 0.25    # seconds between changes of what is shown
+
+
+def checked(hook: Hook | None) -> Hook | None:
+    """A hook, as it was given. Raises Error (W113) for what cannot be called."""
+    if hook is not None and not callable(hook):
+        raise error("W113", f"progress={hook!r} is no function", locs=user_loc(),
+                    hint="give a function of (step, done, total), or leave it out")
+    return hook
 
 
 class Progress:

@@ -25,7 +25,7 @@ from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.link import make_program
 from ..compile.pipeline import BUILDING, STEPS, Options, Stages
-from ..compile.progress import Hook, compiling, taken
+from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
 from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
@@ -148,7 +148,7 @@ class Session:
         if updates not in ("sync", "async"):
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
-        self.graph, self.updates, self._progress = found, updates, progress
+        self.graph, self.updates, self._progress = found, updates, checked(progress)
         self._options = Options(opt, target, threads, devices=device_names(devices),
                                 transfer=_transfer(transfer), soft_placement=soft_placement,
                                 costs=None if costs is None else load_costs(costs))

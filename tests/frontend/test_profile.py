@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ import numpy as np
 import pytest
 
 import weft
+from weft.frontend.cli.main import main
+from weft.frontend.compile import progress
 from weft.frontend.compile.pipeline import Stages
 from weft.frontend.profiling.kernels import KernelTime
 from weft.frontend.profiling.table import Lines, profile_table
@@ -471,8 +474,8 @@ def test_a_recorder_keeps_what_there_is_room_for() -> None:
 
 
 @pytest.fixture
-def steps() -> Iterator[list[tuple[str, int, int]]]:
-    yield []
+def steps() -> list[tuple[str, int, int]]:
+    return []
 
 
 def test_a_hook_is_told_of_each_step(steps: list[tuple[str, int, int]]) -> None:
@@ -529,10 +532,49 @@ def test_what_a_hook_raises_ends_the_compilation() -> None:
     assert add(np.ones(3)) == 3
 
 
+def test_a_hook_is_a_function() -> None:
+    with pytest.raises(weft.Error, match="W113: progress=3 is no function"):
+        weft.compile(progress=3)  # type: ignore[call-overload]
+    with pytest.raises(weft.Error, match="W113"):
+        weft.Session(weft.Graph(), progress="bar")  # type: ignore[arg-type]
+
+
+PROGRAM = '''
+import sys
+import numpy as np
+import weft
+
+@weft.compile
+def f(x):
+    return np.tanh(x).sum()
+
+for _ in range(int(sys.argv[1])):
+    f(np.ones(8))
+print("done", sys.argv[1:])
+if sys.argv[2:]:
+    sys.exit(5)
+'''
+
+
+def test_the_command_runs_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, trace = tmp_path / "train.py", tmp_path / "trace.json"
+    file.write_text(PROGRAM)
+    before = list(sys.argv), list(sys.path)
+    assert main(["profile", "-o", str(trace), str(file), "3"]) == 0
+    out, err = capsys.readouterr()
+    assert out == "done ['3']\n"
+    assert "3 calls" in err and "train.py:8" in err and f"wrote {trace}" in err
+    check_nesting(json.loads(trace.read_text()))
+    with pytest.raises(SystemExit) as ended:
+        main(["profile", "--lines", str(file), "2", "--fail"])
+    assert ended.value.code == 5
+    assert "return np.tanh(x).sum()" in capsys.readouterr().err
+    assert main(["profile", str(tmp_path / "none.py")]) == 2
+    assert (list(sys.argv), list(sys.path)) == before
+
+
 def test_who_waits_is_shown_a_line(monkeypatch: pytest.MonkeyPatch,
                                    capsys: pytest.CaptureFixture[str]) -> None:
-    from weft.frontend.compile import progress
-
     monkeypatch.setattr(progress, "_PATIENCE", 0.01)
     for asked, shown in (("0", False), ("", False), ("1", True)):
         monkeypatch.setenv("WEFT_PROGRESS", asked)
@@ -544,10 +586,6 @@ def test_who_waits_is_shown_a_line(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_line_of_a_terminal_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
-    from weft.frontend.compile import progress
-
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
