@@ -23,6 +23,7 @@ from .frontend.library.segment import segment_max, segment_mean, segment_min, se
 from .frontend.numpy_api import namespace as numpy
 from .frontend.numpy_api.host import HostWarning
 from .frontend.numpy_api.order.sort import top_k
+from .frontend.profiling.profile import Profile, profile
 from .frontend.session.costs import PlacementWarning
 from .frontend.session.graph import Graph, placeholder
 from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
@@ -71,6 +72,7 @@ __all__ = [
     "MemoryAnalysis",
     "PaddingFIFOQueue",
     "PlacementWarning",
+    "Profile",
     "QueueRunner",
     "RandomShuffleQueue",
     "RecompileWarning",
@@ -101,6 +103,7 @@ __all__ = [
     "numpy",
     "optim",
     "placeholder",
+    "profile",
     "random",
     "remat",
     "restore",

@@ -28,6 +28,7 @@ from ..ir.indices.walk import evaluate
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
 from .lifetime import Lifetime
+from .profile.recording import active, span
 from .program import check_failed, check_sizes, fit_all
 from .threads import thread_limit
 from .tree import TreeDef, collect, level, structure_of, unflatten
@@ -218,6 +219,13 @@ class Loaded:
         return found
 
     def _call(self, leaves: Sequence[Any]) -> list[Array]:
+        """One run, which a profile is told of as a whole: its code is that of the export."""
+        if not active():
+            return self._step(leaves)
+        with span("call", self.name):
+            return self._step(leaves)
+
+    def _step(self, leaves: Sequence[Any]) -> list[Array]:
         """One run: results in order, those for variables too, which are committed."""
         with self._lock if self._stateful else nullcontext():
             source = iter(leaves)

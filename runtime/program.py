@@ -23,6 +23,8 @@ from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS
 from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, NativeCall
+from .profile.recording import Recorder, active
+from .profile.timed import Timed, Timing
 from .state import Cell, Writer, commit, cut, merged
 from .watch import Turns, Watch
 
@@ -36,8 +38,11 @@ class Program:
     a closed-over array, or a variable's cell; ``checked`` knows its form.
     ``written`` has the cells of the variables that the plan writes, by name. With ``asynchronous``
     steps do not wait for their turn before they read: it has the names of the variables whose new
-    values are made of their old ones, which are ``merged``.
+    values are made of their old ones, which are ``merged``. ``timing`` has the form that runs in
+    its place while a profile is active.
     """
+
+    part = False  # of a step that tells of itself, when it is profiled
 
     def __init__(
         self,
@@ -48,8 +53,11 @@ class Program:
         sources: Sequence[Source],
         written: Mapping[str, Cell],
         asynchronous: Collection[str] | None = None,
+        timing: Timing | None = None,
     ) -> None:
-        self.plan, self._native, self._call, self._checked = plan, call, call.call, checked
+        self.plan, self._native, self._call = plan, call, call.call
+        self._checked: CtypesCall | Timed = checked
+        self._timing, self.name = timing, plan.name
         self.launches, self.each = 0, plan.launches
         self._kinds = [item.kind for item in checked.entry.inputs]
         self.params = plan.params
@@ -63,7 +71,8 @@ class Program:
         self.results = tuple(results)
         self.held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
-        self._count = sum(isinstance(source, int) for source in sources)
+        self._count = self._admitted = sum(isinstance(source, int) for source in sources)
+        self._watch: Watch | None = None
         self._order = _order(sources)
         # Results for the caller come first.
         self._written = [written[slot.var] for slot in results if slot.var]
@@ -96,13 +105,22 @@ class Program:
         if it is not done by then. Native code is not interrupted: time is looked at where it ends.
         """
         watched = copy(self)
-        watched._call = watch.calls(self._timed(watch))
+        watched._watch, watched._call = watch, watch.calls(self._call)
         watched._writer = Turns(self._writer, watch)
         return watched
 
-    def _timed(self, watch: Watch) -> Callable[..., Any]:
-        """What runs the program in the time that is left."""
-        return self._call
+    @property
+    def profiled(self) -> bool:
+        """Whether a profile is active, so that each step is to come by ``run``."""
+        return self._admitted < 0
+
+    @profiled.setter
+    def profiled(self, profiled: bool) -> None:
+        self._admitted = -1 if profiled else self._count
+        self._refuse(profiled)
+
+    def _refuse(self, refusing: bool) -> None:
+        self._native.refusing = refusing
 
     @property
     def threads(self) -> int:
@@ -118,15 +136,45 @@ class Program:
 
         Raises OutOfRangeError (W124) or RangeError (W131) when a run-time check fails.
         """
-        results = self._run(leaves, self._retry)
+        found = active()
+        results = self._recorded(leaves, found) if found else self._run(leaves, self._retry)
         assert results is not NotImplemented, "a retry gives results or raises"
         return results  # type: ignore[no-any-return]
 
     def attempt(self, *leaves: Any) -> Any:
         """``run``, or NotImplemented, with nothing done, if the arguments are not just right."""
-        if len(leaves) != self._count:
+        if len(leaves) != self._admitted:
             return NotImplemented
         return self._run(leaves, no_retry)
+
+    def _recorded(self, leaves: Sequence[Any], found: Sequence[Recorder]) -> Any:
+        """A step that profiles are told of."""
+        self.prepare()
+        watch = self._watch or Watch()
+        step = copy(self) if self._watch is not None else self.within(watch)
+        tell = step._tells(found, watch)
+        try:
+            return step._run(leaves, step._retry)
+        finally:
+            self.launches = step.launches
+            if not self.part:
+                watch.tell(found, self.name, bool(self._written))
+            tell(found)
+
+    def prepare(self) -> None:
+        """Make what a profiled step needs, before its time is taken."""
+        if self._timing is not None:
+            self._timing.form()
+
+    def _tells(self, found: Sequence[Recorder], watch: Watch) -> Callable[..., None]:
+        """Have this copy, which is for one step, keep the times of its rows; what tells of them."""
+        if self._timing is None:
+            return _nothing
+        form = self._timing.form()
+        form.threads = self.threads
+        timed = Timed(form, self.part)
+        self._call, self._checked = watch.calls(timed.call), timed
+        return timed.tell
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step; ``otherwise(args)`` gives the results where the call has none."""
@@ -184,6 +232,10 @@ class Program:
                         types=[slot.type for slot in self.plan.params],
                         hint="their sizes must make one solution for the symbolic dims")
         raise check_failed(self.plan.checks[ran[0] - 1])
+
+
+def _nothing(found: Sequence[Recorder]) -> None:
+    """There is nothing to tell."""
 
 
 def no_retry(args: list[Any]) -> Any:

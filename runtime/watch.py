@@ -7,10 +7,12 @@ when the step's turn has come, and when it has computed its results: before anyt
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 from ..ir.diagnose import error
+from .profile.recording import Recorder
 from .state import NotInTimeError, Writer
 
 P = ParamSpec("P")
@@ -26,6 +28,7 @@ class Watch:
         self.seconds = seconds
         self.began = self._last = time.monotonic()
         self.spent = dict.fromkeys(_PARTS, 0.0)
+        self.marks = [("", time.monotonic_ns())]  # each part, and when it was done
 
     @property
     def end(self) -> float:
@@ -46,8 +49,23 @@ class Watch:
         now = time.monotonic()
         self.spent[part] += now - self._last
         self._last = now
+        self.marks.append((part, time.monotonic_ns()))
         if now > self.end:
             raise out_of_time(self.seconds or 0.0)
+
+    def tell(self, found: Sequence[Recorder], name: str, writes: bool) -> None:
+        """Tell profiles of the step, which is over, by its name. What writes no variable does not
+        wait for its turn and commits nothing."""
+        ended = time.monotonic_ns()
+        for each in found:
+            each.span("call", name, self.marks[0][1], ended)
+            if not writes:
+                continue
+            for (_, start), (part, end) in pairwise(self.marks):
+                if part == "waiting":
+                    each.span(part, name, start, end)
+            if any(part == "running" for part, _ in self.marks):
+                each.span("commit", name, self.marks[-1][1], ended)
 
     def calls(self, program: Callable[..., Any]) -> Callable[..., Any]:
         """The program, watched."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -84,10 +84,9 @@ def _features_of(name: str) -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class Code:
-    """Machine code of one module: its object file, its assembly on request, times in ms."""
+    """Machine code of one module: its object file."""
 
     object: bytes
-    times: Mapping[str, float]
 
 
 @cache
@@ -121,33 +120,37 @@ def _optimise(module: Any, machine: Any, opt: int) -> None:
     passes.detach()
 
 
-def _optimised(text: str, target: Target, opt: int) -> tuple[Any, Any, dict[str, float]]:
-    times = {}
-    start = time.perf_counter()
-    # In a context of its own: the global one would keep every constant for ever.
-    module = _llvm().parse_assembly(text, context=_llvm().create_context())
-    machine = _machine(target, opt)
-    module.data_layout = str(machine.target_data)
-    times["parse"] = 1e3 * (time.perf_counter() - start)
-    start = time.perf_counter()
-    if opt:
-        _optimise(module, machine, opt)
-    times["optimise"] = 1e3 * (time.perf_counter() - start)
-    return module, machine, times
+Taken = Callable[[str], AbstractContextManager[None]]
+"""What is around each step, which it is told the name of."""
 
 
-def compile_object(text: str, target: Target, opt: int = 2) -> Code:
-    """Optimise and assemble a module; the result is position independent."""
-    module, machine, times = _optimised(text, target, opt)
-    start = time.perf_counter()
-    image = machine.emit_object(module)
-    times["assemble"] = 1e3 * (time.perf_counter() - start)
-    return Code(image, times)
+def _plainly(step: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly) -> tuple[Any, Any]:
+    with taken("parse"):
+        # In a context of its own: the global one would keep every constant for ever.
+        module = _llvm().parse_assembly(text, context=_llvm().create_context())
+        machine = _machine(target, opt)
+        module.data_layout = str(machine.target_data)
+    with taken("optimise"):
+        if opt:
+            _optimise(module, machine, opt)
+    return module, machine
+
+
+def compile_object(text: str, target: Target, opt: int = 2, taken: Taken = _plainly) -> Code:
+    """Optimise and assemble a module; the result is position independent. The steps are parse,
+    optimise and assemble."""
+    module, machine = _optimised(text, target, opt, taken)
+    with taken("assemble"):
+        return Code(machine.emit_object(module))
 
 
 def assembly(text: str, target: Target, opt: int = 2) -> str:
     """The assembly that ``compile_object`` would assemble."""
-    module, machine, _ = _optimised(text, target, opt)
+    module, machine = _optimised(text, target, opt)
     result: str = machine.emit_assembly(module)
     return result
 

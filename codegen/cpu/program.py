@@ -28,6 +28,7 @@ from .host.entry import emit_entry
 from .host.support import element
 from .loops.accesses import NOWHERE
 from .loops.kernel import emit_kernel
+from .steps.clock import clock_functions
 from .steps.launches import run_steps, step_globals
 from .steps.table import StepTable
 from .target import Target
@@ -55,6 +56,8 @@ def program_parts(
     if symbols:
         functions.append(_fits(plan, symbols))
     table = StepTable(plan)
+    if plan.times:
+        functions += clock_functions(plan)
     functions += [*table.functions, _program(plan, symbols, table, parallel_for)]
     if not isinstance(plan.arena, int):
         functions.append(_arena(plan, symbols))

@@ -82,7 +82,7 @@ class Form:
         return KernelCall(
             self.kernel, tuple(names[at] for at in self.kept),
             tuple((names[result], names[base]) for result, base in self.updates),
-            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks), rooms)
+            tuple(replace(site, locs=nodes[at].locs) for site, at in self.checks), rooms, node)
 
 
 def form_key(node: Node) -> Hashable:

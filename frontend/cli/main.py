@@ -1,9 +1,10 @@
-"""The command line: ``weft dump``, ``weft explain``, ``weft run``, ``weft export``, ``weft demo``.
+"""The command line: ``weft dump``, ``explain``, ``run``, ``profile``, ``export``, ``demo``.
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
     weft run graph.ir
     weft run model.ir --feed x=x.npy --fetch loss --fetch minimize --save
+    weft profile -o trace.json train.py --epochs 3
 
 Exit status 1: the program that is compiled has an error. 2: the command has one. Either is said
 in a few lines on stderr; ``WEFT_TRACEBACK=full`` shows where the user's own code raised what.
@@ -45,6 +46,7 @@ from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
 from . import demo, models
+from .profiled import run_profiled
 from .text import run_step, show_run
 
 
@@ -250,6 +252,13 @@ def write(options: argparse.Namespace) -> None:
     print(f"wrote {folder}")
 
 
+def profiled(options: argparse.Namespace) -> None:
+    """Run a program as Python does, and say where its time went, however it ends."""
+    if not Path(options.file).is_file():
+        raise UsageError(f"there is no file {options.file}")
+    run_profiled(options.file, options.arguments, options.output, options.lines, options.rows)
+
+
 def show(options: argparse.Namespace) -> None:
     """Train a model of the examples, or the digit classifier."""
     if options.name is not None:
@@ -305,6 +314,17 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--interpret", action="store_true",
                          help="use the reference interpreter for graphs, too")
     command.set_defaults(action=run)
+
+    command = commands.add_parser(
+        "profile", help="run a program, and say which kernels and lines take its time")
+    command.add_argument("-o", "--output", metavar="TRACE.json",
+                         help="write a trace for ui.perfetto.dev or chrome://tracing")
+    command.add_argument("--lines", action="store_true", help="show lines instead of kernels")
+    command.add_argument("--rows", type=int, default=30, metavar="N")
+    command.add_argument("file", metavar="FILE.py")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
+                         help="the program's own arguments")
+    command.set_defaults(action=profiled)
 
     command = commands.add_parser("export", help="write a function as object file and C header")
     command.add_argument("function", metavar="FILE.py:FUNCTION")

@@ -16,6 +16,7 @@ from ..tracing.source import user_loc
 from .bound import Bound
 from .function import Function, OnRecompile, P, R
 from .pipeline import Options
+from .progress import Hook, checked
 from .specialisation import stages_of
 
 
@@ -30,7 +31,7 @@ def compile(
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
     on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False,
+    disable: bool = False, progress: Hook | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -40,7 +41,7 @@ def compile(
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
     on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False,
+    disable: bool = False, progress: Hook | None = None,
 ) -> Any:
     """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
 
@@ -70,6 +71,10 @@ def compile(
             default, "error", refuses them. A function that is called while another one is traced
             follows that one.
         disable: call the Python function itself.
+        progress: called as ``progress(step, done, total)`` when a step of a compilation begins, and
+            as ``progress("done", total, total)`` at its end. What it raises ends the compilation:
+            nothing has run then, and the next call compiles again. At a terminal, one line shows
+            compilations of more than a second (``WEFT_PROGRESS=0`` never, ``1`` always).
 
     Raises (at calls): weft errors with the user's line; see ``weft.Error``.
 
@@ -78,12 +83,13 @@ def compile(
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
     """
+    checked(progress)
     options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
                       else tuple(check), verify, on_unsupported)
 
     def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
         return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,
-                            on_recompile, disable, options)
+                            on_recompile, disable, options, progress)
 
     return decorate if function is None else decorate(function)
 
@@ -92,6 +98,7 @@ def compile_with(
     function: Callable[..., Any], static_argnames: Sequence[str] | str,
     dynamic: Mapping[str, Mapping[int, Any]] | None, donate_argnames: Sequence[str],
     device: str | None, on_recompile: OnRecompile, disable: bool, options: Options,
+    progress: Hook | None = None,
 ) -> Function[..., Any]:
     """The decorator's work, with its options checked."""
     binds: type | None = None
@@ -117,7 +124,7 @@ def compile_with(
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
-    return Function(function, options, signature, on_recompile, disable, binds)
+    return Function(function, options, signature, on_recompile, disable, binds, progress)
 
 
 def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
+from ...runtime.profile.recording import span
 from ...runtime.state import Writer, commit, cut
 from ..rewriting.retrace import trace_as_written
 from ..tracing.signature import Signature
@@ -45,4 +46,5 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
         commit(list(written.values()), [np.array(state[name]) for name in written])
         return results
 
-    return traced.results(Writer(written.values()).run(step))
+    with span("eager", traced.graph.name):
+        return traced.results(Writer(written.values()).run(step))

@@ -26,13 +26,15 @@ from ...passes.partition import needs_partition, partition
 from ...passes.placement.place import Placement
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
+from ...runtime.profile.recording import follow_profiles
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
 from .link import changed, make_program
-from .pipeline import Options, Stages
+from .pipeline import BUILDING, STEPS, Options, Stages
+from .progress import expect
 
 
 @dataclass(eq=False)
@@ -149,6 +151,7 @@ def make_flow(
 ) -> FlowProgram:
     """Compile the segments and bind the step's parameters; ``resources`` are the
     queues by name."""
+    expect(len(stages.parts) * (len(STEPS) + len(BUILDING)))
     programs: dict[Segment, Program] = {
         segment: make_program(each) for segment, each in stages.parts.items()}
     cells = {name: variable.cell for name, variable in variables.items()}
@@ -159,6 +162,7 @@ def make_flow(
         requires=requirements(stages.traced), resources=resources,
         asynchronous=changed(stages.whole) if updates == "async" else None)
     program.threads = stages.options.threads or thread_limit()
+    follow_profiles(program)
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program

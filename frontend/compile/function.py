@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -36,7 +37,8 @@ from ..tracing.spec import Spec
 from ..tracing.trace import Traced
 from .bound import Bound, is_argument
 from .link import make_program
-from .pipeline import Options
+from .pipeline import BUILDING, STEPS, Options
+from .progress import Hook, compiling, taken
 from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
 from .stages import Lowered
 from .ways import miss
@@ -70,12 +72,13 @@ class Function(Generic[P, R]):
     def __init__(
         self, function: Callable[P, R], options: Options, signature: Signature,
         on_recompile: OnRecompile, disable: bool, binds: type | None = None,
+        progress: Hook | None = None,
     ) -> None:
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options, self._signature = options, signature
-        self._on_recompile, self._disable = on_recompile, disable
+        self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
         self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
@@ -134,7 +137,7 @@ class Function(Generic[P, R]):
                 method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
                 methods[key] = method, Function(
                     method, self.options, self._signature.bound(), self._on_recompile,
-                    self._disable, staticmethod)
+                    self._disable, staticmethod, self._progress)
             return methods[key]
 
     def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
@@ -247,8 +250,9 @@ class Function(Generic[P, R]):
                 raise error("W405", f"{self.__name__} would be compiled again: {change}",
                             locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
-            with paused_collector():
-                traced = self._traced(args, kwargs)
+            with paused_collector(), self._compiling():
+                with taken("trace", self.__name__):
+                    traced = self._traced(args, kwargs)
                 stages, sources = stages_of(traced, self.options)
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
@@ -262,6 +266,9 @@ class Function(Generic[P, R]):
             if found is not None:
                 self._forget(found)
             return made
+
+    def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
+        return compiling(self.__name__, self._progress, (not traced) + len(STEPS) + len(BUILDING))
 
     def _forget(self, old: Specialisation) -> None:
         """Let go of a specialisation that another one has taken the place of."""
@@ -317,7 +324,8 @@ class Function(Generic[P, R]):
         stages, sources = stages_of(traced, self.options)
 
         def compile_now() -> Callable[..., Any]:
-            program = make_program(stages, sources, traced.variables)
+            with self._compiling(traced=True):
+                program = make_program(stages, sources, traced.variables)
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 args = (*first, *args)

@@ -7,12 +7,15 @@ from functools import cache
 
 from ...codegen.cpu.jit import Jit
 from ...passes.transform.dependence import EVERYTHING
-from ...runtime.entry.native import CtypesCall, Support, native_call
+from ...runtime.entry.native import CtypesCall, NativeCall, Support, native_call
+from ...runtime.profile.recording import follow_profiles
+from ...runtime.profile.timed import Form, Timing
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
-from .pipeline import Stages, build
+from .pipeline import BUILDING, Stages, build
+from .progress import compiling
 
 
 @cache
@@ -39,24 +42,36 @@ def make_program(
     are arguments as well: ``fed`` says which. ``updates`` is ``"async"`` for steps that do not wait
     for their turn (``runtime.state``).
     """
-    machine = build(stages)
-    plan, entry = stages.plan, stages.entry
-    threads = stages.options.threads or thread_limit()
-    lookup = machine.addresses.__getitem__
-    keep = machine.keep
-    host = machine.host
-    checked = CtypesCall(entry, lookup, keep=keep, threads=threads, host=host)
-    native = native_call(plan.name, lookup, _support(machine.jit), keep=keep, threads=threads,
-                         host=host)
+    plan = stages.plan
+    native, checked = _calls(stages)
     cells = {name: variable.cell for name, variable in (variables or {}).items()}
     held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
                           for slot in plan.params if slot.var]
     given = range(len(plan.params) - len(held)) if sources is None else sources
-    program = Program(plan, native or checked, checked, sources=[*given, *held], written=cells,
-                      asynchronous=changed(stages) if updates == "async" else None)
+    program = Program(plan, native, checked, sources=[*given, *held], written=cells,
+                      asynchronous=changed(stages) if updates == "async" else None,
+                      timing=Timing(lambda: _timed(stages)))
     if stages.options.threads is None:
         follow_thread_limit(program)
+    follow_profiles(program)
     return program
+
+
+def _timed(stages: Stages) -> Form:
+    """The form of a program that a profile runs."""
+    with compiling(stages.traced.name, None, 2 + len(BUILDING), for_profile=True):
+        return Form(stages.timed.after("clock").plan, *_calls(stages.timed))
+
+
+def _calls(stages: Stages) -> tuple[NativeCall | CtypesCall, CtypesCall]:
+    """The code of a program, to be called: fast, and such that it tells why it fails."""
+    machine = build(stages)
+    threads = stages.options.threads or thread_limit()
+    lookup, keep, host = machine.addresses.__getitem__, machine.keep, machine.host
+    checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, host=host)
+    native = native_call(stages.plan.name, lookup, _support(machine.jit), keep=keep,
+                         threads=threads, host=host)
+    return native or checked, checked
 
 
 def changed(stages: Stages) -> set[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from ...ir.indices.index import Dim
 from ...ir.plans.calls import Call, map_kernels
 from ...ir.plans.entry import Entry, entry_of
 from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
+from ...ir.plans.times import with_times
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
@@ -44,6 +44,7 @@ from ...runtime.lifetime import Lifetime
 from ...runtime.threads import thread_limit
 from ..tracing.source import user_loc
 from .oracle import PassOracle
+from .progress import taken
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Options:
     soft_placement: bool = False
     costs: Costs | None = None
     transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
+    timed: bool = False  # the program tells the times of its rows
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
@@ -154,6 +156,10 @@ def _workers(known: Known) -> Known:
     return known if known.target.kind == "gpu" else replace(known, _plan=with_workers(known.plan))
 
 
+def _clock(known: Known) -> Known:
+    return replace(known, _plan=with_times(known.plan)) if known.options.timed else known
+
+
 def _emit(known: Known) -> Known:
     return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
 
@@ -173,9 +179,11 @@ STEPS: tuple[Step, ...] = (
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
     Step("workers", "plan", _workers),             # which launches are shared out
+    Step("clock", "code", _clock),                 # times of rows, for a profile
     Step("emit", "code", _emit),                   # LLVM
 )
 """From the trace to the text of a program; ``build`` compiles and links that."""
+BUILDING = ("parse", "optimise", "assemble", "link")  # the steps of ``build``
 
 
 @dataclass
@@ -211,10 +219,8 @@ class Stages:
 
     def _taken(self, step: Step, known: Known) -> Known:
         """Take a step: time it, and verify what it makes if that is asked for."""
-        start = time.perf_counter()
-        made = step.run(known)
-        spent = 1e3 * (time.perf_counter() - start)
-        self.times[step.name] = self.times.get(step.name, 0.0) + spent
+        with taken(step.name, self.traced.name, self.times):
+            made = step.run(known)
         if self._oracle is not None:
             match step.makes:
                 case "graph":
@@ -275,7 +281,17 @@ class Stages:
 
     @cached_property
     def entry(self) -> Entry:
-        return self.after("memory").entry
+        return self.after("clock").entry
+
+    @cached_property
+    def timed(self) -> Stages:
+        """The same program with times of its rows, from where it begins to be another one."""
+        self.after("workers")
+        shared = {name: known for name, known in self._after.items()
+                  if name not in ("clock", "emit")}
+        options = replace(self.options, timed=True)
+        shared["workers"] = replace(shared["workers"], options=options)
+        return Stages(self.traced, options, self.entry_kinds, self.single, _after=shared)
 
     @property
     def llvm(self) -> str:
@@ -327,17 +343,16 @@ def build(stages: Stages) -> Machine:
     """Compile and link a program for this process."""
     text = stages.llvm
     target = stages.target
-    code = compile_object(text, target, stages.options.opt)
-    for name, spent in code.times.items():
-        stages.times[name] = spent
+    function, times = stages.traced.name, stages.times
+    code = compile_object(text, target, stages.options.opt,
+                          lambda step: taken(step, function, times))
     jit = jit_for(target)
     name, entry = stages.plan.name, stages.entry
-    start = time.perf_counter()
-    host = HostSteps(stages.plan) if host_steps(stages.plan) else None
-    sizes = [f"{name}_arena"] if entry.arena is None else []
-    hosted = [f"{name}_host"] if host is not None else []
-    library = jit.link(code.object, (name, *sizes, *hosted, f"{name}_call", f"{name}_python"))
-    stages.times["link"] = 1e3 * (time.perf_counter() - start)
+    with taken("link", function, times):
+        host = HostSteps(stages.plan) if host_steps(stages.plan) else None
+        sizes = [f"{name}_arena"] if entry.arena is None else []
+        hosted = [f"{name}_host"] if host is not None else []
+        library = jit.link(code.object, (name, *sizes, *hosted, f"{name}_call", f"{name}_python"))
     if host is not None:
         ctypes.c_void_p.from_address(library.addresses[f"{name}_host"]).value = host.address
     return Machine(library.addresses, Lifetime(library.unload), jit, host)

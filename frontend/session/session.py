@@ -24,7 +24,8 @@ from ...runtime.watch import Watch
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.link import make_program
-from ..compile.pipeline import Options, Stages
+from ..compile.pipeline import BUILDING, STEPS, Options, Stages
+from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
 from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
@@ -128,14 +129,16 @@ class Session:
 
     ``soft_placement``: what ``weft.device`` asks for goes to another device where there is no such
     one, with a PlacementWarning (W406). ``costs`` decide what goes where otherwise: a file of
-    ``measure_costs``; by default they are estimates.
+    ``measure_costs``; by default they are estimates. ``progress`` is called while steps are
+    compiled, as that of ``weft.compile``; ``total`` grows where a step is cut for devices.
     """
 
     def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
                  devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
                  target: str | None = None, opt: int = 2, transfer: str | None = None,
                  updates: str = "sync", soft_placement: bool = False,
-                 costs: str | PathLike[str] | None = None) -> None:
+                 costs: str | PathLike[str] | None = None,
+                 progress: Hook | None = None) -> None:
         found = graph if graph is not None else active()
         if isinstance(found, (IRGraph, Traced)):
             found = Graph.of(found)
@@ -145,7 +148,7 @@ class Session:
         if updates not in ("sync", "async"):
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
-        self.graph, self.updates = found, updates
+        self.graph, self.updates, self._progress = found, updates, checked(progress)
         self._options = Options(opt, target, threads, devices=device_names(devices),
                                 transfer=_transfer(transfer), soft_placement=soft_placement,
                                 costs=None if costs is None else load_costs(costs))
@@ -338,13 +341,16 @@ class Session:
         with self._making.setdefault(key, threading.RLock()):
             made = self._compiled.get(key)
             if made is None:
-                made = self._compiled[key] = self._make(elements, feeds)
+                with compiling(self.graph.graph.name, self._progress,
+                               1 + len(STEPS) + len(BUILDING)):
+                    made = self._make(elements, feeds)
+                self._compiled[key] = made
         self._making.pop(key, None)
         return made
 
     def _make(self, elements: list[Element], feeds: list[Fed]) -> Compiled:
         values = [feed for feed in feeds if isinstance(feed, Value)]
-        with self.graph.lock:  # it may be growing
+        with taken("prune", self.graph.graph.name), self.graph.lock:  # it may be growing
             captures = {capture.param: capture.array for capture in self.graph.captures}
             fetches: list[Value | Node] = []
             for element in elements:

@@ -46,6 +46,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ..graph import Node
 from ..indices.index import Dim, ceil_div, product
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
@@ -95,7 +96,8 @@ class Launch:
 
     A kernel numbers its checks from 1; ``first_check`` is the number that its first one has in
     this plan, so launches of one kernel stand for different lines of the user. ``parallel`` says
-    whether its tasks go to the workers, always, never or if sizes are so.
+    whether its tasks go to the workers, always, never or if sizes are so. ``origin`` is the fused
+    node that the kernel computes here, with the user's lines, where it is known; text has it not.
     """
 
     kernel: str
@@ -103,6 +105,7 @@ class Launch:
     device: Device = CPU0
     first_check: int = 1
     parallel: bool | Relation = False
+    origin: Node | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -279,7 +282,8 @@ class KernelCall:
     ``updates`` pairs a result value with the value whose contents it must hold when the kernel
     starts (the base of a scatter): the same memory if that value dies here, else a copy.
     ``checks`` are what the run-time checks of the kernel stand for here; ``rooms`` are the
-    values, by name, that are only memory for it, of which the graph knows nothing.
+    values, by name, that are only memory for it, of which the graph knows nothing. ``origin`` is
+    the fused node.
     """
 
     kernel: Kernel
@@ -287,6 +291,7 @@ class KernelCall:
     updates: tuple[tuple[str, str], ...] = ()
     checks: tuple[CheckSite, ...] = ()
     rooms: tuple[tuple[str, TensorType], ...] = ()
+    origin: Node | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,6 +300,7 @@ class Plan:
 
     ``requires`` holds before the first step: with it, no size of the plan is negative. The last
     ``scratch`` bytes of the arena are what the calling thread brings to the tasks of kernels.
+    ``times`` names the parameter that takes the times of rows, if there is one (``plans.times``).
     """
 
     name: str
@@ -306,6 +312,7 @@ class Plan:
     checks: tuple[CheckSite, ...] = ()
     requires: tuple[Require, ...] = ()
     scratch: int = 0
+    times: str = ""
 
     @property
     def scratch_at(self) -> Dim:

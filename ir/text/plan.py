@@ -1,7 +1,7 @@
 """The item of ``parser`` that is a plan.
 
     plan    = "plan" @name "(" {slot} ")" "->" "(" {slot} ")" "arena" "=" dim
-              ["scratch" "=" number] "{" {step} "}"
+              ["scratch" "=" number] ["times" %name] "{" {step} "}"
     slot    = %name: type ["var" string]
     step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
             | "alloc" %name: type "at" dim | "copy" window "to" window | launch
@@ -73,6 +73,10 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     if scanner.accept("scratch"):
         scanner.expect("=")
         scratch = scanner.number()
+    times = ""
+    if scanner.accept("times"):
+        scanner.expect("%")
+        times = scanner.name("a buffer")
     scanner.expect("{")
     checks: list[CheckSite] = []
     while scanner.accept("check"):
@@ -87,7 +91,7 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     reader = _StepReader(scanner, (*params, *results))
     steps = reader.steps()
     return scanner.mark(Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
-                             tuple(requires), scratch), start)
+                             tuple(requires), scratch, times), start)
 
 
 def _require(scanner: Scanner) -> Require:

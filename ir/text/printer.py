@@ -264,8 +264,9 @@ def _guard(guard: str) -> str:
 def print_plan(plan: Plan, *, kernels: bool = False) -> str:
     """The text of a plan, without a newline at the end; ``kernels`` puts its kernels first."""
     scratch = f" scratch = {plan.scratch}" if plan.scratch else ""
+    times = f" times %{word(plan.times)}" if plan.times else ""
     lines = [f"plan @{word(plan.name)}({', '.join(map(_slot, plan.params))}) -> "
-             f"({', '.join(map(_slot, plan.results))}) arena = {plan.arena}{scratch} {{"]
+             f"({', '.join(map(_slot, plan.results))}) arena = {plan.arena}{scratch}{times} {{"]
     lines += [f"  check {at} {site.code} {quoted(site.message)}{_from(site.locs)}"
               for at, site in enumerate(plan.checks, 1)]
     lines += [f"  require {need.site}: {need}" for need in plan.requires]

@@ -41,6 +41,7 @@ from ..plans.plan import (
     sizes_of,
     window_type,
 )
+from ..plans.times import times_type
 from ..types import BOOL, TensorType
 from .graph import symbols_in
 from .lives import Life, Timeline, windows_of
@@ -484,8 +485,15 @@ def _in_place(timeline: Timeline, dying: Life, born: Life) -> bool:
     return once and may_share(kernel, names[dying.alloc.name], names[born.alloc.name])
 
 
+def check_times(plan: Plan) -> Problems:
+    """Times of rows have a parameter with room for them."""
+    if plan.times and (plan.times, times_type(plan)) not in (
+            (slot.name, slot.type) for slot in plan.params):
+        yield None, f"%{plan.times} is no parameter for times: {times_type(plan)}"
+
+
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (
     check_kernels, check_buffers, check_dims, check_arguments, check_control, check_windows,
     check_sizes, check_groups, check_writes, check_sites, check_scratch, check_arena,
-    check_sharing, check_overlap,
+    check_sharing, check_overlap, check_times,
 )

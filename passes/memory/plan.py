@@ -218,7 +218,7 @@ class _PlanWriter:
         self.checks += call.checks
         return Launch(self._kernel_name[id(call.kernel)],
                       tuple(self.place(self.lives.of(graph, arg)) for arg in call.args),
-                      self.lives.device(graph, call), first)
+                      self.lives.device(graph, call), first, origin=call.origin)
 
 
 def _rounded(nbytes: Dim) -> Dim:

@@ -112,6 +112,10 @@ class Costs:
         spent = max(work, moved / speed.memory)
         return speed.launch + spent / (workers if kind == "cpu" and spent >= SHARED else 1)
 
+    def operations(self, nodes: Iterable[Node], device: Device) -> float:
+        """How long a device computes for nodes of one launch, memory and launching aside."""
+        return self._work(nodes, self.speeds[device.kind or "cpu"])
+
     def _all(self, nodes: Iterable[Node], device: Device, workers: int) -> float:
         return sum(self.seconds(node, device, workers) for node in nodes)
 

@@ -204,7 +204,7 @@ class Support:
         self.format = facts.pop("entry")
         if not native_calls_enabled() or not layout_holds(frozenset(facts.items())):
             raise RuntimeError("emitted entries are switched off or do not fit this interpreter")
-        self.entry = lookup("weft_entry")
+        self.entry, self.refuse = lookup("weft_entry"), lookup("weft_refuse")
         self.release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(lookup("weft_release"))
         self._state = lookup("weft_pool")
         self._trim = ctypes.PYFUNCTYPE(None)(lookup("weft_pool_trim"))
@@ -233,9 +233,12 @@ class Support:
 class NativeCall:
     """``call`` is the builtin; hold on to it or to this, the rest follows."""
 
-    def __init__(self, call: Callable[..., Any], threads: int, free: Callable[[], Any]) -> None:
+    def __init__(self, call: Callable[..., Any], threads: int, free: Callable[[], Any],
+                 entry: int, ways: tuple[int, int]) -> None:
         self.call = call
-        self._threads = ctypes.c_int64.from_address(threads)  # in the code, which `call` holds
+        # Both are in the code, which `call` holds.
+        self._threads = ctypes.c_int64.from_address(threads)
+        self._entry, self._ways = ctypes.c_uint64.from_address(entry), ways
         self._free = free
 
     @property
@@ -246,6 +249,16 @@ class NativeCall:
     @threads.setter
     def threads(self, count: int) -> None:
         self._threads.value = count
+
+    @property
+    def refusing(self) -> bool:
+        """Whether all calls give NotImplemented, from the next one on, wherever ``call`` is held:
+        a call costs nothing for being asked, since another function runs then."""
+        return self._entry.value == self._ways[True]
+
+    @refusing.setter
+    def refusing(self, refusing: bool) -> None:
+        self._entry.value = self._ways[refusing]
 
     def release(self) -> None:
         """Free the scratch memory kept for the next call."""
@@ -285,7 +298,9 @@ def native_call(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
     call = new(ctypes.addressof(definition), owner, None)
-    return NativeCall(call, table + 8 * (1 + names.index("threads")), free)
+    threads_at, entry_at = (table + 8 * (1 + names.index(slot)) for slot in (
+        "threads", "weft_entry"))
+    return NativeCall(call, threads_at, free, entry_at, (support.entry, support.refuse))
 
 
 def _end(free: Callable[[], Any], *held: object) -> None:
@@ -299,6 +314,7 @@ class CtypesCall:
     def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, threads: int = 1,
                  host: HostSteps | None = None) -> None:
         self.entry, self.threads, self._host = entry, threads, host
+        self.refusing = False  # see NativeCall
         self._places = entry.places
         self._keep = keep
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
@@ -310,7 +326,7 @@ class CtypesCall:
             self._arena_bytes = size(lookup(f"{entry.name}_arena"))
 
     def call(self, *args: Any, **named: Any) -> Any:
-        ran = None if named else self.attempt(*args)
+        ran = None if named or self.refusing else self.attempt(*args)
         if ran is None or ran[0] != 0:
             return NotImplemented
         return ran[1][0] if self.entry.single else tuple(ran[1])

@@ -18,6 +18,7 @@ from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
+from ..profile.recording import Recorder
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
@@ -50,6 +51,9 @@ class FlowProgram(Program):
         self.partition, self._programs = partition, dict(programs)
         self._helpers = helpers
         self._frames = frames_of(partition, self._programs, resources)
+        self.name = partition.name
+        self._timing = None
+        self._found: Sequence[Recorder] = ()
         self.params = tuple(slot for slot in partition.params
                             if not slot.name.startswith(_SIZE))
         self._told = [slot.name.removeprefix(_SIZE)
@@ -74,7 +78,6 @@ class FlowProgram(Program):
         # for answers before it asks.
         if self._written or not any(parted.units[at].begin for at in parted.held):
             self._frames = parted
-        self._watch: Watch | None = None
         self._begun: tuple[Run, Frame] | None = None
 
     def within(self, watch: Watch) -> Program:
@@ -82,6 +85,18 @@ class FlowProgram(Program):
         watched._watch, watched._call = watch, watch.calls(watched._flow)
         watched._writer = Turns(self._writer, watch)
         return watched
+
+    def _refuse(self, refusing: bool) -> None:
+        """The programs of segments are told themselves."""
+
+    def prepare(self) -> None:
+        for program in self._programs.values():
+            program.prepare()
+
+    def _tells(self, found: Sequence[Recorder], watch: Watch) -> Callable[..., None]:
+        """Segments tell of themselves."""
+        self._found, self._call = found, watch.calls(self._flow)
+        return super()._tells(found, watch)
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step. What asks resources goes first where it can: no one else waits for this step
@@ -111,7 +126,7 @@ class FlowProgram(Program):
     def _new_run(self) -> Run:
         watch = self._watch
         return Run(self._helpers) if watch is None else Run(self._helpers, watch.left,
-                                                            watch.seconds)
+                                                            watch.seconds, self._found)
 
     def _frame(self, args: Sequence[Array], dims: Mapping[str, int]) -> Frame:
         return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)])
@@ -195,7 +210,7 @@ def frames_of(
             slots.setdefault(key, len(slots))
         givers.update(dict.fromkeys(segment.gives, number))
         unit = Unit(number, [slots[key] for key in segment.takes],
-                    [slots[key] for key in segment.gives])
+                    [slots[key] for key in segment.gives], segment)
         _set(unit, segment, programs, resources)
         units.append(unit)
     _tell_sizes(partition, slots, givers, units)
@@ -222,7 +237,7 @@ def _set(
     """What a unit does, of three."""
     if segment.compiled:
         program = programs[segment]
-        unit.call, unit.run = program.direct, program.run
+        unit.call, unit.run, program.part = program.direct, program.run, True
         unit.waits = bool(host_steps(program.plan))
         return
     unit.took = 0.0  # to start it

@@ -23,9 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.plans.partition import Segment
+from ..profile.recording import Recorder
 from ..state import Array
 from ..watch import out_of_time
 from .helpers import Helpers
+from .notes import Notes
 
 Wanted = tuple["Frames", Sequence[Array]]
 """What a driver asks for: a body, and the values of its parameters."""
@@ -43,10 +46,11 @@ class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
     __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "takes", "tells", "took", "waits")
+                 "readers", "run", "segment", "takes", "tells", "took", "waits")
 
-    def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int]) -> None:
-        self.number = number
+    def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int],
+                 segment: Segment | None = None) -> None:
+        self.number, self.segment = number, segment
         self.takes, self.gives = tuple(takes), tuple(gives)
         self.tells: tuple[tuple[int, int, int], ...] = ()  # result, axis, slot of the size
         self.readers: tuple[int, ...] = ()                 # units that lack one less after it
@@ -119,8 +123,9 @@ class Run:
     """One step, from its first segment to its end."""
 
     def __init__(self, helpers: Helpers, seconds: float | None = None,
-                 given: float | None = None) -> None:
-        """``seconds`` are left of those that the step was ``given``."""
+                 given: float | None = None, found: Sequence[Recorder] = ()) -> None:
+        """``seconds`` are left of those that the step was ``given``; ``found`` are to be told."""
+        self.notes = Notes(found) if found else None
         self._helpers, self._seconds = helpers, given or seconds or 0.0
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.lock = threading.RLock()  # a signal handler may put what this step waits for
@@ -275,12 +280,15 @@ class Run:
             values = frame.values
             args = [values[slot] for slot in unit.takes]
             if unit.call is not None:
+                began = 0 if self.notes is None else time.monotonic_ns()
                 start = time.perf_counter()
                 results = unit.call(*args)
                 if results is NotImplemented:
                     assert unit.run is not None
                     results = unit.run(args)
                 unit.took = time.perf_counter() - start
+                if self.notes is not None:
+                    self.notes.done("segment", frame, unit, began, results)
                 self.finish(frame, unit, results)
             elif unit.drive is not None:
                 self.advance(frame, unit, unit.drive(args), None)
@@ -354,11 +362,11 @@ class Task:
     later. If it cannot answer yet, it gives ``on_cancel`` a function that makes it forget the task.
     """
 
-    __slots__ = ("_beginning", "_frame", "_run", "_unit")
+    __slots__ = ("_began", "_beginning", "_frame", "_run", "_unit")
 
     def __init__(self, run: Run, frame: Frame, unit: Unit) -> None:
         self._run, self._frame, self._unit = run, frame, unit
-        self._beginning = True
+        self._beginning, self._began = True, time.monotonic_ns()
 
     def begin(self, args: Sequence[Array]) -> None:
         """Ask the resource."""
@@ -381,6 +389,8 @@ class Task:
             if undo is not None:
                 run._undos.append(undo)
         try:
+            if run.notes is not None:
+                run.notes.done("queue", self._frame, self._unit, self._began, results)
             run.finish(self._frame, self._unit, results)
             if not self._beginning:  # this thread runs nothing of the step
                 run._call_others(0)

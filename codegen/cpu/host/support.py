@@ -58,7 +58,8 @@ def dim_word(index: int, first: bool) -> int:
 
 
 def emit_support() -> Emitted:
-    """The module that serves a process: ``@weft_entry``, ``@weft_release`` and the pool.
+    """The module that serves a process: ``@weft_entry``, ``@weft_refuse``, ``@weft_release`` and
+    the pool.
 
     It must never be unloaded: arrays outlive programs.
     """
@@ -66,6 +67,7 @@ def emit_support() -> Emitted:
     pool = emit_pool(table)
     functions = (
         _entry(table),
+        _refuse(table),
         _arguments(table),
         _results(),
         _new_array(table),
@@ -76,7 +78,7 @@ def emit_support() -> Emitted:
         *pool.functions,
     )
     facts = [f"entry={FORMAT}", *(f"{key}={value}" for key, value in LAYOUT.items())]
-    exports = ("weft_entry", "weft_release", table.name, *pool.exports)
+    exports = ("weft_entry", "weft_refuse", "weft_release", table.name, *pool.exports)
     return Emitted(functions, (*pool.globals_, *table.globals_(facts)), exports)
 
 
@@ -161,6 +163,14 @@ def _entry(table: ImportTable) -> FunctionText:
     f.place("undo")
     f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
     f.place("miss")
+    f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
+    return f
+
+
+def _refuse(table: ImportTable) -> FunctionText:
+    """What takes the place of ``weft_entry`` in a program whose calls are to go the slow path."""
+    f = _function("ptr", "weft_refuse", "ptr args", "i64 nargs", "ptr kwnames", "ptr constants",
+                  "ptr table", linkage="")
     f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
     return f
 

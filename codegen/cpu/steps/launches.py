@@ -8,11 +8,15 @@ length of a function. Rows and words are constants:
 
 Each launch has ended before the context is filled for the next. Few rows of few words are written
 out, each with a label to jump to, which saves 10 ns a call.
+
+A plan with times (``ir/plans/times``) has one constant more, the numbers of its rows, and two small
+functions: one reads the clock, the other notes a row that has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..host.support import element
@@ -30,6 +34,9 @@ def step_globals(table: StepTable) -> list[str]:
         return host
     name = table.plan.name
     words = ", ".join(f"i64 {word}" for word in table.words)
+    if table.times >= 0:
+        numbers = ", ".join(f"i64 {row.clock}" for row in table.rows)
+        host.append(f"@{name}_clocks = internal constant [{len(table.rows)} x i64] [{numbers}]")
     return [*host, f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
             f"[{', '.join(map(str, table.rows))}]",
             f"@{name}_slots = internal constant [{len(table.words)} x i64] [{words}]"]
@@ -44,7 +51,8 @@ def run_steps(
     f.do(f"store i32 0, ptr {status}, align 4")
     f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
     run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "",
-               table.host)
+               table.host, table.plan.name, "" if table.times < 0 else
+               f(f"load ptr, ptr {element(f, 'ptr', '%args', table.times)}, align 8"))
     if _is_short(table):
         _written_out(f, table, run)
     else:
@@ -65,17 +73,18 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
             run.fill(str(place), run.value_of(word))
         match row.kind:
             case Kind.LAUNCH:
-                run.launch(row.function, str(row.tasks), str(row.shared), str(row.check))
+                run.launch(row.function, str(row.tasks), str(row.shared), str(row.check),
+                           str(row.clock))
                 f.jump(labels[at + 1])
             case Kind.COPY:
-                run.copy(str(row.tasks))
+                run.copy(str(row.tasks), str(row.clock))
                 f.jump(labels[at + 1])
             case Kind.CONTROL:
                 f.branch(run.goes_on(row.function), labels[at + 1], labels[row.tasks])
             case Kind.JUMP:
                 f.jump(labels[row.tasks])
             case Kind.HOST:
-                run.call_host(str(row.tasks))
+                run.call_host(str(row.tasks), str(row.clock))
                 f.jump(labels[at + 1])
     f.place(labels[-1])
 
@@ -99,6 +108,10 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     with f.loop("0", count) as slot:
         word = f(f"load i64, ptr {element(f, 'i64', words, slot)}, align 8")
         run.fill(slot, run.value(word))
+    clock = ""
+    if run.times:
+        place = f(f"getelementptr i64, ptr @{name}_clocks, i64 {at}")
+        clock = f(f"load i64, ptr {place}, align 8")
     following = f(f"add i64 {at}, 1")
     f.do(f"store i64 {following}, ptr {here}, align 8")
     labels = {each: f.fresh(each.name.lower()) for each in Kind
@@ -115,12 +128,12 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         go = run.goes_on(function)
         f.do(f"store i64 {f(f'select i1 {go}, i64 {following}, i64 {tasks}')}, ptr {here}, align 8")
 
-    case(Kind.LAUNCH, lambda: run.launch(function, tasks, shared, check))
-    case(Kind.COPY, lambda: run.copy(tasks))
+    case(Kind.LAUNCH, lambda: run.launch(function, tasks, shared, check, clock))
+    case(Kind.COPY, lambda: run.copy(tasks, clock))
     case(Kind.CONTROL, control)
     case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
     if table.host:
-        case(Kind.HOST, lambda: run.call_host(tasks))
+        case(Kind.HOST, lambda: run.call_host(tasks, clock))
     f.place(done)
 
 
@@ -135,28 +148,39 @@ class _Run:
     status: str
     parallel_for: str
     host: str
+    name: str        # of the program
+    times: str = ""  # where the times of rows go, if anywhere
+
+    @contextmanager
+    def timed(self, number: str) -> Iterator[None]:
+        """Note how long the code takes that the body writes."""
+        start = self.f(f"call i64 @{self.name}_now()") if self.times else ""
+        yield
+        if self.times:
+            self.f.do(f"call void @{self.name}_note(ptr {self.times}, i64 {number}, i64 {start})")
 
     def fill(self, slot: str, value: str) -> None:
         """Put a value into a slot of the context."""
         place = element(self.f, "i64", self.context, slot)
         self.f.do(f"store i64 {value}, ptr {place}, align 8")
 
-    def launch(self, kernel: str, tasks: str, shared: str, check: str) -> None:
+    def launch(self, kernel: str, tasks: str, shared: str, check: str, clock: str) -> None:
         """Run a kernel, and return if a check fails."""
         f = self.f
         tasks, shared = self._number(tasks), self._number(shared)
-        done = f.fresh("done")
-        if self.parallel_for and shared != "0":
-            together, alone = f.fresh("shared"), f.fresh("alone")
-            f.branch(f(f"icmp sgt i64 {shared}, 0"), together, alone)
-            f.place(together)
-            f.call("void", self.parallel_for, ("ptr", kernel), ("ptr", self.context),
-                   ("i64", tasks), ("i64", "%threads"), ("ptr", self.scratch))
+        with self.timed(clock):
+            done = f.fresh("done")
+            if self.parallel_for and shared != "0":
+                together, alone = f.fresh("shared"), f.fresh("alone")
+                f.branch(f(f"icmp sgt i64 {shared}, 0"), together, alone)
+                f.place(together)
+                f.call("void", self.parallel_for, ("ptr", kernel), ("ptr", self.context),
+                       ("i64", tasks), ("i64", "%threads"), ("ptr", self.scratch))
+                f.jump(done)
+                f.place(alone)
+            f.do(f"call void {kernel}(ptr {self.context}, i64 0, i64 {tasks}, ptr {self.scratch})")
             f.jump(done)
-            f.place(alone)
-        f.do(f"call void {kernel}(ptr {self.context}, i64 0, i64 {tasks}, ptr {self.scratch})")
-        f.jump(done)
-        f.place(done)
+            f.place(done)
         site = f(f"load i32, ptr {self.status}, align 4")
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {site}, 0"), failed, fine)
@@ -165,19 +189,22 @@ class _Run:
         f.ret(f"i32 {f(f'add i32 {site}, {before}')}")
         f.place(fine)
 
-    def copy(self, size: str) -> None:
+    def copy(self, size: str, clock: str) -> None:
         """Copy what the second slot points at to where the first does."""
         f = self.f
         target, source = (f(f"load ptr, ptr {element(f, 'i64', self.context, at)}, align 8")
                           for at in ("0", "1"))
-        f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
-               ("i64", self._number(size)), ("i1", "false"))
+        size = self._number(size)
+        with self.timed(clock):
+            f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
+                   ("i64", size), ("i1", "false"))
 
-    def call_host(self, number: str) -> None:
+    def call_host(self, number: str, clock: str) -> None:
         """Have the runtime call a function of the host, and return if it has raised."""
         f = self.f
         call = f(f"load ptr, ptr {self.host}, align 8")
-        status = f(f"call i32 {call}(i64 {number}, ptr {self.context})")
+        with self.timed(clock):
+            status = f(f"call i32 {call}(i64 {number}, ptr {self.context})")
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
         f.place(failed)

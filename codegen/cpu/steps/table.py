@@ -23,7 +23,7 @@ from functools import cached_property
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
-from ....ir.kernels.kernel import Check, Kernel
+from ....ir.kernels.kernel import Kernel
 from ....ir.ops.table import OPS
 from ....ir.plans.plan import (
     Alloc,
@@ -44,6 +44,7 @@ from ....ir.plans.plan import (
     tasks_of,
     window_type,
 )
+from ....ir.plans.times import clocked_steps, runs_as_one
 from ..dims import emit_dim
 from ..host.support import element
 from ..text import FunctionText
@@ -72,7 +73,8 @@ class Kind(IntEnum):
 class Row:
     """Words ``first`` and so on, ``count`` of them. ``tasks`` and ``shared`` are numbers, or
     negative: ``~n`` is register n. Workers take part where ``shared`` is above 0. ``check`` is the
-    first check of a launch."""
+    first check of a launch. ``clock`` is the number of a row whose time is told; it is no part of
+    the text."""
 
     kind: Kind
     function: str = "null"
@@ -81,6 +83,7 @@ class Row:
     tasks: int = 0
     shared: int = 0
     check: int = 1
+    clock: int = -1
 
     TYPE = "{ ptr, i64, i64, i64, i64, i64, i64 }"
 
@@ -128,6 +131,8 @@ class StepTable:
         self._known: dict[object, int] = {}
         self._groups: dict[Members, str] = {}
         self._hosts = {id(step): at for at, step in enumerate(host_steps(plan))}
+        self._clocks = {id(step): at for at, step in enumerate(
+            clocked_steps(plan) if plan.times else ())}
         self._places: dict[str, int | Alloc] = {
             slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
         steps = list(all_steps(plan.steps))
@@ -209,7 +214,8 @@ class StepTable:
                 case Copy():
                     words = [self._window(w, around) for w in (step.target, step.source)]
                     size = window_type(step.source, self.types).nbytes
-                    self._add(Row(Kind.COPY, tasks=self._operand(size)), words)
+                    self._add(Row(Kind.COPY, tasks=self._operand(size),
+                                  clock=self._clock(step)), words)
                 case Loop():
                     self._loop(step, around)
                 case Branch():
@@ -229,11 +235,20 @@ class StepTable:
         self.words += words
         self.slots = max(self.slots, len(words))
 
+    def _clock(self, step: Step) -> int:
+        return self._clocks.get(id(step), -1)
+
+    @property
+    def times(self) -> int:
+        """Where among the arguments is what takes the times of rows; -1 if nothing does."""
+        names = [slot.name for slot in self.plan.params]
+        return names.index(self.plan.times) if self.plan.times else -1
+
     def _host(self, step: Host, around: Sequence[_Around]) -> None:
         """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``)."""
         words = [self._window(window, around) for window in (*step.inputs, *step.outputs)]
         words += [self._word(Word.VALUE, self.size(dim)) for dim in host_sizes(step, self.types)]
-        self._add(Row(Kind.HOST, tasks=self._hosts[id(step)]), words)
+        self._add(Row(Kind.HOST, tasks=self._hosts[id(step)], clock=self._clock(step)), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
         """The words of a kernel's context: arguments, sizes, and where a failed check goes."""
@@ -245,7 +260,8 @@ class StepTable:
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
         self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks_of(kernel)),
-                      shared=self._shared(launch.parallel), check=launch.first_check), words)
+                      shared=self._shared(launch.parallel), check=launch.first_check,
+                      clock=self._clock(launch)), words)
 
     def _shared(self, parallel: bool | Relation) -> int:
         """What decides if the workers are woken: 0 where one thread is always enough."""
@@ -262,7 +278,7 @@ class StepTable:
         Launches with checks of their own stay what they are: numbers of checks do not mix.
         """
         kernels = [self.plan.kernels[launch.kernel] for launch in group.launches]
-        if any(isinstance(stmt, Check) for kernel in kernels for stmt in kernel.body):
+        if not runs_as_one(self.plan, group):
             self._steps(group.launches, tuple(around))
             return
         members, words = list[tuple[Kernel, int, int]](), list[int]()
@@ -275,7 +291,7 @@ class StepTable:
         total: Dim = sum(map(tasks_of, kernels), 0)
         name = self._group_function(tuple(members))
         self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
-                      shared=self._shared(group.parallel)), words)
+                      shared=self._shared(group.parallel), clock=self._clock(group)), words)
 
     def _group_function(self, members: Members) -> str:
         """The function of a group, which all groups of these kernels share."""

@@ -1,0 +1,2 @@
+"""What happens while a profile is active: who is told, and programs that tell the time of each of
+their rows."""
