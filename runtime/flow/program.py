@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,7 @@ from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
+from ..device.program import DeviceProgram
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
@@ -219,9 +221,12 @@ def _set(
     unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
     resources: Mapping[str, Any],
 ) -> None:
-    """What a unit does, of three."""
-    if segment.compiled:
-        program = programs[segment]
+    """What a unit does, of four."""
+    program = programs.get(segment)
+    if isinstance(program, DeviceProgram):
+        unit.there = partial(_there, program)
+        return
+    if program is not None:
         unit.call, unit.run = program.direct, program.run
         unit.waits = bool(host_steps(program.plan))
         return
@@ -239,6 +244,10 @@ def _set(
                       if slot.name.startswith(_SIZE)])
               for name, body in segment.bodies}
     unit.drive = driver(node, sizes, bodies)
+
+
+def _there(program: DeviceProgram, args: Sequence[Array], run: Run) -> Sequence[Array]:
+    return program.on_device(args, run.mirrors[program.device.name], run.look)
 
 
 def _tell_sizes(

@@ -1,0 +1,47 @@
+"""GPUs of this process: which there are, and what they cost.
+
+A device named ``gpu:k`` is Triton's interpreter in a process of its own (``runtime/device``). It
+computes what a GPU computes, at the pace of Python: it is there to try programs, not to be fast.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from ...codegen.gpu.worker import command
+from ...ir.diagnose import error
+from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
+from ...runtime.device.interpreted import Interpreted
+from ..tracing.source import user_loc
+
+# Measured on one core of a Xeon: a launch, which runs a program of a kernel in Python, and what
+# NumPy does for each operation of it; between the processes, copies.
+_INTERPRETER = Speed(2e-3, MappingProxyType({
+    "map": 2e7, "reduce": 2e7, "contract": 1e7, "gather": 2e6, "scatter": 2e6, "scan": 1e6,
+    "sort": 1e5, "search": 1e6}), 1e9)
+_COPY = Link(5e-5, 2e9)
+
+
+def check_gpu(name: str) -> None:
+    """Raises Error (W404) if a GPU is asked for where none can be."""
+    if importlib.util.find_spec("triton") is None:
+        raise error("W404", f"{name} needs Triton, which is not installed", locs=user_loc(),
+                    hint="pip install 'weft[gpu]', or use cpu devices")
+
+
+def gpu_device(name: str) -> Interpreted:
+    """The device of that name; nothing is started before it is asked for something."""
+    check_gpu(name)
+    return Interpreted.of(name, command)
+
+
+def known_costs(costs: Costs | None, devices: Sequence[str]) -> Costs | None:
+    """The cost model of a session: what it was given, or estimates for the devices there are."""
+    if costs is not None or not any("gpu" in name for name in devices):
+        return costs
+    base = Costs()
+    return replace(base, speeds={**SPEEDS, "gpu": _INTERPRETER},
+                   links={**base.links, "bus": _COPY})

@@ -1,0 +1,143 @@
+"""A plan as a program of a device: the same calls and the same rules of state as native code has.
+
+Arguments and results are arrays of the host. What is no mirror yet (``mirrors``) is sent to the
+device, the plan is walked there, and results are fetched into memory of their own. The values of
+variables that live on the device stay there: as long as the host holds a value, its mirror exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...ir.indices.dims import bind_dims
+from ...ir.indices.walk import evaluate
+from ...ir.plans.image import KernelImage
+from ...ir.plans.plan import Plan, Slot
+from ..program import Program, Source, ask_sizes, check_failed, fit_all
+from ..state import Array, Cell
+from ..watch import Watch, out_of_time
+from .device import Device, Look, Stream, never
+from .memory import ALIGNMENT, Memory
+from .mirrors import Mirrors
+from .walk import CheckFailed, Loaded, Walk
+
+
+class DeviceProgram(Program):
+    """A plan for a device, and where its parameters come from (as ``Program``).
+
+    ``images`` has the kernels of the plan by name; ``kinds`` says what callers pass for each
+    parameter: array, float, int or bool.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        images: Mapping[str, KernelImage],
+        kinds: Sequence[str],
+        *,
+        sources: Sequence[Source],
+        written: Mapping[str, Cell],
+        asynchronous: Collection[str] | None = None,
+    ) -> None:
+        self.plan, self.device = plan, device
+        self._kernels = {name: Loaded(image, device.load(image)) for name, image in images.items()}
+        self._kinds = [*kinds, *["array"] * (len(plan.params) - len(kinds))]
+        self._call = self._called
+        self.launches, self.each = 0, plan.launches
+        self.params = plan.params
+        self._bind(sources, written, plan.results, asynchronous)
+        self.live([slot.name for slot, source in zip(plan.params, sources, strict=True)
+                   if isinstance(source, Cell)] + [slot.name for slot in plan.results if slot.var])
+
+    def live(self, names: Collection[str]) -> None:
+        """These parameters and results are values of variables that live on the device: arrays
+        that nobody writes to, and that no caller has."""
+        self._lasting = frozenset(names)
+
+    @property
+    def stateless(self) -> bool:
+        """False: no caller may take a shorter way."""
+        return False
+
+    @property
+    def threads(self) -> int:
+        """One: the device has its own."""
+        return 1
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        """Nothing of this runs on workers."""
+
+    def _timed(self, watch: Watch) -> Any:
+        """The program, which is ended when there is no time left."""
+        def look() -> None:
+            if not watch.left and watch.seconds is not None:
+                raise out_of_time(watch.seconds)
+
+        return lambda *args: self.on_device(args, look=look)
+
+    def _called(self, *args: Any) -> tuple[Array, ...]:
+        return self.on_device(args)
+
+    def on_device(
+        self, args: Sequence[Any], mirrors: Mirrors | None = None, look: Look = never
+    ) -> tuple[Array, ...]:
+        """Run the plan; ``mirrors`` has what else lies on the device, and gets what it makes.
+
+        Raises what is wrong with the arguments, the error of a check that failed, MemoryError,
+        DeviceLostError (W421), and what ``look`` raises while it runs.
+        """
+        plan = self.plan
+        given, _ = fit_all(plan.params, self._kinds, args)
+        ask_sizes(plan, given)
+        arrays = [np.asarray(array, slot.type.dtype.numpy)
+                  for slot, array in zip(plan.params, given, strict=True)]
+        dims = bind_dims([slot.type for slot in plan.params], arrays,
+                         [slot.name for slot in plan.params])
+        stream = self.device.stream(look)
+        held = [self._there(slot, array, stream, mirrors)
+                for slot, array in zip(plan.params, arrays, strict=True)]
+        made = [self.device.allocate(evaluate(slot.type.nbytes, dims)) for slot in plan.results]
+        status = self.device.allocate(ALIGNMENT)
+        arena = self.device.allocate(evaluate(plan.arena, dims))
+        buffers = {slot.name: memory.address for slot, memory in zip(
+            (*plan.params, *plan.results), (*held, *made), strict=True)}
+        try:
+            Walk(plan, self._kernels, stream, dims, buffers, arena.address, status.address).run()
+        except CheckFailed as failed:
+            raise check_failed(plan.checks[failed.site - 1]) from None
+        results = []
+        for slot, memory in zip(plan.results, made, strict=True):
+            array = np.empty([evaluate(dim, dims) for dim in slot.type.shape],
+                             slot.type.dtype.numpy)
+            stream.download(memory.address, array)
+            results.append(array)
+            self._keep(slot, array, memory, mirrors)
+        return tuple(results)
+
+    def _there(
+        self, slot: Slot, array: Array, stream: Stream, mirrors: Mirrors | None
+    ) -> Memory:
+        """Where an argument lies on the device; it is sent there if it is not there yet."""
+        lasting = self.device.kept if slot.name in self._lasting else None
+        for known in (lasting, mirrors):
+            memory = known.find(array) if known is not None else None
+            if memory is not None:
+                return memory
+        memory = self.device.allocate(array.nbytes)
+        stream.upload(array, memory.address)
+        self._keep(slot, array, memory, mirrors)
+        return memory
+
+    def _keep(self, slot: Slot, array: Array, memory: Memory, mirrors: Mirrors | None) -> None:
+        if slot.name in self._lasting:
+            self.device.kept.put(array, memory)
+        elif mirrors is not None:
+            mirrors.put(array, memory)
+
+
