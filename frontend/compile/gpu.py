@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ...codegen.gpu.worker import command
 from ...ir.diagnose import error
+from ...ir.types import Device
 from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
 from ...runtime.device.interpreted import Interpreted
 from ..tracing.source import user_loc
@@ -40,8 +41,15 @@ def gpu_device(name: str) -> Interpreted:
 
 def known_costs(costs: Costs | None, devices: Sequence[str]) -> Costs | None:
     """The cost model of a session: what it was given, or estimates for the devices there are."""
-    if costs is not None or not any("gpu" in name for name in devices):
+    if costs is not None or not any(
+            Device.parse(name).kind == "gpu" for name in devices):
         return costs
     base = Costs()
     return replace(base, speeds={**SPEEDS, "gpu": _INTERPRETER},
                    links={**base.links, "bus": _COPY})
+
+
+def described(devices: Sequence[str]) -> list[str]:
+    """A line for each device that is not what its name says."""
+    return [f"  {name:<7} is Triton's interpreter: it shows what a GPU computes, not how fast"
+            for name in devices if Device.parse(name).kind == "gpu"]

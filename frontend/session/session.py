@@ -23,7 +23,7 @@ from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
-from ..compile.gpu import known_costs
+from ..compile.gpu import described, known_costs
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..compile.stages import Lowered
@@ -250,7 +250,8 @@ class Session:
     @boundary
     def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
         """A table of where each part of a step runs, how long it takes and why it is there."""
-        return self.program(fetches, feeds).placement.report()
+        stages = self.program(fetches, feeds)
+        return "\n".join((stages.placement.report(), *described(self._options.devices)))
 
     @boundary
     def measure_costs(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,

@@ -81,7 +81,7 @@ class Process:
             answer = self._answer(look)
             self._busy = False
             return answer
-        except OSError:
+        except ConnectionError:
             raise self._lost() from None
         except BaseException:
             self.end()

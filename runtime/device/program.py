@@ -8,7 +8,6 @@ variables that live on the device stay there: as long as the host holds a value,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
