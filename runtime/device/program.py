@@ -3,6 +3,8 @@
 Arguments and results are arrays of the host. What is no mirror yet (``mirrors``) is sent to the
 device, the plan is walked there, and results are fetched into memory of their own. The values of
 variables that live on the device stay there: as long as the host holds a value, its mirror exists.
+What only other programs of the device read is not fetched: an array without elements of its own
+stands for it, and says its shape.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.indices.dims import bind_dims
+from ...ir.indices.dims import bind_dims, plain_dims
 from ...ir.indices.walk import evaluate
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import Plan, Slot
-from ..program import Program, Source, ask_sizes, check_failed, fit_all
+from ..program import Program, Source, ask_sizes, check_failed, fit
 from ..state import Array, Cell
 from ..watch import Watch, out_of_time
 from .device import Device, Look, Stream, never
@@ -84,52 +86,66 @@ class DeviceProgram(Program):
         return self.on_device(args)
 
     def on_device(
-        self, args: Sequence[Any], mirrors: Mirrors | None = None, look: Look = never
+        self, args: Sequence[Any], mirrors: Mirrors | None = None, look: Look = never,
+        left: Collection[int] = (),
     ) -> tuple[Array, ...]:
         """Run the plan; ``mirrors`` has what else lies on the device, and gets what it makes.
+        The results at the places ``left`` are not fetched: they are for others with its mirrors.
 
         Raises what is wrong with the arguments, the error of a check that failed, MemoryError,
         DeviceLostError (W421), and what ``look`` raises while it runs.
         """
         plan = self.plan
-        given, _ = fit_all(plan.params, self._kinds, args)
-        ask_sizes(plan, given)
-        arrays = [np.asarray(array, slot.type.dtype.numpy)
-                  for slot, array in zip(plan.params, given, strict=True)]
-        dims = bind_dims([slot.type for slot in plan.params], arrays,
-                         [slot.name for slot in plan.params])
+        held = [self._known(slot, arg, mirrors)
+                for slot, arg in zip(plan.params, args, strict=True)]
+        types = [slot.type for slot in plan.params]
+        bound = plain_dims(types, list(map(np.shape, args)))
+        arrays = [np.asarray(arg if memory is not None else fit(slot, kind, arg, bound),
+                             slot.type.dtype.numpy)
+                  for slot, kind, arg, memory in zip(
+            plan.params, self._kinds, args, held, strict=True)]
+        ask_sizes(plan, arrays)
+        dims = bind_dims(types, arrays, [slot.name for slot in plan.params])
         stream = self.device.stream(look)
-        held = [self._there(slot, array, stream, mirrors)
-                for slot, array in zip(plan.params, arrays, strict=True)]
+        sent = [memory or self._sent(slot, array, stream, mirrors)
+                for slot, array, memory in zip(plan.params, arrays, held, strict=True)]
         made = [self.device.allocate(evaluate(slot.type.nbytes, dims)) for slot in plan.results]
         status = self.device.allocate(ALIGNMENT)
         arena = self.device.allocate(evaluate(plan.arena, dims))
         buffers = {slot.name: memory.address for slot, memory in zip(
-            (*plan.params, *plan.results), (*held, *made), strict=True)}
+            (*plan.params, *plan.results), (*sent, *made), strict=True)}
         try:
             Walk(plan, self._kernels, stream, dims, buffers, arena.address, status.address).run()
         except CheckFailed as failed:
             raise check_failed(plan.checks[failed.site - 1]) from None
         results = []
-        for slot, memory in zip(plan.results, made, strict=True):
-            array = np.empty([evaluate(dim, dims) for dim in slot.type.shape],
-                             slot.type.dtype.numpy)
-            stream.download(memory.address, array)
+        for at, (slot, memory) in enumerate(zip(plan.results, made, strict=True)):
+            shape = [evaluate(dim, dims) for dim in slot.type.shape]
+            if at in left:
+                array = np.broadcast_to(np.zeros((), slot.type.dtype.numpy), shape)
+            else:
+                array = np.empty(shape, slot.type.dtype.numpy)
+                stream.download(memory.address, array)
             results.append(array)
             self._keep(slot, array, memory, mirrors)
         return tuple(results)
 
-    def _there(
-        self, slot: Slot, array: Array, stream: Stream, mirrors: Mirrors | None
-    ) -> Memory:
-        """Where an argument lies on the device; it is sent there if it is not there yet."""
+    def _known(self, slot: Slot, arg: Any, mirrors: Mirrors | None) -> Memory | None:
+        """Where an argument lies on the device, if it does."""
         lasting = self.device.kept if slot.name in self._lasting else None
         for known in (lasting, mirrors):
-            memory = known.find(array) if known is not None else None
+            memory = known.find(arg) if known is not None else None
             if memory is not None:
                 return memory
+        return None
+
+    def _sent(
+        self, slot: Slot, array: Array, stream: Stream, mirrors: Mirrors | None
+    ) -> Memory:
+        """Send an argument to the device."""
         memory = self.device.allocate(array.nbytes)
-        stream.upload(array, memory.address)
+        if array.nbytes:
+            stream.upload(array, memory.address)
         self._keep(slot, array, memory, mirrors)
         return memory
 

@@ -189,6 +189,7 @@ def frames_of(
 ) -> Frames:
     """What the executor runs; recursion is by nesting of bodies only."""
     slots: dict[str, int] = {slot.name: at for at, slot in enumerate(partition.params)}
+    fetched = _fetched(partition, programs)
     givers: dict[str, int] = {}
     units: list[Unit] = []
     segments = partition.segments
@@ -198,7 +199,7 @@ def frames_of(
         givers.update(dict.fromkeys(segment.gives, number))
         unit = Unit(number, [slots[key] for key in segment.takes],
                     [slots[key] for key in segment.gives])
-        _set(unit, segment, programs, resources)
+        _set(unit, segment, programs, resources, fetched)
         units.append(unit)
     _tell_sizes(partition, slots, givers, units)
     before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
@@ -219,12 +220,13 @@ def frames_of(
 
 def _set(
     unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
-    resources: Mapping[str, Any],
+    resources: Mapping[str, Any], fetched: Collection[str],
 ) -> None:
     """What a unit does, of four."""
     program = programs.get(segment)
     if isinstance(program, DeviceProgram):
-        unit.there = partial(_there, program)
+        unit.there = partial(_there, program, [
+            at for at, key in enumerate(segment.gives) if key not in fetched])
         return
     if program is not None:
         unit.call, unit.run = program.direct, program.run
@@ -246,8 +248,22 @@ def _set(
     unit.drive = driver(node, sizes, bodies)
 
 
-def _there(program: DeviceProgram, args: Sequence[Array], run: Run) -> Sequence[Array]:
-    return program.on_device(args, run.mirrors[program.device.name], run.look)
+def _there(
+    program: DeviceProgram, left: Collection[int], args: Sequence[Array], run: Run
+) -> Sequence[Array]:
+    return program.on_device(args, run.mirrors[program.device.name], run.look, left)
+
+
+def _fetched(partition: Partition, programs: Mapping[Segment, Program]) -> set[str]:
+    """The keys of what the host has to have: results, and what is read elsewhere than on the one
+    device that has made it."""
+    makers = {key: segment.device for segment in partition.segments for key in segment.gives}
+    wanted = {slot.name for slot in partition.results}
+    for segment in partition.segments:
+        there = isinstance(programs.get(segment), DeviceProgram)
+        wanted |= {key for key in segment.takes
+                   if not there or makers.get(key) != segment.device}
+    return wanted
 
 
 def _tell_sizes(
