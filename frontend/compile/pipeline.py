@@ -45,6 +45,7 @@ from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ...runtime.threads import thread_limit
 from ..tracing.source import user_loc
+from .gpu import local_costs
 from .oracle import PassOracle
 
 
@@ -150,7 +151,7 @@ def _tile_gpu(kernel: Kernel) -> Kernel:
 
 def _place(known: Known) -> Known:
     options, devices = known.options, tuple(map(Device.parse, known.options.devices))
-    placement = place(known.graph, devices, options.costs, options.soft_placement,
+    placement = place(known.graph, devices, options.costs or local_costs(), options.soft_placement,
                       workers=options.threads or thread_limit())
     used = devices_of(placement.graph) or set(devices)
     target = GPU if {device.kind for device in used} == {"gpu"} else known.target

@@ -23,7 +23,7 @@ from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
-from ..compile.gpu import described, known_costs
+from ..compile.gpu import described
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..compile.stages import Lowered
@@ -150,8 +150,6 @@ class Session:
         self._options = Options(opt, target, threads, devices=device_names(devices),
                                 transfer=_transfer(transfer), soft_placement=soft_placement,
                                 costs=None if costs is None else load_costs(costs))
-        self._options = replace(self._options, costs=known_costs(
-            self._options.costs, self._options.devices))
         self._helpers = Helpers(len(self._options.devices) - 1)
         weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}

@@ -8,6 +8,7 @@ because a step has no time left, the next launch starts a new one on the same me
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import mmap
 import os
@@ -68,6 +69,10 @@ class Interpreted:
             if self._space is None:
                 self._space = _Space()
             return self._space
+
+    def stop(self) -> None:
+        """End the process, if there is one and nobody waits for it; a launch starts another."""
+        self._process = None
 
     def load(self, image: KernelImage) -> KernelImage:
         """Nothing to do: who interprets knows the texts that it was given."""
@@ -158,4 +163,11 @@ def _forked() -> None:
         device._reset()
 
 
+def _ended() -> None:
+    """End the processes in order; those of a process that is killed end by themselves."""
+    for device in list(Interpreted._living):
+        device.stop()
+
+
 os.register_at_fork(after_in_child=_forked)
+atexit.register(_ended)
