@@ -16,6 +16,7 @@ import numpy as np
 
 from ...ir.indices.dims import bind_dims, plain_dims
 from ...ir.indices.walk import evaluate
+from ...ir.plans.entry import SCALARS
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import Plan, Slot
 from ..program import Program, Source, ask_sizes, check_failed, fit
@@ -82,7 +83,13 @@ class DeviceProgram(Program):
 
         return lambda *args: self.on_device(args, look=look)
 
-    def _called(self, *args: Any) -> tuple[Array, ...]:
+    def _called(self, *args: Any) -> Any:
+        """The results; NotImplemented, with nothing done, if the arguments are not just right."""
+        if len(args) != len(self.params) or not all(map(_is_right, self.params, self._kinds, args)):
+            return NotImplemented
+        return self.on_device(args)
+
+    def _retry(self, args: list[Any]) -> Any:
         return self.on_device(args)
 
     def on_device(
@@ -156,3 +163,11 @@ class DeviceProgram(Program):
             mirrors.put(array, memory)
 
 
+
+
+def _is_right(slot: Slot, kind: str, arg: Any) -> bool:
+    """Whether an argument needs no conversion; sizes are looked at later."""
+    if kind != "array":
+        return type(arg) is SCALARS[kind][0]
+    return (type(arg) is np.ndarray and arg.dtype == slot.type.dtype.numpy
+            and arg.ndim == slot.type.rank)
