@@ -169,7 +169,7 @@ def _workers(known: Known) -> Known:
 
 def _emit(known: Known) -> Known:
     if known.target.kind == "gpu":
-        raise error("W113", f"{known.plan.name} is for a GPU and has no LLVM",
+        raise error("W113", f"{known.plan.name} is for a GPU and has no LLVM", locs=user_loc(),
                     hint="look at its stage 'triton'")
     return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
 
