@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import Error
 from ...ir.indices.dims import bind_dims, plain_dims
 from ...ir.indices.walk import evaluate
 from ...ir.plans.entry import SCALARS
@@ -85,9 +86,22 @@ class DeviceProgram(Program):
 
     def _called(self, *args: Any) -> Any:
         """The results; NotImplemented, with nothing done, if the arguments are not just right."""
-        if len(args) != len(self.params) or not all(map(_is_right, self.params, self._kinds, args)):
+        if len(args) != len(self.params) or not all(
+                map(_is_right, self.params, self._kinds, args)) or not self._fits(args):
             return NotImplemented
         return self.on_device(args)
+
+    def _fits(self, args: Sequence[Any]) -> bool:
+        """Whether the sizes of arguments make one solution, as the plan requires it."""
+        types = [slot.type for slot in self.params]
+        if all(isinstance(dim, int) for type_ in types for dim in type_.shape):
+            return True
+        try:
+            dims = bind_dims(types, list(map(np.asarray, args)),
+                             [slot.name for slot in self.params])
+        except Error:
+            return False
+        return all(need.holds(dims) for need in self.plan.requires)
 
     def _retry(self, args: list[Any]) -> Any:
         return self.on_device(args)
@@ -166,8 +180,10 @@ class DeviceProgram(Program):
 
 
 def _is_right(slot: Slot, kind: str, arg: Any) -> bool:
-    """Whether an argument needs no conversion; sizes are looked at later."""
+    """Whether an argument needs no conversion; sizes that have names are looked at later."""
     if kind != "array":
         return type(arg) is SCALARS[kind][0]
     return (type(arg) is np.ndarray and arg.dtype == slot.type.dtype.numpy
-            and arg.ndim == slot.type.rank)
+            and arg.ndim == slot.type.rank
+            and all(dim == size for dim, size in zip(slot.type.shape, arg.shape, strict=True)
+                    if isinstance(dim, int)))

@@ -308,6 +308,12 @@ def test_functions_run_on_a_gpu() -> None:
             np.testing.assert_array_equal(one, other)
             assert np.asarray(one).dtype == np.asarray(other).dtype
     assert "launches" in f.explain()
+    other = weft.compile(device="gpu:0", on_recompile="silent", dynamic={
+        "x": {0: "b"}, "y": {0: "b"}})(lambda x, y: x + y)
+    for shape in ((2,), (3,), (2, 3), (1, 4), (4,), (2, 3)):
+        np.testing.assert_array_equal(other(np.ones(shape), np.ones(shape)), np.full(shape, 2.0))
+    with pytest.raises(ValueError, match="W105"):
+        other(np.ones(2), np.ones(3))
     with pytest.raises(weft.Error, match="W303"):
         f.lower(X[:2, :3].astype(np.float64), 2).compile()(np.ones((2, 4)), 2)
 
