@@ -18,12 +18,12 @@ from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
 from ...runtime.device.interpreted import Interpreted
 from ..tracing.source import user_loc
 
-# Measured on one core of a Xeon: a launch, which runs a program of a kernel in Python, and what
-# NumPy does for each operation of it; between the processes, copies.
-_INTERPRETER = Speed(2e-3, MappingProxyType({
-    "map": 2e7, "reduce": 2e7, "contract": 1e7, "gather": 2e6, "scatter": 2e6, "scan": 1e6,
-    "sort": 1e5, "search": 1e6}), 1e9)
-_COPY = Link(5e-5, 2e9)
+# Measured on one core of a Xeon. Programs of a kernel run one after the other, each operation of a
+# tile by NumPy: so small tiles, as of rows that are summed, are the slowest.
+_INTERPRETER = Speed(1.3e-3, MappingProxyType({
+    "map": 1e7, "reduce": 5e4, "contract": 1e8, "gather": 3e5, "scatter": 2e3, "scan": 8e3,
+    "sort": 4e4, "search": 5e5}), 1e9)
+_COPY = Link(2e-5, 1e10)
 
 
 def check_gpu(name: str) -> None:
