@@ -263,6 +263,19 @@ def test_a_step_that_takes_too_long_ends(devices: tuple[str, ...]) -> None:
     assert count.numpy() == 3
 
 
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is not signal.default_int_handler,
+                    reason="the tests themselves do not listen to SIGINT")
+def test_an_interrupt_ends_a_step_in_the_middle_of_a_loop() -> None:
+    session, (fetches, limit), count = endless(BOTH)
+    session.run(fetches, {limit: 2})
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        session.run(fetches, {limit: 1e12})
+    assert count.numpy() == 2
+    session.run(fetches, {limit: 1})
+    assert count.numpy() == 3
+
+
 def test_a_process_that_is_killed_takes_nothing_with_it(device: Interpreted) -> None:
     total = weft.Variable(np.zeros(3), name="total")
 
