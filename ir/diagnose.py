@@ -117,6 +117,10 @@ class DeadlineError(Error, TimeoutError):
     """What took longer than it was given."""
 
 
+class DeviceLostError(Error, RuntimeError):
+    """A device that has failed, with all that it was doing."""
+
+
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
@@ -139,6 +143,7 @@ _CLASSES = MappingProxyType({
     "W411": QueueClosedError,
     "W412": QueueEndError,
     "W413": DeadlineError,
+    "W421": DeviceLostError,
     "W10": ShapeError,   # shapes
     "W11": DTypeError,   # dtypes and types of arguments
     "W12": OutOfRangeError,   # axes and indices
@@ -186,6 +191,7 @@ CODES = MappingProxyType({
     "W411": "a queue is closed: nothing can be put into it",
     "W412": "a queue is closed and has too few elements",
     "W413": "a step or a call waited longer than it was given",
+    "W421": "a device has failed",
     "W501": "IR text does not parse, or breaks a rule of the IR",
     "W601": "the IR breaks one of its rules",
 })

@@ -72,8 +72,12 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
 def needs_partition(graph: Graph) -> bool:
     """True if a placed graph is no program of one device."""
-    used = {node.device for node in all_nodes(graph) if not _is_copied(node)}
-    return len(used) > 1 or any(map(talks, all_nodes(graph)))
+    return len(devices_of(graph)) > 1 or any(map(talks, all_nodes(graph)))
+
+
+def devices_of(graph: Graph) -> set[Device]:
+    """The devices of a placed graph: of the nodes that are not made wherever they are read."""
+    return {node.device or CPU0 for node in all_nodes(graph) if not _is_copied(node)}
 
 
 def queues_of(node: Node) -> set[str]:

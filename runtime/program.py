@@ -43,6 +43,7 @@ class Program:
     """
 
     part = False  # of a step that tells of itself, when it is profiled
+    _timing: Timing | None = None
 
     def __init__(
         self,
@@ -105,9 +106,13 @@ class Program:
         if it is not done by then. Native code is not interrupted: time is looked at where it ends.
         """
         watched = copy(self)
-        watched._watch, watched._call = watch, watch.calls(self._call)
+        watched._watch, watched._call = watch, watch.calls(self._watched(watch))
         watched._writer = Turns(self._writer, watch)
         return watched
+
+    def _watched(self, watch: Watch) -> Callable[..., Any]:
+        """What runs the program, and may look at the time as it does."""
+        return self._call
 
     @property
     def profiled(self) -> bool:

@@ -14,7 +14,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -137,23 +137,38 @@ def run_kernel_triton(
     Raises ChecksFailedError (W124) with the site of a check that failed, if one did, and
     RuntimeError unless the process was started with TRITON_INTERPRET=1.
     """
-    if not interpreting():
-        raise RuntimeError("Triton's interpreter needs TRITON_INTERPRET=1 in the environment "
-                           "before triton is imported: run it in a process of its own")
-    _patch_interpreter()
+    launch = prepared()
     source = emit_triton(kernel)
     grid = evaluate(source.grid, dims)
     if grid == 0:
         return
-    namespace = _namespace(source.text)
-    namespace["libdevice"] = _libdevice()
     arguments = [_Memory(buffers[param.name]) for param in kernel.params]
     status = np.zeros(1, np.int32)
     more = [_Memory(status)] if source.status else []
-    with np.errstate(all="ignore"):
-        namespace[source.name][(grid,)](*arguments, *(dims[name] for name in kernel.dims), *more)
+    launch(source.text, source.name, grid,
+           [*arguments, *(dims[name] for name in kernel.dims), *more])
     if status[0]:
         raise ChecksFailedError(kernel.name, frozenset((int(status[0]),)), kernel.locs)
+
+
+def prepared() -> Callable[[str, str, int, Sequence[Any]], None]:
+    """Triton's interpreter, ready to launch a kernel: given its source, its name, the number of
+    programs, and its arguments, of which arrays look like Triton's tensors.
+
+    Raises RuntimeError unless the process was started with TRITON_INTERPRET=1.
+    """
+    if not interpreting():
+        raise RuntimeError("Triton's interpreter needs TRITON_INTERPRET=1 in the environment "
+                           "before triton is imported: run it in a process of its own")
+    _patch_interpreter()
+    return _launch
+
+
+def _launch(text: str, name: str, grid: int, arguments: Sequence[Any]) -> None:
+    namespace = _namespace(text)
+    namespace["libdevice"] = _libdevice()
+    with np.errstate(all="ignore"):
+        namespace[name][(grid,)](*arguments)
 
 
 class _Memory:

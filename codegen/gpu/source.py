@@ -39,6 +39,7 @@ from ...ir.kernels.kernel import (
     identity,
 )
 from ...ir.kernels.schedule import Program
+from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
@@ -68,6 +69,11 @@ class TritonSource:
     num_warps: int
     num_stages: int
     status: str = ""
+
+    def image(self, kernel: Kernel) -> KernelImage:
+        """What is launched, for the kernel that this is the source of."""
+        return KernelImage(self.name, self.text, tuple(type_ for _, type_ in self.signature),
+                           tuple(kernel.dims), self.grid, bool(self.status))
 
 
 def emit_triton(kernel: Kernel) -> TritonSource:

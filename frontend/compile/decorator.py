@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from ...ir.diagnose import error
-from ...ir.types import Device
+from ...ir.types import CPU0, Device
 from ..interchange.export import ExportJob, write_artifact
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from .bound import Bound
+from .flow import device_names
 from .function import Function, OnRecompile, P, R
 from .pipeline import Options
 from .progress import Hook, checked
@@ -59,7 +60,8 @@ def compile(
             itself, and so is a bool that an ``if`` asks for; ``explain()`` lists them.
         dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
         donate_argnames: arguments whose memory results may use; a permission, not yet used.
-        device: only "cpu:0" runs so far.
+        device: "cpu:0" (the default), or a GPU, "gpu:0": Triton's interpreter, a process of its
+            own that computes what a GPU does, slowly. Functions of the host do not run there.
         threads: how many threads calls may use; None follows ``set_num_threads``.
         target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
         opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
@@ -111,20 +113,27 @@ def compile_with(
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
     if device is not None:
-        try:
-            wanted = Device.parse(device)
-        except ValueError as problem:
-            raise error("W401", str(problem), locs=user_loc(),
-                        hint="this version runs on cpu:0") from None
-        if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
-            raise error("W401", f"no device {device!r}", locs=user_loc(),
-                        hint="this version runs on cpu:0")
+        options = replace(options, devices=_devices(device))
     signature = Signature(function, static_argnames, dynamic)
     unknown = set(donate_argnames) - set(signature.positional)
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
     return Function(function, options, signature, on_recompile, disable, binds, progress)
+
+
+def _devices(device: str) -> tuple[str, ...]:
+    """The device of a program. Raises Error (W401, W404) for one that there cannot be."""
+    known = "use 'cpu:0', or 'gpu:0' for Triton's interpreter"
+    try:
+        wanted = Device.parse(device)
+    except ValueError as problem:
+        raise error("W401", str(problem), locs=user_loc(), hint=known) from None
+    if wanted.kind == "gpu" and wanted.index is not None:
+        return device_names([device])
+    if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
+        raise error("W401", f"no device {device!r}", locs=user_loc(), hint=known)
+    return (str(CPU0),)
 
 
 def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:

@@ -24,6 +24,7 @@ from ...ir.text.partition import print_partition
 from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
 from ...passes.placement.place import Placement
+from ...runtime.device.program import DeviceProgram
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
 from ...runtime.profile.recording import follow_profiles
@@ -32,6 +33,7 @@ from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
+from .gpu import check_gpu
 from .link import changed, make_program
 from .pipeline import BUILDING, STEPS, Options, Stages
 from .progress import expect
@@ -114,23 +116,34 @@ class FlowStages:
         if stage == "plan":
             return print_partition(self.partition, {
                 segment.graph.name: stages.plan for segment, stages in self.parts.items()})
-        return "\n".join(stages.text(stage) for stages in self.parts.values())
+        # Each device has stages of its own, of which those of the other kind know nothing.
+        gpus = [stages for stages in self.parts.values() if stages.target.kind == "gpu"]
+        shown = {"triton": gpus, "ptx": gpus, "llvm": self._native, "asm": self._native}
+        return "\n".join(stages.text(stage) for stages in
+                         shown.get(stage) or self.parts.values())
+
+    @property
+    def _native(self) -> list[Stages]:
+        return [stages for stages in self.parts.values() if stages.target.kind == "cpu"]
 
 
 def device_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Full names of different devices; raises W401."""
+    """Full names of different devices; raises W401, and W404 for a GPU where none can be."""
     try:
         found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
-    wrong = next((each for at, each in enumerate(found) if each.kind != "cpu"
+    wrong = next((each for at, each in enumerate(found) if each.kind not in ("cpu", "gpu")
                   or each.index is None or each in found[:at]), None)
     if wrong is not None or not found:
         what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
             "given twice" if found.count(wrong) > 1 else "no device that a session can use")
         raise error("W401", what, locs=user_loc(),
-                    hint="name processors, each once: devices=(\"cpu:0\", \"cpu:1\")")
+                    hint="name each device once: devices=(\"cpu:0\", \"cpu:1\", \"gpu:0\")")
+    for each in found:
+        if each.kind == "gpu":
+            check_gpu(str(each))
     return tuple(map(str, found))
 
 
@@ -154,6 +167,7 @@ def make_flow(
     expect(len(stages.parts) * (len(STEPS) + len(BUILDING)))
     programs: dict[Segment, Program] = {
         segment: make_program(each) for segment, each in stages.parts.items()}
+    _live(stages.partition, programs, fed or {})
     cells = {name: variable.cell for name, variable in variables.items()}
     held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
                           for slot in stages.params if slot.var]
@@ -166,3 +180,21 @@ def make_flow(
     if stages.options.threads is None:
         follow_thread_limit(program)
     return program
+
+
+def _live(
+    partition: Partition, programs: Mapping[Segment, Program], fed: Mapping[str, int]
+) -> None:
+    """Tell programs of devices which of their values are those of variables that live there."""
+    homes = dict(partition.homes)
+    read = {slot.name: homes[slot.var] for slot in partition.params
+            if slot.var and slot.var not in fed}
+    written = {slot.name: homes[slot.var] for slot in partition.results if slot.var}
+    for segment, program in programs.items():
+        if isinstance(program, DeviceProgram):
+            names = [slot.name for keys, slots, known in (
+                         (segment.takes, program.params, read),
+                         (segment.gives, program.results, written))
+                     for key, slot in zip(keys, slots, strict=True)
+                     if known.get(key) == segment.device]
+            program.live(names)

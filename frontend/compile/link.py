@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from ...codegen.cpu.jit import Jit
+from ...codegen.gpu.source import emit_triton
+from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
+from ...runtime.device.program import DeviceProgram
 from ...runtime.program import Program, Source
+from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
+from .gpu import gpu_device
 
 
 @cache
@@ -42,19 +47,46 @@ def make_program(
     are arguments as well: ``fed`` says which. ``updates`` is ``"async"`` for steps that do not wait
     for their turn (``runtime.state``).
     """
-    plan = stages.plan
+    if stages.target.kind == "gpu":
+        return make_device_program(stages, sources, variables, fed, updates)
     native, checked = _calls(stages)
-    cells = {name: variable.cell for name, variable in (variables or {}).items()}
-    held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
-                          for slot in plan.params if slot.var]
-    given = range(len(plan.params) - len(held)) if sources is None else sources
-    program = Program(plan, native, checked, sources=[*given, *held], written=cells,
+    bound, cells = _bound(stages.plan, sources, variables, fed)
+    program = Program(stages.plan, native, checked, sources=bound, written=cells,
                       asynchronous=changed(stages) if updates == "async" else None,
                       timing=Timing(lambda: _timed(stages)))
     if stages.options.threads is None:
         follow_thread_limit(program)
     follow_profiles(program)
     return program
+
+
+def make_device_program(
+    stages: Stages,
+    sources: Sequence[Source] | None = None,
+    variables: Mapping[str, Variable] | None = None,
+    fed: Mapping[str, int] | None = None,
+    updates: str = "sync",
+) -> DeviceProgram:
+    """``make_program`` for a GPU. Raises Error (W404) if there is nothing that could be one."""
+    device, plan = gpu_device(stages.device), stages.plan
+    images = {name: emit_triton(kernel).image(kernel) for name, kernel in plan.kernels.items()}
+    bound, cells = _bound(plan, sources, variables, fed)
+    program = DeviceProgram(plan, device, images, stages.entry_kinds, sources=bound, written=cells,
+                            asynchronous=changed(stages) if updates == "async" else None)
+    follow_profiles(program)
+    return program
+
+
+def _bound(
+    plan: Plan, sources: Sequence[Source] | None, variables: Mapping[str, Variable] | None,
+    fed: Mapping[str, int] | None,
+) -> tuple[list[Source], dict[str, Cell]]:
+    """Where the parameters of a plan come from, and the cells by name."""
+    cells = {name: variable.cell for name, variable in (variables or {}).items()}
+    held: list[Source] = [(fed or {}).get(slot.var, cells[slot.var])
+                          for slot in plan.params if slot.var]
+    given = range(len(plan.params) - len(held)) if sources is None else sources
+    return [*given, *held], cells
 
 
 def _timed(stages: Stages) -> Form:

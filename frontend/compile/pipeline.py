@@ -29,6 +29,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
 from ...ir.indices.index import Dim
+from ...ir.kernels.kernel import Kernel
 from ...ir.plans.calls import Call, map_kernels
 from ...ir.plans.entry import Entry, entry_of
 from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
@@ -37,12 +38,14 @@ from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
+from ...passes.partition import devices_of
 from ...passes.placement.costs import Costs
 from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ...runtime.threads import thread_limit
 from ..tracing.source import user_loc
+from .gpu import local_costs
 from .oracle import PassOracle
 from .progress import taken
 
@@ -133,18 +136,28 @@ def _pass(name: str) -> Callable[[Known], Known]:
 def _tile(known: Known) -> Known:
     def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
         kernels = {id(call.kernel): call.kernel for call in calls}
-        made = {key: tile_gpu(kernel) if known.target.kind == "gpu" else
+        made = {key: _tile_gpu(kernel) if known.target.kind == "gpu" else
                 tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
         return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
 
     return replace(known, calls=map_kernels(known.calls, tiled))
 
 
+def _tile_gpu(kernel: Kernel) -> Kernel:
+    try:
+        return tile_gpu(kernel)
+    except ValueError as problem:
+        raise error("W113", f"no Triton kernel can be made: {problem}", locs=kernel.locs,
+                    hint="leave this line on a cpu device") from None
+
+
 def _place(known: Known) -> Known:
     options, devices = known.options, tuple(map(Device.parse, known.options.devices))
-    placement = place(known.graph, devices, options.costs, options.soft_placement,
+    placement = place(known.graph, devices, options.costs or local_costs(), options.soft_placement,
                       workers=options.threads or thread_limit())
-    return replace(known, graph=placement.graph, _placement=placement)
+    used = devices_of(placement.graph) or set(devices)
+    target = GPU if {device.kind for device in used} == {"gpu"} else known.target
+    return replace(known, target=target, graph=placement.graph, _placement=placement)
 
 
 def _memory(known: Known) -> Known:
@@ -161,6 +174,9 @@ def _clock(known: Known) -> Known:
 
 
 def _emit(known: Known) -> Known:
+    if known.target.kind == "gpu":
+        raise error("W113", f"{known.plan.name} is for a GPU and has no LLVM", locs=user_loc(),
+                    hint="look at its stage 'triton'")
     return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
 
 
@@ -197,8 +213,13 @@ class Stages:
     times: dict[str, float] = field(default_factory=dict)
     _after: dict[str, Known] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def target(self) -> Target:
+        """What the program is compiled for, which its placement decides."""
+        return self.after("place").target
+
+    @cached_property
+    def _processor(self) -> Target:
         return cpu_target(self.options.target)
 
     @cached_property
@@ -207,7 +228,7 @@ class Stages:
 
     def after(self, name: str) -> Known:
         """What is known after a step."""
-        known = Known(self.options, self.target, self.traced, self.traced, self.entry_kinds,
+        known = Known(self.options, self._processor, self.traced, self.traced, self.entry_kinds,
                       self.single)
         for step in STEPS:
             if step.name not in self._after:
@@ -305,6 +326,12 @@ class Stages:
         if stage not in _TEXTS:
             raise ValueError(f"no stage {stage!r}; stages are {', '.join(STAGES)}")
         return _TEXTS[stage](self)
+
+    @property
+    def device(self) -> str:
+        """The device that the program is for, where it is for one alone."""
+        used = devices_of(self.placed)
+        return str(min(used, key=str)) if used else self.options.devices[0]
 
     @cached_property
     def triton(self) -> list[TritonSource]:

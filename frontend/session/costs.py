@@ -30,6 +30,7 @@ from ...runtime.files import new_file
 from ...runtime.flow.helpers import Helpers
 from ...runtime.threads import thread_limit
 from ..compile.flow import FlowStages, make_flow, step_stages
+from ..compile.gpu import local_costs
 from ..compile.link import make_program
 from ..compile.pipeline import Options, Stages
 from ..tracing.source import user_loc
@@ -77,7 +78,7 @@ def measured_costs(
     of these.
     """
     graph, options = stages.optimised, stages.options
-    costs = options.costs or Costs()
+    costs = options.costs or local_costs()
     if len(options.devices) > 1:
         costs = replace(costs, links={**costs.links, "memory": measured_link(options)})
     given = {value.name: array for value, array in zip(graph.params, arrays, strict=False)}
@@ -93,6 +94,7 @@ def _units(
     groups = groups_of(graph, devices, options.soft_placement)
     workers = options.threads or thread_limit()
     share = max(1, workers // len(devices))
+    gpus = [device for device in devices if device.kind == "gpu"][:1]
     known: dict[Value, Any] = {}
     found: dict[str, float] = {}
     for unit in units_of(graph, groups, costs):
@@ -100,15 +102,17 @@ def _units(
                  known.get(value) for value in dict.fromkeys(unit.reads)]
         if any(array is None for array in given):
             continue  # of what a queue has made, nothing is known
-        for count in sorted({share, workers}, reverse=True):
+        counts = sorted({share, workers}, reverse=True)
+        for device, kind, count in [(CPU0, "cpu", count) for count in counts] + [
+                (each, "gpu", count) for each in gpus for count in counts]:
             try:
                 program = make_program(Stages(_alone(unit), replace(
-                    options, devices=(str(CPU0),), threads=count)))
+                    options, devices=(str(device),), threads=count)))
                 made = program.run(given)
             except Error:
-                break  # a size that none of its operands tells: it keeps its estimate
+                break  # a size that none of its operands tells, or no kernel: it is estimated
             known.update(zip(unit.makes, made, strict=True))
-            found[measured_as("cpu", count, costs.signature(unit.form))] = _seconds(
+            found[measured_as(kind, count, costs.signature(unit.form))] = _seconds(
                 partial(program.attempt, *given))
     return found
 

@@ -23,6 +23,7 @@ from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
+from ..compile.gpu import described
 from ..compile.link import make_program
 from ..compile.pipeline import BUILDING, STEPS, Options, Stages
 from ..compile.progress import Hook, checked, compiling, taken
@@ -250,7 +251,8 @@ class Session:
     @boundary
     def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
         """A table of where each part of a step runs, how long it takes and why it is there."""
-        return self.program(fetches, feeds).placement.report()
+        stages = self.program(fetches, feeds)
+        return "\n".join((stages.placement.report(), *described(self._options.devices)))
 
     @boundary
     def measure_costs(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None,

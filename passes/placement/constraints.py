@@ -25,6 +25,7 @@ from ...ir.types import Device, Loc
 Devices = tuple[Device, ...]
 Key = Node | str
 """What is placed: a node, or a variable or queue by its name."""
+_ON_CPUS = (Kind.HOST, Kind.RESOURCE)  # no kernels: functions of the host, and queues
 SHARED = ("var", "queue")  # attributes that name what nodes have in common
 
 
@@ -139,7 +140,7 @@ def _inside(node: Node) -> Iterator[Node]:
 
 def _fitting(node: Node, groups: Groups) -> Devices:
     """The devices that a node fits by itself."""
-    if node.device is None and node.op.kind is not Kind.HOST:
+    if node.device is None and node.op.kind not in _ON_CPUS:
         return groups.devices
     able = tuple(device for device in groups.devices if runs(node, device))
     found = tuple(device for device in able if device.fits(node.device))
@@ -171,7 +172,7 @@ def _living(var: str, graph: Graph, groups: Groups) -> Devices:
 
 def runs(node: Node, device: Device) -> bool:
     """True if a device has a kernel for a node, its constraint aside."""
-    return device.kind == "cpu" or node.op.kind is not Kind.HOST
+    return device.kind == "cpu" or node.op.kind not in _ON_CPUS
 
 
 def nearest(constraint: Device | None, devices: Sequence[Device]) -> Devices:
@@ -208,14 +209,17 @@ def _known(devices: Iterable[Device]) -> str:
 
 
 def _nowhere(node: Node, devices: Devices) -> Error:
+    queue = node.op.kind is Kind.RESOURCE
+    what = f"queue '{node.attrs['queue']}'" if queue else host_name(node.op, node.attrs)
     if node.device is None:
-        return error("W401", f"{host_name(node.op, node.attrs)} runs on cpu devices only",
-                     locs=node.locs, hint="give the session a device 'cpu:0' as well")
+        return error("W401", f"{what} {'is' if queue else 'runs'} on cpu devices only",
+                     locs=node.locs, hint="give the session a device 'cpu:0' as well, or compile the "
+                                          "function without device=")
     if any(device.fits(node.device) for device in devices):
+        kinds = "queues are" if queue else "functions of the host run"
         return error("W401", f"'{node.name}' must be on {node.device}, where "
-                             f"{host_name(node.op, node.attrs)} cannot run", locs=node.locs,
-                     hint="functions of the host run on cpu devices: leave it out of the "
-                          "weft.device")
+                             f"{what} cannot {'be' if queue else 'run'}", locs=node.locs,
+                     hint=f"{kinds} on cpu devices: leave it out of the weft.device")
     return error("W401", f"'{node.name}' must be on {node.device}, which does not exist",
                  locs=node.locs, hint=_known(devices))
 

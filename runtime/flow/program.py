@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,7 @@ from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
 from ..profile.recording import Recorder
+from ..device.program import DeviceProgram
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
@@ -202,6 +204,7 @@ def frames_of(
 ) -> Frames:
     """What the executor runs; recursion is by nesting of bodies only."""
     slots: dict[str, int] = {slot.name: at for at, slot in enumerate(partition.params)}
+    fetched = _fetched(partition, programs)
     givers: dict[str, int] = {}
     units: list[Unit] = []
     segments = partition.segments
@@ -211,7 +214,7 @@ def frames_of(
         givers.update(dict.fromkeys(segment.gives, number))
         unit = Unit(number, [slots[key] for key in segment.takes],
                     [slots[key] for key in segment.gives], segment)
-        _set(unit, segment, programs, resources)
+        _set(unit, segment, programs, resources, fetched)
         units.append(unit)
     _tell_sizes(partition, slots, givers, units)
     before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
@@ -232,12 +235,18 @@ def frames_of(
 
 def _set(
     unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
-    resources: Mapping[str, Any],
+    resources: Mapping[str, Any], fetched: Collection[str],
 ) -> None:
-    """What a unit does, of three."""
-    if segment.compiled:
-        program = programs[segment]
-        unit.call, unit.run, program.part = program.direct, program.run, True
+    """What a unit does, of four."""
+    program = programs.get(segment)
+    if program is not None:
+        program.part = True
+    if isinstance(program, DeviceProgram):
+        unit.there = partial(_there, program, [
+            at for at, key in enumerate(segment.gives) if key not in fetched])
+        return
+    if program is not None:
+        unit.call, unit.run = program.direct, program.run
         unit.waits = bool(host_steps(program.plan))
         return
     unit.took = 0.0  # to start it
@@ -254,6 +263,24 @@ def _set(
                       if slot.name.startswith(_SIZE)])
               for name, body in segment.bodies}
     unit.drive = driver(node, sizes, bodies)
+
+
+def _there(
+    program: DeviceProgram, left: Collection[int], args: Sequence[Array], run: Run
+) -> Sequence[Array]:
+    return program.on_device(args, run.mirrors[program.device.name], run.look, left)
+
+
+def _fetched(partition: Partition, programs: Mapping[Segment, Program]) -> set[str]:
+    """The keys of what the host has to have: results, and what is read elsewhere than on the one
+    device that has made it."""
+    makers = {key: segment.device for segment in partition.segments for key in segment.gives}
+    wanted = {slot.name for slot in partition.results}
+    for segment in partition.segments:
+        there = isinstance(programs.get(segment), DeviceProgram)
+        wanted |= {key for key in segment.takes
+                   if not there or makers.get(key) != segment.device}
+    return wanted
 
 
 def _tell_sizes(

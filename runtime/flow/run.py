@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 
 from ...ir.plans.partition import Segment
 from ..profile.recording import Recorder
+from ..device.mirrors import Mirrors
 from ..state import Array
 from ..watch import out_of_time
 from .helpers import Helpers
@@ -46,7 +48,7 @@ class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
     __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "segment", "takes", "tells", "took", "waits")
+                 "readers", "run", "segment", "takes", "tells", "there", "took", "waits")
 
     def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int],
                  segment: Segment | None = None) -> None:
@@ -59,9 +61,10 @@ class Unit:
         self.took = 1.0                                    # seconds, lately
         self.waits = False                                 # perhaps: it calls the host
         self.launches = 0
-        # One of three: a program, a driver of bodies, a resource.
+        # One of four: a program, one on a device with memory of its own, a driver, a resource.
         self.call: Callable[..., Any] | None = None
         self.run: Callable[[Sequence[Array]], Sequence[Array]] | None = None  # with errors
+        self.there: Callable[[Sequence[Array], Run], Sequence[Array]] | None = None
         self.drive: Callable[[Sequence[Array]], Driver] | None = None
         self.begin: Begin | None = None
 
@@ -136,11 +139,18 @@ class Run:
         self._bell: Any = None  # the caller's, while it waits
         self._cancels: dict[int, Callable[[], None]] = {}
         self._undos: list[Callable[[], None]] = []
+        self.mirrors: defaultdict[str, Mirrors] = defaultdict(Mirrors)  # by the name of a device
 
     @property
     def ended(self) -> bool:
         """Whether nothing is begun any more, and no result wanted."""
         return self.over or self.failed is not None
+
+    def look(self) -> None:
+        """Raise, in the middle of a segment, if nobody will want its results."""
+        if self.failed is not None or (
+                self.deadline is not None and time.monotonic() >= self.deadline):
+            raise self.failed or out_of_time(self._seconds)
 
     def start(self, frame: Frame) -> None:
         """Make ready what lacks nothing."""
@@ -287,6 +297,12 @@ class Run:
                     assert unit.run is not None
                     results = unit.run(args)
                 unit.took = time.perf_counter() - start
+                if self.notes is not None:
+                    self.notes.done("segment", frame, unit, began, results)
+                self.finish(frame, unit, results)
+            elif unit.there is not None:
+                began = 0 if self.notes is None else time.monotonic_ns()
+                results = unit.there(args, self)
                 if self.notes is not None:
                     self.notes.done("segment", frame, unit, began, results)
                 self.finish(frame, unit, results)
