@@ -17,6 +17,7 @@ Pair = tuple[int, int]
 Rows = list[list[int]]
 
 SWEEPS = 6
+WIDE = 10  # boxes of a row; more of them go into rows below each other
 _MOST = 4000  # places in all rows: beyond it the first order stays
 
 
@@ -61,8 +62,22 @@ def _ranks(count: int, edges: Sequence[Pair], tops: Sequence[int],
     last = max((rank[at] for at in range(count) if at not in set(bottoms)), default=-1) + 1
     for at in bottoms:
         rank[at] = last
-    used = {each: row for row, each in enumerate(sorted(set(rank)))}
-    return [used[each] for each in rank]
+    return _wrapped(rank, {*tops, *bottoms})
+
+
+def _wrapped(rank: Sequence[int], ports: set[int]) -> list[int]:
+    """Ranks from 0 without gaps, a row of many boxes as several rows."""
+    rows: dict[int, list[int]] = {}
+    for at, row in enumerate(rank):
+        rows.setdefault(row, []).append(at)
+    found, now = [0] * len(rank), 0
+    for row in sorted(rows):
+        members = rows[row]
+        parts = 1 if ports & set(members) else -(-len(members) // WIDE)
+        for number, at in enumerate(members):
+            found[at] = now + number * parts // len(members)
+        now += parts
+    return found
 
 
 def _order(rank: Sequence[int], edges: Sequence[Pair], lanes: Sequence[int]) -> Rows:

@@ -282,14 +282,13 @@ class Inside:
         return self._numbers[end]
 
     def join(self, source: Item | tuple[int, Item], target: Item | tuple[int, Item],
-             edge: Edge) -> None:
+             text: str, kind: str) -> None:
         """One more value on the way from one child or port to another."""
-        texts, kind = self.edges.get((self.number(source), self.number(target)), ([], edge.kind))
-        texts.append(edge.text)
+        between = self.number(source), self.number(target)
+        texts, known = self.edges.get(between, ([], kind))
+        texts.append(text)
         # A value counts for more than what only has to be first, and a send for more than that.
-        kinds = ("order", "value", "send")
-        kind = max(kind, edge.kind, key=kinds.index)
-        self.edges[self.number(source), self.number(target)] = (texts, kind)
+        self.edges[between] = texts, max(known, kind, key=("order", "value", "send").index)
 
     def rows(self) -> Rows:
         """The children and ports in rows."""
@@ -309,9 +308,10 @@ def insides(drawing: Drawing) -> dict[Item, Inside]:
         if paths is None:
             continue
         box, down, up = paths
-        found[box].join(down[0], up[0], edge)
+        found[box].join(down[0], up[0], edge.text, edge.kind)
+        inner_kind = "value" if edge.kind == "send" else edge.kind  # it is sent once
         for outer, inner in zip(down, down[1:], strict=False):
-            found[outer].join(inner, (1, up[0]), edge)
+            found[outer].join(inner, (1, up[0]), edge.text, inner_kind)
         for outer, inner in zip(up, up[1:], strict=False):
-            found[outer].join((0, down[0]), inner, edge)
+            found[outer].join((0, down[0]), inner, edge.text, inner_kind)
     return found

@@ -71,7 +71,9 @@ class View {
       for (const id of level) {
         const item = this.items[id];
         if (!item.i) continue;
-        if (seen + item.i.length > room || item.k === "scope" && item.i.length > room / 2) continue;
+        const inside = item.i.length, widest = Math.max(...item.r.map((row) => row.length));
+        if (seen + inside > room || (item.k === "scope" && (inside > room / 2 || widest > 7))) continue;
+        if (item.k === "scope" && item.i.every((child) => ["param", "result"].includes(this.items[child].k))) continue;
         seen += item.i.length;
         open.add(id);
         next.push(...item.i);
@@ -91,7 +93,7 @@ const FAMILIES = {
 class Picture {
   constructor(view, page) {
     this.view = view; this.page = page;
-    this.open = view.opened(48);
+    this.open = view.opened(36);
     this.scale = 1; this.x = 0; this.y = 0;
     this.space = node("g");
     this.svg = node("svg", { class: "graph", tabindex: "0", role: "application",

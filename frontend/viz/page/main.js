@@ -31,17 +31,24 @@ class Page {
     if (this.views.length > 1) {
       parts[0] += ` → ${count(this.views[1])}`;
       const ops = data.kernels.reduce((sum, row) => sum + row.ops, 0), bytes = data.kernels.reduce((sum, row) => sum + row.bytes, 0);
+      const peak = data.memory.reduce((sum, part) => sum + part.arena, 0);
       parts.push(`${data.kernels.length} kernel${data.kernels.length === 1 ? "" : "s"}`, amount(ops, "op"),
-        `${amount(bytes, "B")} moved`, `peak ${/^\d+$/.test(data.peak) ? amount(Number(data.peak), "B") : `${data.peak} B`}`);
+        `${amount(bytes, "B")} moved`, `peak ${amount(peak, "B")}`);
       if (this.devices.length > 1) parts.push(`${this.devices.length} devices`);
     }
-    const sizes = Object.entries(data.sizes).map(([name, size]) => `${name} = ${size}`);
-    if (sizes.length) parts.push(`for ${sizes.join(", ")}`);
+    if (this.sizes()) parts.push(`for ${this.sizes()}`);
     text("summary").textContent = parts.join(" · ");
     text("colour").addEventListener("change", (event) => { this.colour = event.target.value; this.redraw(); this.legend(); });
     text("split").hidden = this.views.length < 2;
     text("split").addEventListener("click", () => this.split(!this.two));
     text("help").addEventListener("click", () => text("keys").showModal());
+  }
+
+  // Sizes that are known at run time only, as they are drawn: those of one value together.
+  sizes() {
+    const names = new Map();
+    for (const [name, size] of Object.entries(this.data.sizes)) names.set(size, [...names.get(size) || [], name]);
+    return [...names].map(([size, all]) => `${all.slice(0, 3).join(", ")}${all.length > 3 ? ", …" : ""} = ${size}`).join("; ");
   }
 
   pane(id) {
@@ -131,7 +138,7 @@ class Page {
       const same = key === null ? undefined : view.byKey.get(key);
       if (same) same.forEach((each) => found.add(each));
       else if (!item.i) (item.s || []).forEach((loc) => lines.add(loc));
-      if (item.i && !(same && item.k !== "scope")) pending.push(...item.i);
+      if (item.i && !(same && !["scope", "region"].includes(item.k))) pending.push(...item.i);
     }
     if (!found.size) for (const loc of lines) (view.byLoc.get(loc) || []).forEach((each) => found.add(each));
     return found;
@@ -192,7 +199,8 @@ class Page {
 
   facts(view, item) {
     const found = [["", item.n || item.l]], text = (number) => view.text(number);
-    if (item.q !== undefined) found.push(["what", text(item.q) + (item.w ? ` with ${item.w.join(", ")}` : "")]);
+    if (item.k === "region") found.push(["what", `one kernel of ${view.counts[item.id]} operation${view.counts[item.id] === 1 ? "" : "s"}`]);
+    else if (item.q !== undefined) found.push(["what", text(item.q) + (item.w ? ` with ${item.w.join(", ")}` : "")]);
     if (item.t !== undefined && text(item.t)) found.push(["type", text(item.t)]);
     if (item.rounds) found.push(["rounds", item.rounds]);
     const [ops, bytes] = view.cost(item);

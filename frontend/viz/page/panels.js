@@ -28,7 +28,7 @@ class Memory {
 
   draw() {
     const { data } = this.page;
-    const sizes = Object.entries(data.sizes).map(([name, size]) => `${name} = ${size}`).join(", ");
+    const sizes = this.page.sizes();
     const peak = html("p", { class: "peak" }, "Peak of temporaries: ", html("strong", {}, data.peak), " bytes",
       sizes ? `, drawn for ${sizes}` : "", Number(data.peak) >= 1024 ? ` (${amount(Number(data.peak), "B")})` : "",
       this.parts.length > 1 ? `, in ${this.parts.length} programs with an arena each` : "");
@@ -43,8 +43,10 @@ class Memory {
       return html("section", {}, title, html("p", { class: "quiet" },
         "No temporaries: every result is written where the caller gets it."));
     const left = 74, top = 18, right = 16, bottom = 26;
-    const width = Math.max(320, Math.min(1400, this.element.clientWidth - 40 || 900));
-    const wide = Math.max(width, left + right + steps * 3), high = 260;
+    const room = (this.element.clientHeight || 500) - 130;
+    const width = Math.max(320, this.element.clientWidth - 40 || 900);
+    const wide = Math.max(width, left + right + steps * 3);
+    const high = Math.max(180, Math.min(620, room / Math.min(2, this.parts.length)));
     const arena = Math.max(1, part.arena);
     const x = (step) => left + (wide - left - right) * step / Math.max(1, steps);
     const y = (bytes) => top + high * (1 - bytes / arena);
@@ -73,9 +75,9 @@ class Memory {
       box.addEventListener("focus", () => page.tipOn(facts, box));
       box.addEventListener("click", () => page.chooseNamed(name));
       svg.append(box);
-      const room = x(last + 1) - x(first);
-      if (room > 60 && y(offset) - y(offset + size) > 13)
-        svg.append(node("text", { class: "block-name", x: x(first) + 6, y: y(offset) - 4 }, clipped(name, Math.floor(room / 7))));
+      const along = x(last + 1) - x(first);
+      if (along > 60 && y(offset) - y(offset + size) > 13)
+        svg.append(node("text", { class: "block-name", x: x(first) + 6, y: y(offset) - 4 }, clipped(name, Math.floor(along / 7))));
     });
     let path = `M${x(0)},${y(0)}`;
     part.live.forEach((bytes, at) => { path += `L${x(at)},${y(bytes)}L${x(at + 1)},${y(bytes)}`; });
