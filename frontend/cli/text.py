@@ -1,5 +1,5 @@
-"""``weft run`` and ``weft viz``: what a text holds, run on random arguments, or one step of a graph;
-or as a page."""
+"""``weft run`` and ``weft viz``: what a text holds, run on random arguments, one step of a graph, or
+a page."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from ..session import graph as session_graph
 from ..session.saved import Saved
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable
-from ..viz.document import graph_document, stages_document
+from ..viz.document import graph_document
 from ..viz.page import page
+from ..viz.program import stages_document
 
 Results = Iterable[tuple[str, TensorType, Any]]
 

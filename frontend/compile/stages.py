@@ -16,8 +16,8 @@ from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
-from ..viz.document import stages_document
 from ..viz.page import frame, page
+from ..viz.program import stages_document
 from .flow import FlowStages
 from .pipeline import Stages
 

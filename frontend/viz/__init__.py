@@ -1,6 +1,6 @@
 """Pages that show a program: ``weft viz``, ``Lowered.as_html``, notebooks.
 
-    stages -> document -> items -> nest -> layers -> page
+    stages -> program -> document -> items -> nest -> layers -> page
 
 ``items`` draws a graph as boxes in boxes with edges, ``partition`` a step that is cut for devices;
 ``nest`` puts boxes into name scopes and the like, so that few are seen at a time; ``layers`` finds

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
+from itertools import pairwise
 
 Pair = tuple[int, int]
 Rows = list[list[int]]
 
 SWEEPS = 6
-WIDE = 10  # boxes of a row; more of them go into rows below each other
+WIDE = 8  # boxes of a row; more of them go into rows below each other
 _MOST = 4000  # places in all rows: beyond it the first order stays
 
 
@@ -95,7 +96,7 @@ def _order(rank: Sequence[int], edges: Sequence[Pair], lanes: Sequence[int]) -> 
         chain.append(target)
         lane[-1 - number] = lanes[target]
         # A long edge is the same number in each row, and has one neighbour above and one below.
-        for row, (high, low) in enumerate(zip(chain, chain[1:], strict=False), rank[source]):
+        for row, (high, low) in enumerate(pairwise(chain), rank[source]):
             down.setdefault(_key(high, row), []).append(low)
             up.setdefault(_key(low, row + 1), []).append(high)
     for each in rows:
@@ -127,7 +128,7 @@ def _swept(rows: Rows, up: dict[int, list[int]], down: dict[int, list[int]],
                 # What has no neighbours there stays about where it is.
                 middle[at] = sum(found) / len(found) if found else (
                     position * len(near) / len(rows[row]))
-            rows[row].sort(key=lambda at: (lane[at], middle[at]))  # noqa: B023  sorted at once
+            rows[row].sort(key=lambda at: (lane[at], middle[at]))
         crossed = _crossings(rows, down)
         if crossed < least:
             best, least = [list(each) for each in rows], crossed
@@ -137,7 +138,7 @@ def _swept(rows: Rows, up: dict[int, list[int]], down: dict[int, list[int]],
 def _crossings(rows: Rows, down: dict[int, list[int]]) -> int:
     """How often edges between neighbouring rows cross each other."""
     total = 0
-    for row, (high, low) in enumerate(zip(rows, rows[1:], strict=False)):
+    for row, (high, low) in enumerate(pairwise(rows)):
         place = {at: position for position, at in enumerate(low)}
         seen: list[int] = []
         for at in high:

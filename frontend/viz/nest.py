@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil
 
 from .items import CONTAINERS, Drawing, Edge, Item
@@ -110,7 +111,8 @@ def _crowded(box: Item, members: Sequence[Item], links: Links, keys: Sequence[_K
             return made
 
         grouped, between = _grouped(members, links, keys[0], filled)
-        _crowded(box, *((members, links) if len(grouped) == 1 else (grouped, between)), keys[1:])
+        useful = 1 < len(grouped) <= len(members) // 2
+        _crowded(box, *((grouped, between) if useful else (members, links)), keys[1:])
         return
     if len(members) > MOST:
         size = max(RUN, ceil(len(members) / MOST))
@@ -122,7 +124,8 @@ def _crowded(box: Item, members: Sequence[Item], links: Links, keys: Sequence[_K
         runs = []
         for at, inside in enumerate(groups):
             group = members[at * size:(at + 1) * size]
-            made = Item("scope", f"{group[0].label} … {group[-1].label}", locs=group[0].locs,
+            label = f"{group[0].label[:16]} … {group[-1].label[:16]}"
+            made = Item("scope", label, locs=group[0].locs,
                         facts={"op": "consecutive operations"})
             _crowded(made, group, inside, ())
             runs.append(made)
@@ -310,8 +313,8 @@ def insides(drawing: Drawing) -> dict[Item, Inside]:
         box, down, up = paths
         found[box].join(down[0], up[0], edge.text, edge.kind)
         inner_kind = "value" if edge.kind == "send" else edge.kind  # it is sent once
-        for outer, inner in zip(down, down[1:], strict=False):
+        for outer, inner in pairwise(down):
             found[outer].join(inner, (1, up[0]), edge.text, inner_kind)
-        for outer, inner in zip(up, up[1:], strict=False):
+        for outer, inner in pairwise(up):
             found[outer].join((0, down[0]), inner, edge.text, inner_kind)
     return found

@@ -108,7 +108,7 @@ class Picture {
   draw(keep) {
     const root = this.view.items[0];
     const before = keep === undefined ? null : this.spot(keep);
-    this.spots = new Map(); this.ends = [];
+    this.spots = new Map(); this.parts = [];
     this.space.replaceChildren();
     if (!root.i || !root.i.length) {
       this.space.append(node("text", { x: 20, y: 40, class: "empty" }, "Nothing is computed here."));
@@ -117,7 +117,7 @@ class Picture {
     }
     const made = layout(this.view, root, this.open);
     this.width = made.w; this.height = made.h;
-    const layers = { under: node("g"), edges: node("g", { class: "edges" }), over: node("g") };
+    const layers = { under: node("g"), edges: node("g", { class: "edges" }), over: node("g", { class: "over" }) };
     this.lanes(made, layers.under);
     this.paint(made, 0, 0, layers);
     this.space.append(layers.under, layers.edges, layers.over);
@@ -125,9 +125,33 @@ class Picture {
       const after = this.spot(keep);
       this.x += (before.x - after.x) * this.scale;
       this.y += (before.y - after.y) * this.scale;
-      this.move();
     }
     this.mark();
+    this.move();
+  }
+
+  // A part of the picture, which is made when it comes into sight.
+  part(layer, x, y, w, h, make) { this.parts.push({ layer, x, y, w, h, make, made: null, on: false }); }
+
+  // Make what is in sight, and take away what is not: thousands of boxes may be open.
+  cull() {
+    this.culling = 0;
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (!width || !this.parts) return;
+    const margin = 80 / this.scale, left = -this.x / this.scale - margin, top = -this.y / this.scale - margin;
+    const right = left + width / this.scale + 2 * margin, bottom = top + height / this.scale + 2 * margin;
+    const least = 0.7 / this.scale;  // what is smaller than a pixel
+    for (const part of this.parts) {
+      const on = part.x < right && part.x + part.w > left && part.y < bottom && part.y + part.h > top
+        && Math.max(part.w, part.h) > least;
+      if (on === part.on) continue;
+      part.on = on;
+      if (!on) part.made.remove();
+      else {
+        if (!part.made) { part.made = part.make(); this.light(part.made); }
+        part.layer.append(part.made);
+      }
+    }
   }
 
   spot(id) {
@@ -154,12 +178,18 @@ class Picture {
       if (place.inner) {
         layers.under.append(this.box(place, left, top, true));
         this.paint(place.inner, left, top, layers);
-      } else layers.over.append(this.box(place, left, top, false));
+      } else this.part(layers.over, left, top, place.w, place.h, () => this.box(place, left, top, false));
     }
   }
 
   edge(edge, x, y, layers) {
     const points = edge.points.map(([px, py]) => [x + px, y + py]);
+    const xs = points.map(([px]) => px), left = Math.min(...xs), top = points[0][1];
+    this.part(layers.edges, left - 2, top, Math.max(...xs) - left + 4, points.at(-1)[1] - top,
+              () => this.line(edge, points));
+  }
+
+  line(edge, points) {
     let path = `M${points[0]}`;
     for (let at = 1; at < points.length; at++) {
       const [ax, ay] = points[at - 1], [bx, by] = points[at];
@@ -171,15 +201,14 @@ class Picture {
       "marker-end": kind === "send" ? "url(#arrow-send)" : undefined });
     const text = edge.count > 1 ? `${edge.count} values` : this.view.text(edge.text);
     const label = kind === "order" ? "runs first" : kind === "send" ? `sent: ${text}` : text;
-    made.edge = { source: edge.source, target: edge.target, label };
-    this.ends.push(made);
     const touch = node("path", { class: "touch", d: path });
-    touch.edge = made.edge;
-    layers.edges.append(made, touch);
+    const group = node("g", {}, made, touch);
+    group.edge = touch.edge = { source: edge.source, target: edge.target, label };
     if (kind === "send") {
       const [mx, my] = points[Math.floor(points.length / 2)], [lx, ly] = points[Math.floor((points.length - 1) / 2)];
-      layers.edges.append(node("text", { class: "send-name", x: (mx + lx) / 2, y: (my + ly) / 2 - 4 }, clipped(text, 28)));
+      group.append(node("text", { class: "send-name", x: (mx + lx) / 2, y: (my + ly) / 2 - 4 }, clipped(text, 28)));
     }
+    return group;
   }
 
   box(place, x, y, open) {
@@ -220,14 +249,16 @@ class Picture {
   move() {
     this.space.setAttribute("transform", `translate(${this.x},${this.y}) scale(${this.scale})`);
     this.svg.classList.toggle("far", this.scale < 0.35);
+    this.svg.classList.toggle("farther", this.scale < 0.16);
+    this.culling ||= requestAnimationFrame(() => this.cull());
   }
 
-  fit() {
+  // All of it in sight; at first (not ``whole``) no smaller than can be read, from its top.
+  fit(whole = false) {
     const { width, height } = this.svg.getBoundingClientRect();
     if (!width) return;
     this.scale = Math.min(1.25, (width - 24) / this.width, (height - 24) / this.height);
-    // A long graph begins at its top, large enough to be read.
-    if (this.scale < 0.45) this.scale = Math.min(0.8, Math.max(this.scale, Math.min(0.45, (width - 24) / this.width)));
+    if (!whole) this.scale = Math.max(this.scale, 0.42);
     this.x = (width - this.width * this.scale) / 2;
     this.y = Math.max(12, (height - this.height * this.scale) / 2);
     this.move();
@@ -279,21 +310,25 @@ class Picture {
   openAll(open) {
     this.open = open ? this.view.all() : new Set([0]);
     this.draw();
-    this.fit();
+    this.fit(true);
   }
 
   // Show what is chosen here, and what was chosen elsewhere and is the same.
   mark() {
-    const linked = new Set([...this.page.linked(this.view)].map((id) => this.visible(id)));
-    const chosen = this.chosen === null ? null : this.visible(this.chosen);
-    for (const box of this.space.querySelectorAll(".box")) {
-      const id = Number(box.dataset.id);
-      box.classList.toggle("chosen", id === chosen);
-      box.classList.toggle("linked", linked.has(id));
+    this.same = new Set([...this.page.linked(this.view)].map((id) => this.visible(id)));
+    this.at = this.chosen === null ? null : this.visible(this.chosen);
+    for (const made of this.space.querySelectorAll(".box, .edges > g")) this.light(made);
+  }
+
+  light(made) {
+    if (made.edge) {
+      made.classList.toggle("lit", this.at !== null && this.at !== undefined &&
+        (this.visible(made.edge.source) === this.at || this.visible(made.edge.target) === this.at));
+      return;
     }
-    for (const edge of this.ends || [])
-      edge.classList.toggle("lit", chosen !== null &&
-        (this.visible(edge.edge.source) === chosen || this.visible(edge.edge.target) === chosen));
+    const id = Number(made.dataset.id);
+    made.classList.toggle("chosen", id === this.at);
+    made.classList.toggle("linked", this.same !== undefined && this.same.has(id));
   }
 
   // -- hands and keys ----------------------------------------------------------------------------
@@ -365,7 +400,7 @@ class Picture {
     };
     const keys = {
       "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8),
-      f: () => this.fit(), e: () => this.openAll(true), c: () => this.openAll(false),
+      f: () => this.fit(true), e: () => this.openAll(true), c: () => this.openAll(false),
       Enter: () => at !== null && this.toggle(at), " ": () => at !== null && this.toggle(at),
       ArrowUp: () => at === null ? go(view.items[0].i) : go(view.operands.get(at) || [view.items[at].p]),
       ArrowDown: () => at === null ? go(view.items[0].i)

@@ -14,8 +14,8 @@ class Page {
     this.panes.push(this.pane(wide ? "trace" : this.views.at(-1).id), this.pane(this.views.at(-1).id));
     document.getElementById("panes").append(...this.panes.map((pane) => pane.element));
     this.active = this.panes[0];
-    this.split(wide);
     this.legend();
+    this.split(wide);
     this.search();
     this.keys();
     window.addEventListener("resize", () => { clearTimeout(this.later); this.later = setTimeout(() => this.fit(), 120); });
@@ -64,7 +64,7 @@ class Page {
     });
     const tools = html("span", { class: "near" });
     for (const [sign, title, act] of [["−", "farther (-)", (p) => p.zoom(0.8)], ["+", "nearer (+)", (p) => p.zoom(1.25)],
-      ["Fit", "fit (f)", (p) => p.fit()], ["Open", "open all (e)", (p) => p.openAll(true)], ["Close", "close all (c)", (p) => p.openAll(false)]]) {
+      ["Fit", "fit (f)", (p) => p.fit(true)], ["Open", "open all (e)", (p) => p.openAll(true)], ["Close", "close all (c)", (p) => p.openAll(false)]]) {
       const button = html("button", { type: "button", title }, sign);
       button.addEventListener("click", () => pane.current.view && act(pane.current));
       tools.append(button);
