@@ -1,5 +1,5 @@
-"""``weft run`` and ``weft viz``: what a text holds, run on random arguments, one step of a graph, or
-a page."""
+"""What a text holds, for ``weft run``: run on random arguments, or one step of a graph; and for
+``weft viz``: as a page."""
 
 from __future__ import annotations
 

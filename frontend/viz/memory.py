@@ -83,16 +83,26 @@ class Timeline:
             self.moments.append(moment)
             names = set(_buffers(step))
             bodies = bodies_of(step)
+            self.length += isinstance(step, Branch)  # its condition is read before either body
+            inside: set[str] = set()
             for body in bodies:
-                names |= self._walk(body, depth + 1)
+                inside |= self._walk(body, depth + 1)
+                if isinstance(step, Loop) and step.condition and body is step.test:
+                    self._used((step.condition.buffer,), self.length - 1, self.length - 1)
             if not bodies or self.length == moment.first:
                 self.length += 1
             moment.last = self.length - 1
-            for name in names:
-                first, last = self._uses.get(name, (moment.first, moment.last))
-                self._uses[name] = min(first, moment.first), max(last, moment.last)
-            used |= names
+            # Launches of a group are at one time, and rounds of a loop come again; of two branches
+            # only one is run, which needs no more than what it reads.
+            self._used(names if isinstance(step, Branch) else names | inside, moment.first,
+                       moment.first if isinstance(step, Branch) else moment.last)
+            used |= names | inside
         return used - own
+
+    def _used(self, names: Iterable[str], first: int, last: int) -> None:
+        for name in names:
+            start, end = self._uses.get(name, (first, last))
+            self._uses[name] = min(start, first), max(end, last)
 
     def peak(self, size: Callable[[Dim], int]) -> list[int]:
         """Bytes of temporaries that are needed at each time."""
@@ -122,9 +132,6 @@ def _windows(step: Step) -> Iterator[Window]:
             yield step.target
         case Branch():
             yield step.condition
-        case Loop():
-            if step.condition is not None:
-                yield step.condition
 
 
 def _buffers(step: Step) -> Iterator[str]:

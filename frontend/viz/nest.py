@@ -85,6 +85,10 @@ def _by_scope(box: Item, members: Sequence[Item], links: Links, depth: int) -> N
         made = Item("scope", label, locs=group[0].locs, facts={
             "name": "/".join((*group[0].scope[:depth], label)), "op": "name scope"})
         _by_scope(made, group, inside, depth + 1)
+        only = made.children[0]
+        if len(made.children) == 1 and only.kind == "scope":
+            only.label = f"{label}/{only.label}"
+            return only
         return made
 
     _crowded(box, *_grouped(members, links, scope, filled), _KEYS)
