@@ -202,7 +202,7 @@ def test_a_view_has_every_node_and_consistent_edges(name: str) -> None:
     lowered = lowered_of(name)
     data = data_of(lowered)
     assert [view["id"] for view in data["views"]] == ["trace", "opt", "fused"]
-    drawn = {item["x"] for item in data["views"][0]["items"] if item["k"] != "scope" and "x" in item}
+    drawn = {item["x"] for item in data["views"][0]["items"] if "x" in item}
     graph = lowered.traced.graph
     assert drawn >= {node.name for node in graph.nodes if not node.op.constant}
     for view in data["views"]:
@@ -261,7 +261,7 @@ def check_memory(data: dict[str, Any]) -> None:
     for part in data["memory"]:
         blocks = part["blocks"]
         for at, (_, _, offset, size, first, last) in enumerate(blocks):
-            assert 0 <= offset and offset + size <= part["arena"] - part["scratch"]
+            assert offset >= 0 and offset + size <= part["arena"] - part["scratch"]
             assert 0 <= first <= last < len(part["live"])
             for _, _, other, length, start, end in blocks[at + 1:]:
                 assert (offset + size <= other or other + length <= offset
@@ -388,7 +388,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     assert main(["viz", "bare.ir", "-o", "bare.html"]) == 0
     assert '"id":"fused"' not in Path("bare.html").read_text()
     capsys.readouterr()
-    for wrong, said in ((["nix.ir"], "cannot read nix.ir"), (["double.ir", "--fetch", "no"], "W301"),
+    for wrong, said in ((["nix.ir"], "cannot read nix.ir"),
+                        (["double.ir", "--fetch", "no"], "W301"),
                         (["model.py:double", "--fetch", "x"], "--fetch is for graphs"),
                         (["model.py:double"], "does not take 0 arguments"),
                         (["double.ir", "-o", "no/page.html"], "no/page.html: No such file")):

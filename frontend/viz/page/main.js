@@ -206,6 +206,7 @@ class Page {
     const [ops, bytes] = view.cost(item);
     if (ops || bytes) found.push(["cost", `${amount(ops, "op")}, ${amount(bytes, "B")}` +
       (ops ? ` (${(100 * ops / this.total(view)).toFixed(1)}% of all operations)` : "")]);
+    else if (item.ops === 0) found.push(["cost", "none: it only says where elements are"]);
     if (item.kernel !== undefined && this.data.kernels[item.kernel]) found.push(["kernel", this.data.kernels[item.kernel].name]);
     const device = view.device(item);
     if (device) found.push(["device", device]);
