@@ -148,7 +148,7 @@ def test_graph_of_a_session(tmp_path: Path) -> None:
     assert nodes["w"].op == "VariableV2"
     assert nodes["matmul"].device == "/device:CPU:1"
     assert any(node.op == "read_var" and "w" in node.input for node in nodes.values())
-    assert [nodes[name[1:]].op for name in nodes["z"].input if name[0] == "^"] == ["assign_var"]
+    assert [nodes[name[1:]].op for name in nodes["z"].input if name[0] == "^"] == ["update_var"]
     assert graph_of(tmp_path / "graph", g).keys() == nodes.keys()
     lowered = weft.Session(g, devices=("cpu:0", "cpu:1")).lower(z, [x])
     placed = graph_of(tmp_path / "placed", lowered)
