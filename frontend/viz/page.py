@@ -27,7 +27,7 @@ def embedded(data: Any) -> str:
 
 def page(data: Mapping[str, Any]) -> str:
     """The page of a document."""
-    folder = files(__package__).joinpath("page")
+    folder = files(__package__).joinpath("assets")
 
     def read(name: str) -> str:
         return folder.joinpath(name).read_text(encoding="utf-8")
