@@ -18,6 +18,7 @@ from .frontend.compile.decorator import compile, export
 from .frontend.compile.function import CacheInfo, Function, RecompileWarning
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
+from .frontend.interchange.tensorboard import SummaryWriter
 from .frontend.library import data, nn, optim, random, special
 from .frontend.library.segment import segment_max, segment_mean, segment_min, segment_sum
 from .frontend.numpy_api import namespace as numpy
@@ -81,6 +82,7 @@ __all__ = [
     "Session",
     "Spec",
     "StepReport",
+    "SummaryWriter",
     "Traced",
     "TracingWarning",
     "Variable",

@@ -42,7 +42,8 @@ SOURCES = sorted([*ROOT.glob("*.py"), *(path for layer in LAYERS if layer
 HOMES = {"llvmlite": r"codegen/cpu/.*", "triton": r"codegen/gpu/.*", "networkx": r".*",
          "safetensors": r".*", "sklearn": r"frontend/cli/demo.*",
          "matplotlib": r"frontend/cli/pictures.*",
-         "rich": r"frontend/.*", "cuda": r"runtime/.*"}
+         "rich": r"frontend/.*", "cuda": r"runtime/.*",
+         "tensorboardX": r"frontend/interchange/.*"}
 
 
 def name_of(path: Path) -> str:
@@ -236,7 +237,7 @@ def python(code: str) -> str:
 
 def test_import_is_quiet_and_light() -> None:
     heavy = ("llvmlite", "triton", "networkx", "sklearn", "matplotlib", "rich", "torch", "ray",
-             "scipy", "hypothesis", "multiprocessing", "asyncio")
+             "scipy", "hypothesis", "multiprocessing", "asyncio", "tensorboardX")
     code = f"""
 import os, sys, threading
 import numpy

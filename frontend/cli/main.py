@@ -1,7 +1,8 @@
-"""The command line: ``weft dump``, ``explain``, ``run``, ``profile``, ``export``, ``demo``.
+"""The command line: ``weft dump``, ``viz``, ``explain``, ``run``, ``profile``, ``export``, ``demo``.
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'
+    weft viz model.py:dense --args 'f32[b,784]' 'f32[784,10]' 'f32[10]' --dim b=64 -o dense.html
     weft run graph.ir
     weft run model.ir --feed x=x.npy --fetch loss --fetch minimize --save
     weft profile -o trace.json train.py --epochs 3
@@ -25,6 +26,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
 from . import demo, models
 from .profiled import run_profiled
-from .text import run_step, show_run
+from .text import graph_page, run_step, show_run
 
 
 class UsageError(Exception):
@@ -163,10 +165,7 @@ def dump(options: argparse.Namespace) -> None:
         Graph.of(lowered.traced).save(options.output)
         print(f"wrote {options.output} and {tensors_of(options.output)}")
         return
-    stages = lowered.stages
-    if options.devices and isinstance(stages, Stages):
-        devices = device_names(options.devices.split(","))
-        stages = step_stages(replace(stages, options=replace(stages.options, devices=devices)))
+    stages = _on_devices(lowered.stages, options.devices)
     if passes is not None:
         text = print_graph(PassManager(passes).run(stages.traced))
         before = stages.text("trace")
@@ -180,6 +179,35 @@ def dump(options: argparse.Namespace) -> None:
     print(text)
 
 
+def _on_devices(stages: Stages | FlowStages, names: str | None) -> Stages | FlowStages:
+    """The stages, cut for ``--devices``."""
+    if not names or not isinstance(stages, Stages):
+        return stages
+    devices = device_names(names.split(","))
+    return step_stages(replace(stages, options=replace(stages.options, devices=devices)))
+
+
+def view(options: argparse.Namespace) -> None:
+    """Write a page that shows a function, or a graph of a file."""
+    sizes = dict(options.dim)
+    if options.program.endswith(".ir"):
+        graph = next((item for item in read(_text(options.program))
+                      if isinstance(item, IRGraph)), None)
+        if graph is None:
+            raise UsageError(f"{options.program} holds no graph; weft dump -o writes one")
+        text = graph_page(graph, options.program, options.fetch, sizes, partial(
+            _on_devices, names=options.devices))
+    else:
+        if options.fetch:
+            raise UsageError("--fetch is for graphs; a function gives what it returns")
+        function = load_function(options.program)
+        lowered = function.lower(*read_arguments(function, options.args))
+        stages = _on_devices(lowered.stages, options.devices)
+        text = replace(lowered, stages=stages).as_html(sizes)
+    Path(options.output).write_text(text, encoding="utf-8")
+    print(f"wrote {options.output}")
+
+
 def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
@@ -191,16 +219,7 @@ def _stage(stages: Stages | FlowStages, name: str) -> str:
 def run(options: argparse.Namespace) -> None:
     """Run what a text file holds on seeded random arguments: graphs natively, kernels and plans in
     the reference interpreter. With ``--fetch`` a step of a graph on what is fed."""
-    try:
-        text = Path(options.file).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise UsageError(f"cannot read {options.file}: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"cannot read {options.file}: it is no text") from None
-    # LLVM, assembly and Triton are no texts of Weft's own.
-    if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
-        raise UsageError(f"{options.file} holds no graph, kernel or plan; what weft dump prints "
-                         "for --stage trace, opt, placed, fused or kernel can run")
+    text = _text(options.file)
     if options.fetch:
         run_step(options.file, options.feed, options.fetch, options.save)
         return
@@ -212,6 +231,20 @@ def run(options: argparse.Namespace) -> None:
         if id(item) not in inner:
             state = with_tensors(item, options.file) if isinstance(item, IRGraph) else None
             show_run(item, sizes, rng, options.interpret, state)
+
+
+def _text(file: str) -> str:
+    """A text of Weft's own: LLVM, assembly and Triton are none."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"cannot read {file}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read {file}: it is no text") from None
+    if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
+        raise UsageError(f"{file} holds no graph, kernel or plan; what weft dump prints "
+                         "for --stage trace, opt, placed, fused or kernel can run")
+    return text
 
 
 def explain(options: argparse.Namespace) -> None:
@@ -291,6 +324,19 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--passes", metavar="PASSES",
                          help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
     command.set_defaults(action=dump)
+
+    command = commands.add_parser("viz", help="write a page that shows a function: its graph at "
+                                              "each stage, kernels, memory over time")
+    command.add_argument("program", metavar="FILE.py:FUNCTION | FILE.ir")
+    command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
+    command.add_argument("--devices", metavar="NAMES",
+                         help="cut the step for devices: cpu:0,cpu:1")
+    command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE",
+                         help="draw it for this size of a dim; 128 where it is not given")
+    command.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                         help="of a saved graph: show the step that computes this")
+    command.add_argument("-o", "--output", default="weft.html", metavar="FILE.html")
+    command.set_defaults(action=view)
 
     command = commands.add_parser("explain", help="say where parts of a function run, and why")
     command.add_argument("function", metavar="FILE.py:FUNCTION")

@@ -1,8 +1,9 @@
-"""``weft run``: what a text holds, run on random arguments, or one step of a graph."""
+"""What a text holds, for ``weft run``: run on random arguments, or one step of a graph; and for
+``weft viz``: as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,18 @@ from ...ir.kernels.kernel import Kernel
 from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...passes.inline import inline_regions
+from ..compile.flow import FlowStages
 from ..compile.link import make_program
 from ..compile.oracle import DEFAULT_SIZE, example_array
 from ..compile.pipeline import Options, Stages
+from ..compile.stages import kernel_flops
 from ..session import graph as session_graph
 from ..session.saved import Saved
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable
+from ..viz.document import graph_document
+from ..viz.page import page
+from ..viz.program import stages_document
 
 Results = Iterable[tuple[str, TensorType, Any]]
 
@@ -81,6 +87,22 @@ def run_step(
         print(f"{name} is done" if value is None else f"{name} =\n{value}")
     if save:
         graph.save(file)
+
+
+def graph_page(
+    graph: Graph, file: str, fetches: Sequence[str], sizes: Mapping[str, int],
+    placed: Callable[[Stages | FlowStages], Stages | FlowStages],
+) -> str:
+    """The page of a graph that a file holds, or of the step of it that computes the fetches; what
+    has no results is shown as it is. Raises FeedError (W301) for a fetch that it has not."""
+    if fetches:
+        whole = session_graph.Graph.load(file)
+        stages = Session(whole).program(list(fetches), whole.placeholders)
+    elif graph.results:
+        stages = Stages(inline_regions(graph), Options())
+    else:
+        return page(graph_document(graph, sizes))
+    return page(stages_document(placed(stages), kernel_flops, sizes))
 
 
 def _of_kernel(kernel: Kernel, sizes: Mapping[str, int], rng: np.random.Generator) -> Results:

@@ -6,16 +6,18 @@ Compiled, each with ``as_text``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...ir.indices.index import Dim, product
-from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce
+from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
+from ..viz.page import frame, page
+from ..viz.program import stages_document
 from .flow import FlowStages
 from .pipeline import Stages
 
@@ -57,6 +59,23 @@ class Lowered:
                 moved = moved + param.type.nbytes * times
         return {"flops": flops, "bytes accessed": moved}
 
+    def as_html(self, sizes: Mapping[str, int] | None = None) -> str:
+        """A page that shows the program: its graph as traced, optimised and fused, what is sent
+        between devices, memory over time, kernels with their costs. It needs no network.
+
+        ``sizes`` has the symbolic dims that it is drawn for, 128 by default.
+
+        >>> import numpy as np
+        >>> import weft
+        >>> lowered = weft.compile(lambda x: np.tanh(x) * 2).lower("f32[b,3]")
+        >>> lowered.as_html({"b": 64})[:15]
+        '<!doctype html>'
+        """
+        return page(stages_document(self.stages, kernel_flops, sizes))
+
+    def _repr_html_(self) -> str:
+        return frame(stages_document(self.stages, kernel_flops))
+
     @boundary
     def compile(self) -> Compiled:
         """The native program."""
@@ -89,7 +108,7 @@ def kernel_flops(kernel: Kernel) -> Dim:
     for stmt in kernel.body:
         if not isinstance(stmt, (Apply, Reduce, Contract)):
             continue
-        names = values[stmt.name] | ({stmt.axis} if not isinstance(stmt, Apply) else set())
+        names = values[stmt.name] | set(summed_axes(stmt))
         times = 2 if isinstance(stmt, Contract) else 1
         counted = not (isinstance(stmt, Apply) and stmt.prim in ("cast", "bitcast", "select"))
         if counted:

@@ -35,6 +35,8 @@ from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
 from ..tracing.tracer import Operation, Tracer
+from ..viz.document import graph_document
+from ..viz.page import frame
 from .saved import read_state, write_state
 
 Element = Value | tuple[Node, ...] | Variable
@@ -95,6 +97,10 @@ class Graph(TraceContext):
             else:
                 made.placeholders.append(Tracer(made, value, argument=True))
         return made
+
+    def _repr_html_(self) -> str:
+        with self.lock:
+            return frame(graph_document(self.graph))
 
     @property
     def trainable_variables(self) -> dict[str, Variable]:

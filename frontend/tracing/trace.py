@@ -25,6 +25,8 @@ from ...ir.types import TensorType
 from .. import tree
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
+from ..viz.document import graph_document
+from ..viz.page import frame
 from .active import current
 from .arrays.selection import Selection
 from .arrays.standins import standing_in
@@ -78,6 +80,9 @@ class Traced:
     def as_text(self) -> str:
         """The graph in text."""
         return print_graph(self.graph)
+
+    def _repr_html_(self) -> str:
+        return frame(graph_document(self.graph))
 
     def given(self, leaves: Sequence[Any]) -> list[Any]:
         """Those leaves of a call that become parameters: all but variables."""
