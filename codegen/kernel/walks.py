@@ -25,9 +25,10 @@ def unit_strides(kernel: Kernel, name: str) -> int:
             weight = 2 if isinstance(stmt, Store) else 1
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
             slope = coefficient(offset, name)
-            if slope is None or slope[0] not in (0, 1):
+            back = slope is not None and slope[0] == -1 and isinstance(stmt, Load)
+            if slope is None or (slope[0] not in (0, 1) and not back):
                 score -= weight
-            elif slope[0] == 1:
+            elif slope[0] != 0:
                 score += weight
     return score
 
