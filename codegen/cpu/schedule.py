@@ -29,6 +29,7 @@ from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, 
 from ...ir.kernels.tiling import power_of_two
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
+from ..kernel.pieces import splits_of
 from .loops.turned import tile_lines
 from .target import Target
 
@@ -62,7 +63,10 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
                             _turned(part, axis, target))
             vectors.append(found)
         body += _with_ways(inner, found, target)
-    return replace(kernel, body=tuple(body), vectors=tuple(vectors))
+    lanes = max((found.lanes for found in vectors), default=1)
+    splits = () if any(found.turn for found in vectors) else splits_of(
+        kernel, vectors[0].axis if vectors else None, lanes)
+    return replace(kernel, body=tuple(body), vectors=tuple(vectors), splits=splits)
 
 
 def _with_outlined(stage: Kernel) -> Iterator[Stmt]:
