@@ -5,7 +5,7 @@ A warm call runs no Python code: the callable is a METH_FASTCALL function that
     check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
     allocate   results through the NumPy C API, large ones from the pool, and the arena
     call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-    return     the array or a tuple; ``NotImplemented`` for whatever was not expected; what a
+    return     the array (a scalar if it has no dims) or a tuple; ``NotImplemented`` for whatever was not expected; what a
                function of the host raises
 
 ``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
@@ -23,9 +23,9 @@ from ....ir.plans.plan import HOST_FAILED
 from ..text import FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
-FORMAT = 4  # of header and rows; a program and a support of different formats never meet
-HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
-          "sizes_of")  # of a program's constants, eight bytes each
+FORMAT = 5  # of header and rows; a program and a support of different formats never meet
+HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
+          "arena_of", "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
@@ -179,6 +179,17 @@ def _evaluate_sizes(f: FunctionText, dims: str) -> None:
 
 
 def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:
+    with f.loop("0", _header(f, "scalars")) as i:
+        place = element(f, "ptr", results, i)
+        array, done = f(f"load ptr, ptr {place}"), f.fresh("done")
+        plain, scalar = f(f"icmp ne i32 {_field(f, 'i32', array, 'array.nd')}, 0"), f.fresh("nd0")
+        f.branch(plain, done, scalar)
+        f.place(scalar)
+        made = table.call(f, "ptr", "PyArray_Return", ("ptr", array))  # takes the array
+        f.do(f"store ptr {made}, ptr {place}")  # null goes to ``weft_undo``
+        _guard(f, f(f"icmp ne ptr {made}, null"), "undo")
+        f.jump(done)
+        f.place(done)
     f.branch(_flag(f, SINGLE), "single", "several")
     f.place("single")
     f.ret(f"ptr {_at(f, 'ptr', results, 0)}")
