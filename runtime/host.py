@@ -110,7 +110,8 @@ class _Site:
         windows = [_window(type_, places) for type_ in host_types(step, types)]
         assert row.ref is not None
         return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
-                     len(step.inputs), windows, not sizes, ctypes.c_int64 * (count + len(sizes)), {})
+                     len(step.inputs), windows, not sizes,
+                     ctypes.c_int64 * (count + len(sizes)), {})
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""

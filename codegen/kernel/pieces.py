@@ -166,10 +166,9 @@ def turning_points(kernel: Kernel) -> dict[str, list[Dim]]:
 
 def _turns(difference: Dim, axis: str) -> Dim | None:
     """The index of an axis from which on ``difference < 0`` is another truth than before."""
-    split = coefficient(difference, axis)
-    if split is None or not isinstance(split[0], int) or split[0] == 0:
+    slope, rest = coefficient(difference, axis) or (0, 0)
+    if not isinstance(slope, int) or slope == 0:
         return None
-    slope, rest = split
     if not isinstance(rest, int) and abs(slope) != 1:
         return None
     return -(rest // slope) if slope > 0 else rest // -slope + 1

@@ -53,8 +53,8 @@ class Output:
 class Entry:
     """What the entry of program ``name`` checks and makes.
 
-    ``single`` hands back the only result as it is, not in a tuple; the first ``scalars`` results
-    are NumPy's scalars where they have no dims, all others are arrays. ``arena`` is a number of bytes,
+    ``single`` hands back the only result as it is, not in a tuple; of the first ``scalars`` results
+    those without dims are NumPy's scalars, all others are arrays. ``arena`` is a number of bytes,
     or None to ask ``i64 @{name}_arena(ptr dims)``. ``release_gil`` costs some 30 ns, so leave it
     off for tiny programs. Raises ValueError for what cannot be.
     """

@@ -5,8 +5,8 @@ A warm call runs no Python code: the callable is a METH_FASTCALL function that
     check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
     allocate   results through the NumPy C API, large ones from the pool, and the arena
     call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-    return     the array (a scalar if it has no dims) or a tuple; ``NotImplemented`` for whatever was not expected; what a
-               function of the host raises
+    return     the array, or scalar, or a tuple; ``NotImplemented`` for whatever was not expected;
+               what a function of the host raises
 
 ``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
 converts or explains. What is expected stands in the program's constants (``entry``); the

@@ -33,8 +33,7 @@ from ...tracing.operand import (
     to_tracer,
 )
 from ...tracing.tracer import Tracer
-from ..arrange.create import band
-from ..arrange.shape import moveaxis, ravel
+from ..arrange.shape import ravel
 from ..elements.elementwise import answer, fresh
 from ..registry import numpy
 from ..select.index import as_number
