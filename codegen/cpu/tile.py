@@ -15,6 +15,7 @@ from ...ir.kernels.access import local_bytes
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
 from ..kernel.collapse import does_nothing, with_few_axes
+from ..kernel.periods import with_periods
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
 from ..kernel.walks import (
@@ -54,7 +55,7 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         return replace(kernel, body=())
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
         return kernel
-    kernel = with_few_axes(kernel)
+    kernel = with_few_axes(with_periods(with_few_axes(kernel)))
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
     elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):

@@ -1,4 +1,5 @@
-"""Maps that are cut where their conditions on indices turn, and loads that go backwards."""
+"""Maps that are cut where their conditions on indices turn, axes of which elements come in runs, and
+loads that go backwards."""
 
 from __future__ import annotations
 
@@ -122,3 +123,29 @@ def test_sums_are_not_cut() -> None:
     assert "split" not in text
     with pytest.raises(Error, match="only a map"):
         parse_kernel(text.replace("    vectorize", "    split i at 3\n    vectorize", 1))
+
+
+RUNS: dict[str, Callable[[Any], Any]] = {
+    "tiled": lambda x: np.tile(x, (2, 3)),
+    "tiled rows": lambda x: np.tile(x.ravel(), 3),
+    "repeated": lambda x: np.repeat(x.ravel(), 100),
+    "turned": lambda x: x.T.reshape(-1) * 2,
+    "turned blocks": lambda x: x.reshape(x.shape[1], -1).T.reshape(x.shape),
+    "tiled and padded": lambda x: np.pad(np.tile(x, 2), 3, "reflect"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_have_axes_of_their_own(name: str) -> None:
+    for shape, dtype in ((64, 128), "f4"), ((70, 90), "f8"), ((128, 64), "i1"), ((5, 7), "f4"):
+        x = numbers(*shape, dtype=dtype)
+        np.testing.assert_array_equal(weft.compile(RUNS[name])(x), RUNS[name](x))
+
+
+def test_long_runs_are_not_gathered() -> None:
+    for name in ("tiled", "tiled rows", "repeated", "turned"):
+        text = print_kernel(kernel_of(RUNS[name], numbers(64, 128)))
+        assert "mod" not in text.split("{", 1)[1], text
+        assert "//" not in text.split("\n", 1)[1], text
+    short = print_kernel(kernel_of(RUNS["tiled rows"], numbers(5, 7)))
+    assert "mod 35" in short
