@@ -19,6 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
+# Attributes of a function that hardly ever runs: all that is to be saved on is its compilation.
+COLD = "noinline optnone cold nounwind"
+
+
 @dataclass
 class Carried:
     """A counted loop being written: its index, its loop-carried values and their results."""

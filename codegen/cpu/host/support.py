@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import HOST_FAILED
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
 FORMAT = 5  # of header and rows; a program and a support of different formats never meet
@@ -85,10 +85,11 @@ def element(f: FunctionText, type_: str, array: str, index: int | str) -> str:
     return f(f"getelementptr {type_}, ptr {array}, i64 {index}")
 
 
-def _function(result: str, name: str, *params: str, linkage: str = "internal") -> FunctionText:
+def _function(result: str, name: str, *params: str, linkage: str = "internal",
+              attributes: str = "nounwind") -> FunctionText:
     """A function whose parameters are spelled ``"i64 count"``."""
     pairs = [(type_, param) for type_, param in map(str.split, params)]
-    return FunctionText(result, name, pairs, linkage=linkage, attributes="nounwind")
+    return FunctionText(result, name, pairs, linkage=linkage, attributes=attributes)
 
 
 def _at(f: FunctionText, type_: str, array: str, index: int | str) -> str:
@@ -431,7 +432,7 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
 
 def _release(table: ImportTable) -> FunctionText:
     """Free what a program keeps; for its last caller, or whenever memory is short."""
-    f = _function("void", "weft_release", "ptr table", linkage="")
+    f = _function("void", "weft_release", "ptr table", linkage="", attributes=COLD)
     block = f(f"atomicrmw xchg ptr {_slot(f, 'spare')}, ptr null acquire")
     table.call(f, "void", "free", ("ptr", block))
     f.ret()
@@ -440,7 +441,7 @@ def _release(table: ImportTable) -> FunctionText:
 
 def _undo(table: ImportTable) -> FunctionText:
     """Drop ``count`` results; then MemoryError is raised, and all else is NotImplemented."""
-    f = _function("ptr", "weft_undo", "ptr results", "i64 count")
+    f = _function("ptr", "weft_undo", "ptr results", "i64 count", attributes=COLD)
     with f.loop("0", "%count") as i:
         table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", "%results", i)))
     error = table.call(f, "ptr", "PyErr_Occurred")

@@ -18,7 +18,7 @@ from ....ir.scalar.half import from_half, odd_float, to_half
 from ....ir.scalar.integer import from_float
 from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
 from ....ir.types import DTYPES, F16, F32, F64, DType
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
 
 
@@ -173,9 +173,8 @@ LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 
 
 def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
-    """A helper that hardly ever runs, so that all that is to be saved on is its compilation."""
-    return FunctionText(result, name, params, linkage="internal",
-                        attributes="noinline optnone cold nounwind")
+    """A helper that hardly ever runs."""
+    return FunctionText(result, name, params, linkage="internal", attributes=COLD)
 
 
 class LlvmScalars:
