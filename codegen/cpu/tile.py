@@ -14,8 +14,8 @@ from ...ir.indices.index import product
 from ...ir.kernels.access import local_bytes
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
+from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
-from ..kernel.periods import with_periods
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
 from ..kernel.walks import (

@@ -1,5 +1,4 @@
-"""Maps that are cut where their conditions on indices turn, axes of which elements come in runs, and
-loads that go backwards."""
+"""Maps that are cut where conditions on their indices turn, axes with runs, loads that go back."""
 
 from __future__ import annotations
 

@@ -133,7 +133,8 @@ def _take(table: ImportTable) -> FunctionText:
 def _give(table: ImportTable) -> FunctionText:
     """Make ``block`` the spare one, or keep the larger of two."""
     f = FunctionText(
-        "void", "weft_give", [("ptr", "block"), ("ptr", "spare")], linkage="internal", attributes=COLD
+        "void", "weft_give", [("ptr", "block"), ("ptr", "spare")], linkage="internal",
+        attributes=COLD,
     )
     size = f("load i64, ptr %block")  # before the exchange: then it may be another call's
     other = f("atomicrmw xchg ptr %spare, ptr %block acq_rel")
@@ -200,7 +201,8 @@ def _kept(f: FunctionText, index: str) -> str:
 
 def _remove(table: ImportTable) -> FunctionText:
     """Take entry ``index`` out of the list and return its block; the lock is held."""
-    f = FunctionText("ptr", "weft_pool_remove", [("i64", "index")], linkage="internal", attributes=COLD)
+    f = FunctionText("ptr", "weft_pool_remove", [("i64", "index")], linkage="internal",
+                     attributes=COLD)
     slot = _kept(f, "%index")
     block = f(f"load ptr, ptr {slot}")
     capacity = f(f"load i64, ptr {block}")
