@@ -148,3 +148,14 @@ def test_long_runs_are_not_gathered() -> None:
         assert "//" not in text.split("\n", 1)[1], text
     short = print_kernel(kernel_of(RUNS["tiled rows"], numbers(5, 7)))
     assert "mod 35" in short
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.correlate(x, x[:5]), lambda x: np.isin(x, x[:5]),
+    lambda x: np.argmin(np.abs(x[:, None] - x[:6]), 1)])
+def test_short_rows_do_not_fill_vectors(function: Callable[[Any], Any]) -> None:
+    """What lies beside does: each lane sums a row, in the order of the row."""
+    x = numbers(500)
+    kernel = kernel_of(function, x)
+    assert [vectors.axis for vectors in kernel.vectors] == ["i"]
+    np.testing.assert_allclose(weft.compile(function)(x), function(x), 1e-4)
