@@ -55,7 +55,10 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
         return replace(kernel, body=())
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
         return kernel
-    kernel = with_few_axes(with_periods(with_few_axes(kernel)))
+    kernel = with_few_axes(kernel)
+    parted = with_periods(kernel)
+    if parted is not kernel:
+        kernel = with_few_axes(parted)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
     elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):
