@@ -26,6 +26,7 @@ from ..ir.ops.table import OPS
 from ..ir.plans.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
 from ..ir.types import Loc, TensorType
 
+_LENT = 16  # contexts of a step whose arrays are kept
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -99,6 +100,7 @@ class _Site:
     windows: Sequence[_Window]
     static: bool  # no window has a size that is known at run time only
     words: Any    # the type of a context
+    lent: dict[tuple[int, ...], tuple[list[Any], list[Any]]]  # by context, as steps come again
 
     @staticmethod
     def of(step: Host, types: Mapping[str, TensorType]) -> _Site:
@@ -108,20 +110,31 @@ class _Site:
         windows = [_window(type_, places) for type_ in host_types(step, types)]
         assert row.ref is not None
         return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
-                     len(step.inputs), windows, not sizes, ctypes.c_int64 * (count + len(sizes)))
+                     len(step.inputs), windows, not sizes,
+                     ctypes.c_int64 * (count + len(sizes)), {})
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""
-        context = self.words.from_address(address)[:]
+        context = tuple(self.words.from_address(address))
+        arrays = self.lent.get(context)
+        given, targets = self._lend(context) if arrays is None else arrays
+        if self.foreign:
+            given = [array.copy() for array in given]
+        made = call_host(self.function, given, self.attrs,
+                         [(target.dtype, target.shape) for target in targets], self.name,
+                         self.locs)
+        for target, value in zip(targets, made, strict=True):
+            target[...] = value
+
+    def _lend(self, context: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
+        """The arrays of a context, which are kept: all that they are is addresses and sizes, and
+        those of the last call or round come again and again."""
         windows = self.windows
         if not self.static:
             windows = [_sized(window, context) for window in windows]
         arrays = [np.ndarray(shape, dtype, block.from_address(place))
                   for (dtype, shape, block), place in zip(windows, context, strict=False)]
-        given, targets = arrays[:self.given], arrays[self.given:]
-        if self.foreign:
-            given = [array.copy() for array in given]
-        made = call_host(self.function, given, self.attrs,
-                         [window[:2] for window in windows[self.given:]], self.name, self.locs)
-        for target, value in zip(targets, made, strict=True):
-            target[...] = value
+        if len(self.lent) >= _LENT:
+            self.lent.clear()
+        found = self.lent[context] = arrays[:self.given], arrays[self.given:]
+        return found

@@ -210,7 +210,8 @@ class Program:
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)
-        return (results,) if isinstance(results, np.ndarray) else results
+        plain = isinstance(results, tuple) or results is NotImplemented
+        return results if plain else (results,)
 
     def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
         """What the parameters are, in order."""

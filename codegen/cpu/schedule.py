@@ -29,6 +29,7 @@ from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, 
 from ...ir.kernels.tiling import power_of_two
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
+from ..kernel.pieces import splits_of
 from .loops.turned import tile_lines
 from .target import Target
 
@@ -39,6 +40,8 @@ WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lan
 LONG_ROW = 16 << 10  # of an unknown one
 SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
+WIDE_STEP = 64      # lanes of a step along a row of which no order counts
+LONG_STEPS = 4      # such steps of a row that is long enough
 LIGHT = 4           # statements of a loop that may be written several times
 AT_ONCE = 4         # lanes that meet in registers; of more, most would not be there in small arrays
 KNOWN_AT_ONCE = 8   # of rows whose number is known
@@ -62,7 +65,10 @@ def schedule(kernel: Kernel, target: Target) -> Kernel:
                             _turned(part, axis, target))
             vectors.append(found)
         body += _with_ways(inner, found, target)
-    return replace(kernel, body=tuple(body), vectors=tuple(vectors))
+    lanes = max((found.lanes for found in vectors), default=1)
+    splits = () if any(found.turn for found in vectors) else splits_of(
+        kernel, vectors[0].axis if vectors else None, lanes)
+    return replace(kernel, body=tuple(body), vectors=tuple(vectors), splits=splits)
 
 
 def _with_outlined(stage: Kernel) -> Iterator[Stmt]:
@@ -101,7 +107,11 @@ def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
     sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
     if vector in stage.loop_axes:
         own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]
-        return min(most, max((4, *own)) if own else 1024 // bits)
+        if own or any(is_heavy(stmt) for stmt in stage.body):
+            return min(most, max((4, *own)) if own else 1024 // bits)
+        # One extreme waits for another: several registers of them along a long row.
+        long = isinstance(vector.extent, int) and vector.extent >= LONG_STEPS * WIDE_STEP
+        return min(most, WIDE_STEP if long else 1024 // bits)
     heavy = sum(is_heavy(stmt) for stmt in stage.body)
     registers = 1 if heavy > 1 else 2
     if stage.loop_axes and not heavy:

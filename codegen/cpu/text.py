@@ -18,6 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+# Attributes of a function that hardly ever runs: all that is to be saved on is its compilation.
+COLD = "noinline optnone cold nounwind"
+
 
 @dataclass
 class Carried:

@@ -14,6 +14,7 @@ from ...ir.indices.index import product
 from ...ir.kernels.access import local_bytes
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
+from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
@@ -55,6 +56,9 @@ def tile(kernel: Kernel, target: Target) -> Kernel:
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
         return kernel
     kernel = with_few_axes(kernel)
+    parted = with_periods(kernel)
+    if parted is not kernel:
+        kernel = with_few_axes(parted)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
     elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):

@@ -8,6 +8,8 @@ from ...ir.indices.affine import coefficient
 from ...ir.indices.index import row_major
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Store
 
+FEWEST = 16  # elements that fill a vector
+
 
 def unit_strides(kernel: Kernel, name: str) -> int:
     """How much contiguous memory an axis walks: stores count twice, strided accesses against.
@@ -25,20 +27,22 @@ def unit_strides(kernel: Kernel, name: str) -> int:
             weight = 2 if isinstance(stmt, Store) else 1
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
             slope = coefficient(offset, name)
-            if slope is None or slope[0] not in (0, 1):
+            back = slope is not None and slope[0] == -1 and isinstance(stmt, Load)
+            if slope is None or (slope[0] not in (0, 1) and not back):
                 score -= weight
-            elif slope[0] == 1:
+            elif slope[0] != 0:
                 score += weight
     return score
 
 
 def vector_axis(kernel: Kernel) -> str | None:
-    """The axis to walk in vectors: most contiguous, never one that indexes stores by value."""
+    """The axis to walk in vectors: most contiguous, but rather one that fills them; never one that
+    indexes stores by value."""
     loops = {axis.name for axis in kernel.loop_axes}
     accumulates = any(isinstance(stmt, (Contract, Carry))
                       or (isinstance(stmt, Store) and stmt.meets) for stmt in kernel.body)
     effects = kernel.effect_axes
-    best: tuple[int, int] | None = None
+    best: tuple[bool, int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
         if axis.name in loops and accumulates:
@@ -49,7 +53,9 @@ def vector_axis(kernel: Kernel) -> str | None:
                       if isinstance(kernel.body[position], Store)]
             if any(axis.name not in axes for axes in stores):
                 continue
-        key = (unit_strides(kernel, axis.name), at)
+        score = unit_strides(kernel, axis.name)
+        fills = not isinstance(axis.extent, int) or axis.extent >= FEWEST
+        key = (score >= 0 and fills, score, at)
         if best is None or key >= best:
             best, name = key, axis.name
     return name

@@ -93,6 +93,7 @@ class Known:
     graph: Graph
     entry_kinds: tuple[str, ...] = ()
     single: bool = False
+    scalars: bool = False
     _placement: Placement | None = None
     calls: tuple[Call, ...] = ()
     _plan: Plan | None = None
@@ -111,7 +112,7 @@ class Known:
     @property
     def entry(self) -> Entry:
         """How the plan is called."""
-        return entry_of(self.plan, self.entry_kinds, self.single)
+        return entry_of(self.plan, self.entry_kinds, self.single, self.scalars)
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,7 @@ class Stages:
     options: Options
     entry_kinds: tuple[str, ...] = ()       # of each parameter: array, float, int or bool
     single: bool = False                    # the entry returns its only result as it is
+    scalars: bool = False                   # and results without dims as NumPy's scalars
     times: dict[str, float] = field(default_factory=dict)
     _after: dict[str, Known] = field(default_factory=dict)
 
@@ -229,7 +231,7 @@ class Stages:
     def after(self, name: str) -> Known:
         """What is known after a step."""
         known = Known(self.options, self._processor, self.traced, self.traced, self.entry_kinds,
-                      self.single)
+                      self.single, self.scalars)
         for step in STEPS:
             if step.name not in self._after:
                 self._after[step.name] = self._taken(step, known)

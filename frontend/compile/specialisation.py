@@ -53,9 +53,9 @@ class Specialisation:
         """
         traced = self.traced
         arguments, keywords = traced.in_tree.children
-        ranks = [slot.type.rank for slot in self.program.plan.results]
+        plain = set(traced.out_kinds) <= {"array"}
         out = traced.out_tree
-        plain_out = out.kind is None or (out.kind is tuple and len(ranks) > 0 and all(
+        plain_out = out.kind is None or (out.kind is tuple and len(out.children) > 0 and all(
             child.kind is None for child in out.children))
         places = [at for at, child in enumerate(arguments.children) if child.kind is None]
         fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
@@ -64,7 +64,7 @@ class Specialisation:
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
                 or any(leaf.param is None for leaf in traced.leaves)):
             return None
-        native = plain_out and all(ranks) and self.program.stateless
+        native = plain_out and plain and self.program.stateless
         way = self.program.direct if native else _attempt_of(traced, self.program)
         if fixed:
             way = without(fixed, places, way)
@@ -94,7 +94,7 @@ def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
                              for param in params]
     single = traced.out_tree.kind is None
     stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
-                    single)
+                    single, scalars=True)
     return stages, sources
 
 

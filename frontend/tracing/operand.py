@@ -81,10 +81,10 @@ def _common(kinds: Sequence[Any]) -> np.dtype[Any]:
 
 def shape_of(x: Any) -> tuple[Dim, ...]:
     """The shape of an operand, with plain index expressions for symbolic dims."""
+    if isinstance(x, Tracer) and not isinstance(x, SymbolicDim):
+        return x.type.shape
     if isinstance(x, SymbolicDim) or is_number(x):
         return ()
-    if isinstance(x, Tracer):
-        return x.type.shape
     if isinstance(x, (np.ndarray, Variable)):
         return x.shape
     return to_tracer(x).type.shape
@@ -92,7 +92,8 @@ def shape_of(x: Any) -> tuple[Dim, ...]:
 
 def is_number(x: Any) -> bool:
     """True for Python and NumPy scalars, which become constants of the graph."""
-    return isinstance(x, (bool, int, float, complex, np.generic))
+    # A tracer would be asked for its class once for each of these.
+    return not isinstance(x, Tracer) and isinstance(x, (int, float, complex, np.generic))
 
 
 def fits_int64(x: int) -> bool:

@@ -51,7 +51,7 @@ class Tracer(ArrayMethods, TracedArray):
     @property  # type: ignore[misc]  # it is not for setting
     def __class__(self) -> type:
         """For ``isinstance(x, np.ndarray)``, which NumPy programs ask: an array is one."""
-        return np.ndarray if self.ndim else type(self)
+        return np.ndarray if self._value.type.shape else type(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:

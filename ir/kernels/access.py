@@ -64,7 +64,7 @@ def lines_across(kernel: Kernel, load: Load, axis: str, along: str) -> tuple[Dim
     if load.guard or param.mutable or any(name.startswith("%") for name in symbols_of(offset)):
         return None
     jump, line = coefficient(offset, axis), coefficient(offset, along)
-    if jump is None or line is None or line[0] != 1 or jump[0] in (0, 1) or (
+    if jump is None or line is None or line[0] != 1 or jump[0] in (-1, 0, 1) or (
             along in symbols_of(jump[0])):
         return None
     return jump[0], offset

@@ -54,7 +54,7 @@ from typing import Any, Literal
 from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
 from ..types import BOOL, I64, DType, Loc, TensorType, as_dtype
-from .schedule import IN_TURN, Program, Vectors, Way
+from .schedule import IN_TURN, Program, Split, Vectors, Way
 from .tiling import Tiling
 
 AxisKind = Literal["par", "seq", "lane"]
@@ -311,7 +311,8 @@ def _values(*dims: Dim) -> tuple[str, ...]:
 class Kernel:
     """Axes and statements; ``locs`` are the user lines that were fused into it.
 
-    ``vectors`` are those of its stages, in order, and ``program`` is for a GPU: see ``schedule``.
+    ``vectors`` are those of its stages, in order, ``program`` is for a GPU, and ``splits`` are axes
+    of a map that is cut into pieces: see ``schedule``.
     """
 
     name: str
@@ -322,6 +323,7 @@ class Kernel:
     locals: tuple[Local, ...] = ()
     vectors: tuple[Vectors, ...] = ()
     program: Program | None = None
+    splits: tuple[Split, ...] = ()
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)

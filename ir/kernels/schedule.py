@@ -3,6 +3,7 @@
     kernel @softmax(x: f32[64,1024], y: mut f32[64,1024]) {
       par i in 64 by 1, lane j in 1024 {
         vectorize j by 32 keep %3                       Vectors: of the stage that begins here
+        split j at 3, 515                               Split: of a map
         ...
         %4: f32 = reduce add %3 over j {lanes 32}
       }
@@ -20,6 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, get_args
+
+from ..indices.index import Dim
 
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
@@ -52,6 +55,18 @@ class Vectors:
         values = "".join(f" {word} {', '.join(names)}"
                          for word, names in (("keep", self.keep), ("turn", self.turn)) if names)
         return f"vectorize {self.axis} by {self.lanes}{values}"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A map is written out for each piece of a par axis, of which each begins at a point or at 0,
+    without what does not happen there."""
+
+    axis: str
+    points: tuple[Dim, ...]
+
+    def __str__(self) -> str:
+        return f"split {self.axis} at {', '.join(map(str, self.points))}"
 
 
 WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]

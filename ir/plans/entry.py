@@ -53,7 +53,8 @@ class Output:
 class Entry:
     """What the entry of program ``name`` checks and makes.
 
-    ``single`` hands back the only result as it is, not in a tuple. ``arena`` is a number of bytes,
+    ``single`` hands back the only result as it is, not in a tuple; of the first ``scalars`` results
+    those without dims are NumPy's scalars, all others are arrays. ``arena`` is a number of bytes,
     or None to ask ``i64 @{name}_arena(ptr dims)``. ``release_gil`` costs some 30 ns, so leave it
     off for tiny programs. Raises ValueError for what cannot be.
     """
@@ -65,6 +66,7 @@ class Entry:
     single: bool = False
     arena: int | None = 0
     release_gil: bool = False
+    scalars: int = 0
 
     def __post_init__(self) -> None:
         if self.single and len(self.outputs) != 1:
@@ -99,11 +101,14 @@ class Entry:
         return tuple(places[name] for name in self.symbols)
 
 
-def entry_of(plan: Plan, kinds: Sequence[str] = (), single: bool = False) -> Entry:
+def entry_of(
+    plan: Plan, kinds: Sequence[str] = (), single: bool = False, scalars: bool = False
+) -> Entry:
     """The entry of a plan.
 
     ``kinds`` are those of the first parameters; all others are arrays. ``single`` asks for a plain
-    result where there is but one. Raises ShapeError (W105) if a symbol follows from no size.
+    result where there is but one, ``scalars`` for scalars among what is not kept by a variable.
+    Raises ShapeError (W105) if a symbol follows from no size.
     """
     sizes = argument_sizes(plan)
     symbols = symbols_from(sizes)
@@ -120,4 +125,5 @@ def entry_of(plan: Plan, kinds: Sequence[str] = (), single: bool = False) -> Ent
     small = not loops and len(plan.steps) <= _SMALL_STEPS and all(
         isinstance(size, int) and size <= _SMALL_SIZE for size in elements)
     return Entry(plan.name, inputs, outputs, tuple(sorted(sizes)), single and len(outputs) == 1,
-                 plan.arena if isinstance(plan.arena, int) else None, release_gil=not small)
+                 plan.arena if isinstance(plan.arena, int) else None, release_gil=not small,
+                 scalars=sum(not slot.var for slot in plan.results) if scalars else 0)

@@ -170,7 +170,52 @@ def _low_word(s: Any, x: Any) -> Any:
     return s.bitcast(s.add(rest, s.const(1.5 * 2.0**52, start)), I64)
 
 
+def gcd(s: Any, x: Any, y: Any) -> Any:
+    """Without divisions but by powers of two (Stein, *Computational problems associated with Racah
+    algebra*, 1967): b is odd, and each step halves the product of both, until a is 0.
+
+    The least absolute value of a signed dtype is its own negative, and a power of two.
+    """
+    dtype = as_dtype(x.dtype)
+    zero, one = s.const(0, dtype), s.const(1, dtype)
+
+    def twos(z: Any) -> Any:
+        return s.and_(z, s.sub(zero, z))
+
+    def odd(z: Any) -> Any:
+        return s.select(s.eq(z, zero), zero, s.idiv(z, s.select(s.eq(z, zero), one, twos(z))))
+
+    def step(a: Any, b: Any) -> tuple[Any, Any]:
+        low, high = s.min(a, b), s.max(a, b)
+        even = s.eq(s.and_(a, one), zero)
+        return s.shr(s.select(even, a, s.sub(high, low)), one), s.select(even, b, low)
+
+    first, second = (s.abs(x), s.abs(y)) if dtype.kind == "i" else (x, y)
+    common = twos(s.or_(first, second))
+    none = s.eq(second, zero)
+    state = odd(s.select(none, zero, first)), odd(s.select(none, first, second))
+    most = 2 * dtype.bits - (2 if dtype.kind == "i" else 0) + 1
+    return s.mul(common, s.repeat(most, lambda a, b: s.ne(a, zero), step, state)[1])
+
+
+def ipow(s: Any, x: Any, n: Any) -> Any:
+    """``x**n`` by repeated squaring, of the low bits of the exponent; the sign of one that has a
+    sign does not count."""
+    dtype = as_dtype(x.dtype)
+    zero, one = s.const(0, dtype), s.const(1, dtype)
+    signed = dtype.kind == "i"
+    if signed:
+        n = s.and_(n, s.const((1 << dtype.bits - 1) - 1, dtype))
+
+    def step(result: Any, x: Any, n: Any) -> tuple[Any, Any, Any]:
+        odd = s.ne(s.and_(n, one), zero)
+        return s.select(odd, s.mul(result, x), result), s.mul(x, x), s.shr(n, one)
+
+    return s.repeat(dtype.bits - signed, lambda result, x, n: s.ne(n, zero), step, (one, x, n))[0]
+
+
 # The composite primitives of integers, by name; ``expand`` has those of floats.
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
-    "shl": shl, "shr": shr, "idiv": idiv, "irem": irem,
+    "shl": shl, "shr": shr, "idiv": idiv, "irem": irem, "gcd": gcd,
+    "ipow": ipow,
 })

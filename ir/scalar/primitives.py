@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..types import BOOL, DTYPES, F64, U64, DType, as_dtype
+from .integer import EXPANSIONS as INTEGERS
 from .integer import from_float
 from .number import Number, expansion
 from .random import SAMPLERS
@@ -82,6 +83,14 @@ def _short(name: str, numpy: Callable[..., Any]) -> Primitive:
     return Primitive(name, 2, "same", "iu", numpy, composite=True, short=True)
 
 
+def _whole(name: str) -> Primitive:
+    """A function of integers whose rounds depend on their values."""
+    def numpy(*arrays: Any) -> Any:
+        return computed(INTEGERS[name])(*arrays)
+
+    return Primitive(name, 2, "same", "iu", numpy, composite=True, outlined=True)
+
+
 def _sigmoid(x: Any) -> Any:
     # Split at zero so that exp never overflows.
     e = np.exp(-np.abs(x))
@@ -141,6 +150,8 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _base("div", 2, "same", "f", np.divide),
     _short("idiv", _trunc_divide),
     _short("irem", _trunc_remainder),
+    _whole("gcd"),
+    _whole("ipow"),
     _base("fmod", 2, "same", "f", np.fmod),
     _base("neg", 1, "same", "iuf", np.negative),
     _base("abs", 1, "same", "iuf", np.abs),

@@ -1,7 +1,7 @@
 """The item of ``parser`` that is a kernel.
 
     kernel  = "kernel" @name "(" {name: ["mut"] type} ")" ["local" "(" {name: type "at" number} ")"]
-              ["warps" number "pipeline" number] "{" [{axis} "{"] {[vectors] stmt} ["}"] "}"
+              ["warps" number "pipeline" number] "{" [{axis} "{"] {[vectors] {split} stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
@@ -13,6 +13,7 @@
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
     way     = "unrolled" | ("by" "lanes" number | "in" "strips" number) ["," "few" number]
     vectors = "vectorize" axis "by" number ["keep" {%id}] ["turn" {%id}]
+    split   = "split" axis "at" {dim}
 
 The first line of a kernel and a check may end in ``// from model.py:12 in dense``. Vectors that
 make no sense, or ways, are errors of the text, with their line; the rest is ``verify``'s.
@@ -45,7 +46,7 @@ from ..kernels.kernel import (
     Stmt,
     Store,
 )
-from ..kernels.schedule import IN_TURN, UNROLLED, Program, Vectors, Way, WayKind
+from ..kernels.schedule import IN_TURN, UNROLLED, Program, Split, Vectors, Way, WayKind
 from ..kernels.tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
 from ..verify.schedule import schedule_problems
@@ -59,6 +60,7 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _PART = re.compile(r"[^,{}]+")
 _VECTORS = re.compile(r"vectorize\s+(\w+)\s+by\b")
+_SPLIT = re.compile(r"split\s+(\w+)\s+at\b")
 _WAY = re.compile(r"by\s+lanes\b|in\s+strips\b")
 
 
@@ -84,25 +86,35 @@ class _KernelReader:
         scanner.expect("{")
         locs = scanner.origin()
         axes = self._axes()
-        body, vectors = self._body(bool(locals_))
+        body, vectors, splits = self._body(bool(locals_))
         if axes:
             scanner.expect("}")
-        kernel = Kernel(name, params, axes, body, locs, locals_, vectors, program)
+        kernel = Kernel(name, params, axes, body, locs, locals_, vectors, program,
+                        splits)
         for item, message in schedule_problems(kernel):
             raise scanner.problem(message, scanner.place(item))
         return kernel
 
-    def _body(self, staged: bool) -> tuple[tuple[Stmt, ...], tuple[Vectors, ...]]:
-        """The statements, and the vectors of the stages that begin with the next one."""
+    def _body(
+        self, staged: bool
+    ) -> tuple[tuple[Stmt, ...], tuple[Vectors, ...], tuple[Split, ...]]:
+        """The statements, the vectors of the stages that begin with the next one, and splits."""
         scanner = self.scanner
         body: list[Stmt] = []
         vectors: list[Vectors] = []
+        splits: list[Split] = []
         stages = 0
         while not scanner.accept("}"):
             start = scanner.position()
             found = scanner.match(_VECTORS)
             if found is not None:
                 vectors.append(scanner.mark(self._vectors(found[1], stages), start))
+                continue
+            found = scanner.match(_SPLIT)
+            if found is not None:
+                if body:
+                    raise scanner.problem("splits stand above the first statement", start)
+                splits.append(scanner.mark(self._split(found[1]), start))
                 continue
             stmt = self._stmt()
             if not body or (staged and stmt.name and not body[-1].name):
@@ -111,11 +123,17 @@ class _KernelReader:
                 raise scanner.problem("vectors stand above the first statement of a stage",
                                       scanner.place(vectors[-1]))
             body.append(scanner.mark(stmt, start))
-        return tuple(body), tuple(vectors)
+        return tuple(body), tuple(vectors), tuple(splits)
 
     def _vectors(self, axis: str, stage: int) -> Vectors:
         lanes = self.scanner.number()
         return Vectors(stage, axis, lanes, self._values("keep"), self._values("turn"))
+
+    def _split(self, axis: str) -> Split:
+        points = [self._dim(self.scanner.dim())]
+        while self.scanner.accept(","):
+            points.append(self._dim(self.scanner.dim()))
+        return Split(axis, tuple(points))
 
     def _values(self, word: str) -> tuple[str, ...]:
         """The values that are listed after a word, if it stands here."""

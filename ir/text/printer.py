@@ -203,6 +203,8 @@ def print_kernel(kernel: Kernel) -> str:
         inner = "    "
     for at, stage in enumerate(stages_of(kernel)):
         lines += [f"{inner}{vectors}" for vectors in kernel.vectors if vectors.stage == at]
+        if at == 0:
+            lines += [f"{inner}{split}" for split in kernel.splits]
         lines += [inner + print_stmt(stmt) for stmt in stage]
     if kernel.axes:
         lines.append("  }")

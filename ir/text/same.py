@@ -58,7 +58,7 @@ def describe_kernel(kernel: Kernel) -> tuple[Any, ...]:
     """A kernel as plain tuples."""
     body = tuple((type(stmt).__name__, *(freeze(getattr(stmt, part.name)) for part in fields(stmt)))
                  for stmt in kernel.body)
-    schedule = kernel.vectors, kernel.program
+    schedule = kernel.vectors, kernel.program, kernel.splits
     return kernel.name, kernel.params, kernel.locals, kernel.axes, body, kernel.locs, schedule
 
 

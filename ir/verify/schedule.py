@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..indices.index import bounds, symbols_of
 from ..kernels.access import lines_across, turned_bytes, turning_axis
 from ..kernels.kernel import (
     Carry,
@@ -15,6 +16,7 @@ from ..kernels.kernel import (
     Kernel,
     Load,
     Reduce,
+    Sort,
     Stmt,
     Store,
     stages_of,
@@ -30,6 +32,7 @@ from ..kernels.schedule import (
     UNROLLED,
     WAY_KINDS,
     Program,
+    Split,
     Vectors,
 )
 from ..types import BOOL
@@ -43,11 +46,14 @@ def check_schedule(kernel: Kernel) -> Iterator[tuple[Stmt | None, str]]:
         yield (item if isinstance(item, Stmt) else None), message
 
 
-def schedule_problems(kernel: Kernel) -> Iterator[tuple[Vectors | Stmt | Program, str]]:
+def schedule_problems(kernel: Kernel) -> Iterator[tuple[Vectors | Split | Stmt | Program, str]]:
     """What is wrong with a schedule, each with the part of it that is meant."""
     program = kernel.program
     if program and (program.warps.bit_count() != 1 or program.warps > 32 or program.pipeline < 1):
         yield program, f"'{program}': warps are a power of two up to 32, at least 1 round is begun"
+    for at, split in enumerate(kernel.splits):
+        for message in _of_split(kernel, split, {each.axis for each in kernel.splits[:at]}):
+            yield split, f"'{split}': {message}"
     stages = stages_of(kernel)
     seen: set[int] = set()
     for vectors in kernel.vectors:
@@ -63,6 +69,26 @@ def schedule_problems(kernel: Kernel) -> Iterator[tuple[Vectors | Stmt | Program
             if isinstance(stmt, Reduce) and stmt.way != IN_TURN:
                 for message in _of_way(kernel, stmt, stage, along):
                     yield stmt, message
+
+
+def _of_split(kernel: Kernel, split: Split, others: set[str]) -> Iterator[str]:
+    axis = next((axis for axis in kernel.axes if axis.name == split.axis), None)
+    if axis is None or axis.kind != "par" or split.axis in others:
+        yield "it names a par axis, once"
+        return
+    if any(axis.kind != "par" for axis in kernel.axes) or kernel.locals or any(
+            isinstance(stmt, (Sort, Contract, Reduce)) or (isinstance(stmt, Store) and stmt.meets)
+            for stmt in kernel.body) or any(vectors.turn for vectors in kernel.vectors):
+        yield "only a map without loops, turned loads and stores that meet is cut"
+    axes = {axis.name for axis in kernel.axes}
+    if any(name in axes or name.startswith("%") for point in split.points
+           for name in symbols_of(point)):
+        yield "points are numbers and dims"
+        return
+    steps = [point - other for other, point in zip((0, *split.points), split.points, strict=False)]
+    if not split.points or any((bounds(step)[0] or 0) < 0 or bounds(step)[0] is None
+                               for step in steps):
+        yield "points are in ascending order, from 0 on"
 
 
 def _one_by_one(stage: Stage) -> bool:

@@ -139,15 +139,31 @@ class _Entry:
         return True
 
 
-Table = Mapping[str, Sequence[_Entry]]
+class Table:
+    """Rules by the ops that they are about, in order; those of an op are read when it comes."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules: dict[str, list[Rule]] = {}
+        self._entries: dict[str, list[_Entry]] = {}
+        for rule in rules:
+            op, call, _ = rule.pattern.partition("(")
+            if not call:
+                raise ValueError(f"{rule.name}: a pattern must be an op")
+            self._rules.setdefault(op, []).append(rule)
+
+    def __contains__(self, op: str) -> bool:
+        return op in self._rules
+
+    def __getitem__(self, op: str) -> Sequence[_Entry]:
+        found = self._entries.get(op)
+        if found is None:
+            found = self._entries[op] = [_Entry(rule) for rule in self._rules[op]]
+        return found
 
 
 def by_op(rules: Iterable[Rule]) -> Table:
-    """Rules by the ops that they are about, in order."""
-    table: dict[str, list[_Entry]] = {}
-    for entry in map(_Entry, rules):
-        table.setdefault(entry.root.op, []).append(entry)
-    return table
+    """Rules by the ops that they are about."""
+    return Table(rules)
 
 
 def find(rule: Rule, root: Pattern, inputs: Sequence[Value], attrs: Mapping[str, Any],

@@ -40,6 +40,7 @@ Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
+    "PyArray_Return": 76,
     "PyArray_NewFromDescr": 94,
     "PyDataMem_SetHandler": 304,
 }
@@ -329,7 +330,9 @@ class CtypesCall:
         ran = None if named or self.refusing else self.attempt(*args)
         if ran is None or ran[0] != 0:
             return NotImplemented
-        return ran[1][0] if self.entry.single else tuple(ran[1])
+        results = [value[()] if at < self.entry.scalars and value.ndim == 0 else value
+                   for at, value in enumerate(ran[1])]
+        return results[0] if self.entry.single else tuple(results)
 
     def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
         """Run the program: its status and all its results; None if the arguments do not fit. Raises

@@ -209,6 +209,13 @@ def ordered(x: Array) -> Any:
             np.cumsum(x, 1), np.searchsorted(np.sort(x[0]), x, "right"))
 
 
+def cut(x: Array) -> Any:
+    """Maps that are cut into pieces, elements that go back, and runs."""
+    return (np.pad(x, 3, "reflect"), np.pad(x, ((2, 0), (1, 5)), "symmetric"),
+            np.roll(x, (1, 5), (0, 1)), np.concatenate([x[:, ::-1], x], 1), np.tile(x, (2, 2)),
+            x.T.reshape(-1) + x.ravel())
+
+
 def whole(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
     """Small whole numbers: every order of a sum gives the same."""
     return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
@@ -258,6 +265,10 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         for size in (*SIZES, 130):
             x = whole(rng, (2, size), dtype) + 1j * whole(rng, (2, size), dtype)
             yield f"turned {x.dtype} {x.shape}", turned, (x.astype(dtype),)
+    for dtype in ("i1", "f4", "f8"):
+        for shape in ((9, 130), (64, 71), (5, 513)):
+            x = whole(rng, shape, dtype)
+            yield f"cut {x.dtype} {x.shape}", cut, (x,)
     for shape in TALL:
         x = whole(rng, shape, "f4")
         yield f"columns {x.dtype} {x.shape}", columns, (x,)

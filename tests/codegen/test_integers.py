@@ -225,3 +225,18 @@ def test_no_emitted_conversion_or_shift_is_left_to_the_machine() -> None:
         if "fptosi" in line:
             assert "select" in lines[at - 1] and lines[at - 1].split()[0] in line.split()
     assert "fptoui" not in text
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+def test_divisors_and_powers_of_any_size(dtype: str) -> None:
+    """Each takes as many rounds as its lanes need, of which none changes another."""
+    rng, info = np.random.default_rng(5), np.iinfo(dtype)
+    x, y = rng.integers(info.min, info.max, (2, 300), dtype, endpoint=True)
+    x[:40], y[:40] = rng.integers(0, 20, (2, 40), dtype)
+    x[40:60], y[50:70] = 0, info.max
+    x[70], y[71] = info.min, info.min
+    common = weft.compile(lambda x, y: np.gcd(x, y))
+    np.testing.assert_array_equal(common(x, y), np.gcd(x, y))
+    exponents = np.where(np.arange(300) < 200, y & 7, y & 63 & info.max).astype(dtype)
+    power = weft.compile(lambda x, n: x ** n)
+    np.testing.assert_array_equal(power(x, exponents), x ** exponents)

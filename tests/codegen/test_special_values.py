@@ -264,3 +264,26 @@ def test_seldom_needed_code_is_compiled_once_and_quickly() -> None:
     lanes = [line for line in heads if "_f64_x" in line]
     assert len(heads) == len({line.split("(")[0] for line in heads}) == len(lanes) + 1
     assert all("optnone" in line for line in heads)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=str)
+def test_remainders_are_exact(dtype: np.dtype[Any]) -> None:
+    """Of any bits, of multiples and their neighbours, of quotients that have all bits or do not."""
+    rng = np.random.default_rng(3)
+    bits = rng.integers(0, 256, (2, 4000, dtype.itemsize), "u1").view(dtype)[..., 0]
+    divisors = rng.normal(size=4000).astype(dtype)
+    multiples = (divisors * rng.integers(-2000, 2000, 4000)).astype(dtype)
+    special = np.array([0, -0.0, 1, -5, np.inf, -np.inf, np.nan, np.finfo(dtype).tiny / 4,
+                        np.finfo(dtype).max], dtype)
+    pairs = (bits, (multiples, divisors), (np.nextafter(multiples, dtype.type(0)), divisors),
+             (np.nextafter(multiples, dtype.type(np.inf)), divisors),
+             np.array(np.meshgrid(special, special)).reshape(2, -1))
+    for x, y in pairs:
+        for function in (np.fmod, np.remainder, np.floor_divide):
+            made = weft.compile(on_recompile="silent")(lambda x, y, f=function: f(x, y))
+            with np.errstate(all="ignore"):
+                want = function(x, y)
+            got = made(x, y)
+            np.testing.assert_array_equal(got, want)
+            number = ~np.isnan(want)
+            np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])

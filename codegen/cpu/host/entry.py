@@ -102,6 +102,7 @@ class _Rows:
             "symbols": len(spec.symbols),
             "dims": len(spec.symbols) + len(self.expressions),
             "flags": SINGLE * spec.single | RELEASE_GIL * spec.release_gil,
+            "scalars": spec.scalars,
             "arena": -1 if spec.arena is None else spec.arena,
         }
         addresses = {

@@ -7,6 +7,7 @@ results instead. A block is 64 bytes that begin with its capacity, then the data
     malloc   the kept block that fits best, at most an eighth too large, else a new one
     free     the newest of at most 64 blocks and 256 MiB; the oldest ones make room
 
+What is here takes part of a microsecond for a megabyte, and is not worth LLVM's optimiser.
 State is one lock and the list. A thread that finds the lock held goes to libc instead of
 waiting, so that a fork in the middle of anything leaves the child with a working program.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 
 POOLED_BYTES = 1 << 20  # smaller results are left to NumPy: malloc reuses their pages
 # What is kept at most. A step makes new values for all variables and drops the old ones at once, so
@@ -84,7 +85,7 @@ def emit_blocks(table: ImportTable) -> tuple[FunctionText, ...]:
 
 def _block(table: ImportTable) -> FunctionText:
     """A block of at least ``size`` bytes after its header, or null."""
-    f = FunctionText("ptr", "weft_block", [("i64", "size")], linkage="internal")
+    f = FunctionText("ptr", "weft_block", [("i64", "size")], linkage="internal", attributes=COLD)
     total = f(f"and i64 {f('add i64 %size, 127')}, -64")
     block = table.call(f, "ptr", "aligned_alloc", ("i64", "64"), ("i64", total))
     f.branch(f(f"icmp eq ptr {block}, null"), "none", "made")
@@ -113,7 +114,7 @@ def _take(table: ImportTable) -> FunctionText:
     exchange, no waiting.
     """
     f = FunctionText(
-        "ptr", "weft_take", [("i64", "size"), ("ptr", "spare")], linkage="internal"
+        "ptr", "weft_take", [("i64", "size"), ("ptr", "spare")], linkage="internal", attributes=COLD
     )
     block = f("atomicrmw xchg ptr %spare, ptr null acquire")
     f.branch(f(f"icmp eq ptr {block}, null"), "fresh", "sized")
@@ -132,7 +133,8 @@ def _take(table: ImportTable) -> FunctionText:
 def _give(table: ImportTable) -> FunctionText:
     """Make ``block`` the spare one, or keep the larger of two."""
     f = FunctionText(
-        "void", "weft_give", [("ptr", "block"), ("ptr", "spare")], linkage="internal"
+        "void", "weft_give", [("ptr", "block"), ("ptr", "spare")], linkage="internal",
+        attributes=COLD,
     )
     size = f("load i64, ptr %block")  # before the exchange: then it may be another call's
     other = f("atomicrmw xchg ptr %spare, ptr %block acq_rel")
@@ -199,7 +201,8 @@ def _kept(f: FunctionText, index: str) -> str:
 
 def _remove(table: ImportTable) -> FunctionText:
     """Take entry ``index`` out of the list and return its block; the lock is held."""
-    f = FunctionText("ptr", "weft_pool_remove", [("i64", "index")], linkage="internal")
+    f = FunctionText("ptr", "weft_pool_remove", [("i64", "index")], linkage="internal",
+                     attributes=COLD)
     slot = _kept(f, "%index")
     block = f(f"load ptr, ptr {slot}")
     capacity = f(f"load i64, ptr {block}")
@@ -214,7 +217,7 @@ def _remove(table: ImportTable) -> FunctionText:
 
 def _malloc() -> FunctionText:
     params = [("ptr", "context"), ("i64", "size")]
-    f = FunctionText("ptr", "weft_pool_malloc", params)
+    f = FunctionText("ptr", "weft_pool_malloc", params, attributes=COLD)
     most = f(f"add i64 %size, {f('lshr i64 %size, 3')}")
     f.branch(f(f"icmp uge i64 %size, {POOLED_BYTES}"), "large", "fresh")
     f.place("large")
@@ -252,7 +255,7 @@ def _malloc() -> FunctionText:
 
 def _calloc(table: ImportTable) -> FunctionText:
     params = [("ptr", "context"), ("i64", "count"), ("i64", "item")]
-    f = FunctionText("ptr", "weft_pool_calloc", params)
+    f = FunctionText("ptr", "weft_pool_calloc", params, attributes=COLD)
     f.declare("declare {i64, i1} @llvm.umul.with.overflow.i64(i64, i64)")
     product = f("call {i64, i1} @llvm.umul.with.overflow.i64(i64 %count, i64 %item)")
     size = f(f"extractvalue {{i64, i1}} {product}, 0")
@@ -270,7 +273,7 @@ def _calloc(table: ImportTable) -> FunctionText:
 
 def _realloc(table: ImportTable) -> FunctionText:
     params = [("ptr", "context"), ("ptr", "data"), ("i64", "size")]
-    f = FunctionText("ptr", "weft_pool_realloc", params)
+    f = FunctionText("ptr", "weft_pool_realloc", params, attributes=COLD)
     made = f("call ptr @weft_pool_malloc(ptr %context, i64 %size)")
     old, new = f("icmp eq ptr %data, null"), f(f"icmp eq ptr {made}, null")
     f.branch(f(f"or i1 {old}, {new}"), "done", "copy")
@@ -289,7 +292,7 @@ def _realloc(table: ImportTable) -> FunctionText:
 def _free(table: ImportTable) -> FunctionText:
     """Keep the block; the size NumPy passes is not trusted, since arrays change their shapes."""
     params = [("ptr", "context"), ("ptr", "data"), ("i64", "size")]
-    f = FunctionText("void", "weft_pool_free", params)
+    f = FunctionText("void", "weft_pool_free", params, attributes=COLD)
     f.branch(f("icmp eq ptr %data, null"), "done", "some")
     f.place("some")
     block = f("getelementptr i8, ptr %data, i64 -64")
@@ -322,7 +325,7 @@ def _free(table: ImportTable) -> FunctionText:
 
 def _trim(table: ImportTable) -> FunctionText:
     """Give all kept blocks back to libc."""
-    f = FunctionText("void", "weft_pool_trim", [])
+    f = FunctionText("void", "weft_pool_trim", [], attributes=COLD)
     _lock(f, "done", "more")
     f.place("more")
     f.branch(f(f"icmp eq i64 {_read(f, 'count')}, 0"), "empty", "drop")

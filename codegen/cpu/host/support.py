@@ -5,8 +5,8 @@ A warm call runs no Python code: the callable is a METH_FASTCALL function that
     check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
     allocate   results through the NumPy C API, large ones from the pool, and the arena
     call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-    return     the array or a tuple; ``NotImplemented`` for whatever was not expected; what a
-               function of the host raises
+    return     the array, or scalar, or a tuple; ``NotImplemented`` for whatever was not expected;
+               what a function of the host raises
 
 ``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
 converts or explains. What is expected stands in the program's constants (``entry``); the
@@ -20,12 +20,12 @@ from types import MappingProxyType
 
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import HOST_FAILED
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
-FORMAT = 4  # of header and rows; a program and a support of different formats never meet
-HEADER = ("inputs", "results", "symbols", "dims", "flags", "arena", "program", "arena_of",
-          "sizes_of")  # of a program's constants, eight bytes each
+FORMAT = 5  # of header and rows; a program and a support of different formats never meet
+HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
+          "arena_of", "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
@@ -87,10 +87,11 @@ def element(f: FunctionText, type_: str, array: str, index: int | str) -> str:
     return f(f"getelementptr {type_}, ptr {array}, i64 {index}")
 
 
-def _function(result: str, name: str, *params: str, linkage: str = "internal") -> FunctionText:
+def _function(result: str, name: str, *params: str, linkage: str = "internal",
+              attributes: str = "nounwind") -> FunctionText:
     """A function whose parameters are spelled ``"i64 count"``."""
     pairs = [(type_, param) for type_, param in map(str.split, params)]
-    return FunctionText(result, name, pairs, linkage=linkage, attributes="nounwind")
+    return FunctionText(result, name, pairs, linkage=linkage, attributes=attributes)
 
 
 def _at(f: FunctionText, type_: str, array: str, index: int | str) -> str:
@@ -189,6 +190,17 @@ def _evaluate_sizes(f: FunctionText, dims: str) -> None:
 
 
 def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:
+    with f.loop("0", _header(f, "scalars")) as i:
+        place = element(f, "ptr", results, i)
+        array, done = f(f"load ptr, ptr {place}"), f.fresh("done")
+        plain, scalar = f(f"icmp ne i32 {_field(f, 'i32', array, 'array.nd')}, 0"), f.fresh("nd0")
+        f.branch(plain, done, scalar)
+        f.place(scalar)
+        made = table.call(f, "ptr", "PyArray_Return", ("ptr", array))  # takes the array
+        f.do(f"store ptr {made}, ptr {place}")  # null goes to ``weft_undo``
+        _guard(f, f(f"icmp ne ptr {made}, null"), "undo")
+        f.jump(done)
+        f.place(done)
     f.branch(_flag(f, SINGLE), "single", "several")
     f.place("single")
     f.ret(f"ptr {_at(f, 'ptr', results, 0)}")
@@ -430,7 +442,7 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
 
 def _release(table: ImportTable) -> FunctionText:
     """Free what a program keeps; for its last caller, or whenever memory is short."""
-    f = _function("void", "weft_release", "ptr table", linkage="")
+    f = _function("void", "weft_release", "ptr table", linkage="", attributes=COLD)
     block = f(f"atomicrmw xchg ptr {_slot(f, 'spare')}, ptr null acquire")
     table.call(f, "void", "free", ("ptr", block))
     f.ret()
@@ -439,7 +451,7 @@ def _release(table: ImportTable) -> FunctionText:
 
 def _undo(table: ImportTable) -> FunctionText:
     """Drop ``count`` results; then MemoryError is raised, and all else is NotImplemented."""
-    f = _function("ptr", "weft_undo", "ptr results", "i64 count")
+    f = _function("ptr", "weft_undo", "ptr results", "i64 count", attributes=COLD)
     with f.loop("0", "%count") as i:
         table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", "%results", i)))
     error = table.call(f, "ptr", "PyErr_Occurred")

@@ -11,7 +11,7 @@ as launches ask for more of them, and settle on cores of their own. None of them
 
 from __future__ import annotations
 
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 
 MAX_THREADS = 64
 
@@ -70,10 +70,11 @@ _DECLARATIONS = (
 
 
 def pool_function(
-    result: str, name: str, params: list[tuple[str, str]], text: str, *, linkage: str = "internal"
+    result: str, name: str, params: list[tuple[str, str]], text: str, *, linkage: str = "internal",
+    attributes: str = "nounwind",
 ) -> FunctionText:
     """A function from literal IR, an instruction (or a part of one) or ``label:`` to a line."""
-    function = FunctionText(result, name, params, linkage=linkage, attributes="nounwind")
+    function = FunctionText(result, name, params, linkage=linkage, attributes=attributes)
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.endswith(":"):
             function.place(line[:-1])
@@ -209,7 +210,7 @@ def _open(prefix: str) -> FunctionText:
         ret ptr %other
       none:
         ret ptr null"""
-    return pool_function("ptr", f"{prefix}_pool_open", [], text)
+    return pool_function("ptr", f"{prefix}_pool_open", [], text, attributes=COLD)
 
 
 def _grow(prefix: str) -> FunctionText:
@@ -249,7 +250,8 @@ def _grow(prefix: str) -> FunctionText:
         %have = phi i64 [ %first, %entry ], [ %reached, %restore ]
         %seats = call i64 @llvm.umin.i64(i64 %have, i64 %asked)
         ret i64 %seats"""
-    return pool_function("i64", f"{prefix}_pool_grow", [("ptr", "pool"), ("i64", "asked")], text)
+    return pool_function("i64", f"{prefix}_pool_grow", [("ptr", "pool"), ("i64", "asked")], text,
+                         attributes=COLD)
 
 
 def _spread(prefix: str) -> FunctionText:
@@ -294,7 +296,7 @@ def _spread(prefix: str) -> FunctionText:
       done:
         ret void"""
     params = [("ptr", "pool"), ("i64", "index"), ("ptr", "allowed"), ("ptr", "chosen")]
-    return pool_function("void", f"{prefix}_pool_spread", params, text)
+    return pool_function("void", f"{prefix}_pool_spread", params, text, attributes=COLD)
 
 
 def _strike(prefix: str) -> FunctionText:
@@ -327,7 +329,7 @@ def _strike(prefix: str) -> FunctionText:
       done:
         ret void"""
     params = [("ptr", "pool"), ("i64", "index"), ("ptr", "set")]
-    return pool_function("void", f"{prefix}_pool_strike", params, text)
+    return pool_function("void", f"{prefix}_pool_strike", params, text, attributes=COLD)
 
 
 def _seen(prefix: str) -> FunctionText:

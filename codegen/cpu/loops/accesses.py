@@ -1,8 +1,9 @@
 """Loads and stores of a kernel in LLVM IR, and the indices at which they are.
 
 A scope knows the i64 of every axis that is fixed there and at most one vector axis, whose lanes
-are ``base, base + 1, ...``. A load whose offset grows by one a lane is a vector load, one that does
-not depend on the lanes is a scalar load, any other is a gather; stores likewise.
+are ``base, base + 1, ...``. A load whose offset grows by one a lane is a vector load, one that goes
+back by one is a vector load that is turned round, one that does not depend on the lanes is a scalar
+load, any other is a gather; stores likewise, but for those that go back.
 """
 
 from __future__ import annotations
@@ -131,8 +132,8 @@ class Accesses:
         return result
 
     def _offset(self, scope: Scope, stmt: Load | Store) -> tuple[str | int, LlvmValue]:
-        """How an access moves with the lanes, ("same" | "next" | "any", or how many elements it
-        goes on), and its offset: that of the first lane, but for "any"."""
+        """How an access moves with the lanes, ("same" | "next" | "back" | "any", or how many
+        elements it goes on), and its offset: that of the first lane, but for "any"."""
         offset = row_major(stmt.indices, self.kernel.param(stmt.param).type.shape)
         if self._lane_independent(scope, offset):
             return "same", LlvmValue(self._scalar_dim(scope, offset), "i64")
@@ -141,6 +142,8 @@ class Accesses:
         if slope is not None and self._lane_independent(scope, slope[1]):
             if slope[0] == 1:
                 return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
+            if slope[0] == -1 and isinstance(stmt, Load):
+                return "back", LlvmValue(self._scalar_dim(scope, offset), "i64")
             if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and (
                     isinstance(stmt, Load) or (slope[0] == PAIR and not stmt.accumulate))
                     and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
@@ -179,6 +182,8 @@ class Accesses:
         type_ = vector_type(memory, width)
         if how == "same":
             how, offset = "any", self.s.splat(offset, width)
+        if how == "back":
+            return self._load_back(scope, stmt, offset, guard)
         address, size = self._address(stmt, offset), stmt.dtype.itemsize
         if isinstance(how, int):
             mask = self._lanes_on(scope, guard)
@@ -203,6 +208,29 @@ class Accesses:
                               (f"<{width} x ptr>", address), ("i32", str(size)),
                               (f"<{width} x i1>", on), (type_, "zeroinitializer"))
         return self._from_memory(ref, stmt.dtype, width)
+
+    def _load_back(
+        self, scope: Scope, stmt: Load, offset: LlvmValue, guard: LlvmValue | None
+    ) -> LlvmValue:
+        """Lanes that go back from the first: a vector that ends there, turned round."""
+        width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
+        last = self.f(f"sub i64 {offset.ref}, {width - 1}")
+        address = self._address(stmt, LlvmValue(last, "i64"))
+        if guard is not None and guard.width == 1:
+            address, guard = self._readable(guard.ref, address), None
+        mask, type_ = self._lanes_on(scope, guard), vector_type(memory, width)
+        if mask is None:
+            ref = self.f(f"load {type_}, ptr {address}, align {size}")
+        else:
+            load = self.load_masked if guard is None else self._load_guarded
+            ref = load(address, self._turned_round(mask, "i1", width), memory, size, width)
+        return self._from_memory(self._turned_round(ref, memory, width), stmt.dtype, width)
+
+    def _turned_round(self, ref: str, element: str, width: int) -> str:
+        """A vector from its last lane to its first."""
+        lanes = ", ".join(f"i32 {lane}" for lane in reversed(range(width)))
+        type_ = f"<{width} x {element}>"
+        return self.f(f"shufflevector {type_} {ref}, {type_} poison, <{width} x i32> <{lanes}>")
 
     def _load_turned(self, scope: Scope, stmt: Load, turned: Turned) -> LlvmValue:
         width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize

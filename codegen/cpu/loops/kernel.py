@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from ....ir.indices.index import Dim
 from ....ir.kernels.access import local_bytes, scratch_bytes
 from ....ir.kernels.kernel import (
     Axis,
@@ -36,6 +37,7 @@ from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import round_up
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
+from ...kernel.pieces import all_ranges, piece
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
 from ..sorts.rows import emit_sort
@@ -100,7 +102,26 @@ def _rows(
             inner.axes[axis.name] = loops.enter_context(f.loop(start, stop))
         if vectors:
             inner.axes.setdefault(vectors.axis, "0")
-        _KernelEmitter(part, vectors, stmts).task(inner)
+        _pieces(f, replace(part, splits=stage.splits), vectors, stmts, inner)
+
+
+def _pieces(
+    f: FunctionText, part: Kernel, vectors: Vectors | None, stmts: StmtEmitter, scope: Scope
+) -> None:
+    """All that a task does, or what it does of each piece: that of an axis of which it has one
+    index under a condition."""
+    for ranges in all_ranges(part, part.splits):
+        kernel = piece(part, ranges) if ranges else part
+        span = ranges.get(vectors.axis) if vectors else None
+        with ExitStack() as inside:
+            for axis, bound in ranges.items():
+                if vectors is None or axis != vectors.axis:
+                    for sign, limit in zip(("sge", "slt"), bound, strict=True):
+                        if limit not in (0, part.axis(axis).extent):
+                            at = emit_dim(f, limit, scope.axes)
+                            inside.enter_context(f.when(f(
+                                f"icmp {sign} i64 {scope.axes[axis]}, {at}")))
+            _KernelEmitter(kernel, vectors, stmts.of(kernel)).task(scope.child(), span)
 
 
 class _KernelEmitter:
@@ -117,8 +138,8 @@ class _KernelEmitter:
         self.done: set[int] = set()       # statements of the task itself
         self.kept: dict[str, str] = {}    # rows of values that later loops load back
 
-    def task(self, scope: Scope) -> None:
-        """Emit all that the task does of the stage."""
+    def task(self, scope: Scope, span: tuple[Dim, Dim] | None = None) -> None:
+        """Emit all that the task does of the stage, or within ``span`` of its vector axis."""
         uniform = self._uniform({name for name in (self.vector, *self.loops) if name})
         for stmt in uniform:
             self.stmts.emit(scope, stmt)
@@ -132,7 +153,11 @@ class _KernelEmitter:
         start = scope.axes[self.vector]
         extent = emit_dim(self.f, axis.extent, scope.axes)
         stop = self.stmts.least(self.f(f"add i64 {start}, {axis.block}"), extent)
-        for at, width, mask in self._steps(axis, start, stop):
+        if span is not None:
+            start = self.stmts.most(start, emit_dim(self.f, span[0], scope.axes))
+            stop = self.stmts.least(stop, emit_dim(self.f, span[1], scope.axes))
+            stop = self.stmts.most(start, stop)
+        for at, width, mask in self._steps(axis, start, stop, span):
             self._run(scope.step(self.vector, at, width, mask), items)
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
@@ -155,11 +180,19 @@ class _KernelEmitter:
             yield self.stmts.prefix_mask(left, self.width)
 
     def _steps(
-        self, axis: Axis, start: str, stop: str
+        self, axis: Axis, start: str, stop: str, span: tuple[Dim, Dim] | None
     ) -> Iterator[tuple[str, int, str | None]]:
         """Yield (index, width, mask) of the full steps, as a loop, and of what is left."""
         width = self.width
         alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
+        whole = not (axis.extent % width or axis.block % width
+                     ) if isinstance(axis.extent, int) else False
+        if span is not None:
+            first, last = span
+            whole = False
+            if alone is not None and isinstance(first, int) and isinstance(last, int):
+                alone = last - first
+                whole = alone % width == 0
         count = self.f(f"sub i64 {stop}, {start}")
         full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
         if alone is None or alone >= 2 * width:
@@ -167,7 +200,7 @@ class _KernelEmitter:
                 yield at, width, None
         elif alone >= width:
             yield start, width, None
-        if not isinstance(axis.extent, int) or axis.extent % width or axis.block % width:
+        if not whole:
             if width <= REST:
                 with self._tail(full, stop) as mask:
                     yield full, width, mask

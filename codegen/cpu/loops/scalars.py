@@ -18,7 +18,7 @@ from ....ir.scalar.half import from_half, odd_float, to_half
 from ....ir.scalar.integer import from_float
 from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
 from ....ir.types import DTYPES, F16, F32, F64, DType
-from ..text import FunctionText
+from ..text import COLD, FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
 
 
@@ -128,10 +128,35 @@ def _select(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...
     return s.f(f"select {cond.type} {cond.ref}, {a.type} {a.ref}, {b.type} {b.ref}")
 
 
+def _fmod(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+    """The exact remainder: ``a - trunc(a / b) * b`` is one where the quotient has all of its bits.
+
+    Such a quotient may be one too large, where it was rounded up to a whole number; the difference
+    then has the other sign, and one b more is the remainder. Else the C library is asked.
+    """
+    a, b = args
+    quotient = s.trunc(s.div(a, b))
+    rest = s.fma(s.neg(quotient), b, a)
+    size, zero = s.abs(b), s.const(0.0, dtype)
+    down = s.lt(a, zero)
+    beyond = s.select(down, s.gt(rest, zero), s.lt(rest, zero))
+    rest = s.select(beyond, s.add(rest, s.select(down, s.neg(size), size)), rest)
+    word = f"i{dtype.bits}"
+    sign = s.and_(s.bitcast(a, word), s.const(-1 << dtype.bits - 1, word))
+    rest = s.bitcast(s.or_(s.bitcast(s.abs(rest), word), sign), dtype)  # 0 has the sign of a, too
+    near = s.lt(s.abs(quotient), s.const(2.0 ** (52 if dtype.bits == 64 else 23), dtype))
+    far = s.not_(s.and_(near, s.eq(rest, rest)))
+    return s.rarely(far, _library_fmod, (a, b), rest).ref
+
+
+def _library_fmod(s: LlvmScalars, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+    return LlvmValue(s.f(f"frem {a.type} {a.ref}, {b.ref}"), a.dtype, a.width)
+
+
 # One row for each base and raw primitive: the table that the Triton emitter's is compared with.
 LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
     "add": _plain("add", "fadd"), "sub": _plain("sub", "fsub"), "mul": _plain("mul", "fmul"),
-    "div": _plain("", "fdiv"), "fmod": _plain("", "frem"),
+    "div": _plain("", "fdiv"), "fmod": _fmod,
     "neg": _neg, "abs": _abs, "min": _extreme("min"), "max": _extreme("max"),
     "sqrt": _intrinsic("sqrt"), "fma": _intrinsic("fma"), "rint": _intrinsic("rint"),
     "floor": _intrinsic("floor"), "ceil": _intrinsic("ceil"), "trunc": _intrinsic("trunc"),
@@ -148,9 +173,8 @@ LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 
 
 def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
-    """A helper that hardly ever runs, so that all that is to be saved on is its compilation."""
-    return FunctionText(result, name, params, linkage="internal",
-                        attributes="noinline optnone cold nounwind")
+    """A helper that hardly ever runs."""
+    return FunctionText(result, name, params, linkage="internal", attributes=COLD)
 
 
 class LlvmScalars:

@@ -121,6 +121,10 @@ class StmtEmitter(Accesses):
         """The smaller of two i64."""
         return self.f.call("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
 
+    def most(self, a: str, b: str) -> str:
+        """The larger of two i64."""
+        return self.f.call("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
+
     def parts(self, value: LlvmValue, width: int) -> list[LlvmValue]:
         """A vector cut into parts of so many lanes."""
         if width == value.width:

@@ -7,6 +7,7 @@ shape. A Python operator on Python numbers (traced ones too) follows Python: its
 
 from __future__ import annotations
 
+import functools
 import operator as operators
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -375,22 +376,28 @@ def resolve(
 
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
-    kinds: list[Kind] = [kind_of(x) for x in inputs]
-    options: Any = {} if dtype is None else {
-        "signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
-    results = (None,) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*kinds, *results), **options)
-        if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
-            kinds = [np.dtype(np.int64) if kind is int else kind for kind in kinds]
-            found = ufunc.resolve_dtypes((*kinds, *results), **options)
-        return found
+        return _resolved(ufunc, tuple(map(kind_of, inputs)), dtype)
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
         hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
             problem) else "convert with .astype"
         raise error("W111", f"np.{ufunc.__name__} does not take operands of these dtypes",
                     types=[type_of(x) for x in inputs], hint=hint) from None
+
+
+@functools.lru_cache(1024)
+def _resolved(
+    ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: np.dtype[Any] | None
+) -> tuple[np.dtype[Any], ...]:
+    options: Any = {} if dtype is None else {
+        "signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
+    results = (None,) * ufunc.nout
+    found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes((*kinds, *results), **options)
+    if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
+        kinds = tuple(np.dtype(np.int64) if kind is int else kind for kind in kinds)
+        found = ufunc.resolve_dtypes((*kinds, *results), **options)
+    return found
 
 
 def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | None:

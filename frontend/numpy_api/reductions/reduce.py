@@ -33,8 +33,7 @@ from ...tracing.operand import (
     to_tracer,
 )
 from ...tracing.tracer import Tracer
-from ..arrange.create import band
-from ..arrange.shape import moveaxis, ravel
+from ..arrange.shape import ravel
 from ..elements.elementwise import answer, fresh
 from ..registry import numpy
 from ..select.index import as_number
@@ -341,9 +340,7 @@ def ptp(a: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 @numpy(np.trace, method=True, samples=("x[3,4]", "x[2,3,3], 1, 1, 2"))
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    x = moveaxis(a, (axis1, axis2), (-2, -1))
-    mask = band(x.type.shape[-2:], as_int(offset, "offset"), "eq")
-    return sum_(np.where(mask, x, 0), (-2, -1), dtype)
+    return sum_(np.diagonal(strong(a), offset, axis1, axis2), -1, dtype)
 
 
 @numpy(np.array_equiv, samples=("x[3], x[3]", "x[2,3], x[3]", "x[2], x[3]"))

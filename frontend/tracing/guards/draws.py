@@ -13,8 +13,10 @@ from __future__ import annotations
 import ctypes
 import dis
 import functools
+import importlib
 import pickle
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,15 +35,22 @@ if TYPE_CHECKING:
 _Twister = random.Random.__base__ or random.Random
 _MOST_FUNCTIONS = 200  # looked through for generators
 _NOTHING = object()
+_NUMPYS = "numpy.random"
 
+
+def _generators() -> tuple[tuple[type, ...], dict[str, Any]]:
+    """The classes of generators, and those of the process. NumPy imports its own when they are
+    first used, which takes as long as a tenth of ours: before that there are none."""
+    return _generators_with(_NUMPYS in sys.modules)
 
 
 @functools.cache
-def _generators() -> tuple[tuple[type, ...], dict[str, Any]]:
-    """The classes of generators, and the two of the process. Not asked for before the first trace:
-    NumPy imports its own when they are first used, which takes as long as a tenth of ours."""
-    kinds = np.random.Generator, np.random.RandomState, random.Random
-    functions: dict[str, Any] = {"np.random": np.random.random, "random": random.random}
+def _generators_with(numpys: bool) -> tuple[tuple[type, ...], dict[str, Any]]:
+    kinds: tuple[type, ...] = (random.Random,)
+    functions: dict[str, Any] = {"random": random.random}
+    if numpys:
+        kinds = np.random.Generator, np.random.RandomState, *kinds
+        functions = {"np.random": np.random.random, **functions}
     return kinds, {label: function.__self__ for label, function in functions.items()}
 
 
@@ -51,22 +60,35 @@ class Draws:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.functions, found = _reachable(function)
+        if any("random" in code.co_names for each in self.functions
+               for code in codes(each.__code__)):
+            importlib.import_module(_NUMPYS)  # so that its state is known from the start
         sources = {**_generators()[1], **found}
         self._before = [(label, rng, _state(rng)) for label, rng in sources.items()]
+        self._without = _NUMPYS not in sys.modules
 
     def check(self) -> None:
         """Warn of each that has moved, with the line of the draw if it can be found."""
-        for label, rng, state in self._before:
-            if _state(rng) != state:
-                warn(f"{label} was drawn from while {name_of(self._function)} was traced: the "
-                     "numbers are constants of the program, the same at each call. Draw from "
-                     "weft.random.default_rng(seed), or pass the numbers as an argument",
-                     _drawn_at(rng, label, self.functions) or definition(self._function))
+        moved = [(label, rng) for label, rng, state in self._before if _state(rng) != state]
+        if self._without and _NUMPYS in sys.modules and _is_used():
+            moved.append(("np.random", _generators()[1]["np.random"]))
+        for label, rng in moved:
+            warn(f"{label} was drawn from while {name_of(self._function)} was traced: the "
+                 "numbers are constants of the program, the same at each call. Draw from "
+                 "weft.random.default_rng(seed), or pass the numbers as an argument",
+                 _drawn_at(rng, label, self.functions) or definition(self._function))
         for maker, place in _unseeded(self.functions):
             warn(f"{maker} has no seed, so it makes other numbers at each call; while "
                  f"{name_of(self._function)} was traced it made those that are constants of the "
                  "program. Draw from weft.random.default_rng(seed), or pass the numbers as an "
                  "argument", (place,))
+
+
+def _is_used() -> bool:
+    """Whether NumPy's own generator was drawn from since it was imported."""
+    held = _generators()[1]["np.random"].get_state(legacy=False)
+    fresh = np.random.RandomState().get_state(legacy=False)
+    return bool(held["state"]["pos"] != fresh["state"]["pos"] or held["has_gauss"])
 
 
 def _state(rng: Rng) -> Any:
@@ -77,7 +99,7 @@ def _state(rng: Rng) -> Any:
     """
     if isinstance(rng, random.Random):
         return _memory(rng, _Twister), rng.gauss_next  # type: ignore[attr-defined]
-    if isinstance(rng, np.random.RandomState):
+    if isinstance(rng, np.random.RandomState):  # of a process that has imported them
         # Normal numbers are made in pairs, the second of which is kept in the object itself.
         return _memory(rng, np.random.RandomState), _state_of(rng._bit_generator)
     return _state_of(rng.bit_generator)
@@ -177,9 +199,10 @@ def _drawn_at(rng: Rng, label: str, functions: Sequence[FunctionType]) -> tuple[
 
 def _unseeded(functions: Sequence[FunctionType]) -> Iterator[tuple[str, Loc]]:
     """Where generators are made of the process's entropy, by a call without arguments."""
-    makers = {"default_rng": (np.random.default_rng, "np.random.default_rng()"),
-              "RandomState": (np.random.RandomState, "np.random.RandomState()"),
-              "Random": (random.Random, "random.Random()")}
+    makers: dict[str, tuple[Any, str]] = {"Random": (random.Random, "random.Random()")}
+    if _NUMPYS in sys.modules:
+        makers |= {"default_rng": (np.random.default_rng, "np.random.default_rng()"),
+                   "RandomState": (np.random.RandomState, "np.random.RandomState()")}
     for function in functions:
         if not any(makers.keys() & set(code.co_names) for code in codes(function.__code__)):
             continue

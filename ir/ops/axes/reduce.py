@@ -9,7 +9,7 @@ import numpy as np
 
 from ...diagnose import error
 from ...indices.index import Dim, product
-from ...types import BOOL, I32, I64, NUMBERS, TensorType
+from ...types import BOOL, DTYPES, I32, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
 
 _SHAPES = (((7,), (0,)), ((3, 5), (1,)), ((3, 5), (0,)), ((2, 3, 4), (0, 2)), ((2, 3, 4), (1, 2)),
@@ -183,7 +183,7 @@ def _arg_expand(extreme: str) -> Any:
     """The first index whose element is the extreme, or the first NaN, as NumPy has it."""
     def expand(b: Any, x: Any, *, axis: int) -> Any:
         if x.dtype == BOOL:
-            x = b.cast(x, dtype=I64)
+            x = b.cast(x, dtype=DTYPES["i8"])
         best = _spread(b, getattr(b, extreme)(x, axes=(axis,)), x, (axis,))
         hit = b.eq(x, best)
         if x.dtype.is_float:

@@ -12,42 +12,6 @@ from ...types import BOOL, COMPUTED, DType, TensorType, as_dtype
 from ..op import OpDef, Sample, map_op
 
 
-def _gcd_body(s: Any, x: Any, y: Any) -> Any:
-    """Without divisions but by powers of two (Stein, *Computational problems associated with Racah
-    algebra*, 1967): b is odd, and each step halves the product of both, until a is 0.
-
-    The least absolute value of a signed dtype is its own negative, and a power of two.
-    """
-    zero, one = s.const(0, x.dtype), s.const(1, x.dtype)
-
-    def twos(z: Any) -> Any:
-        return s.and_(z, s.sub(zero, z))
-
-    def odd(z: Any) -> Any:
-        return s.select(s.eq(z, zero), zero, s.idiv(z, s.select(s.eq(z, zero), one, twos(z))))
-
-    first, second = (s.abs(x), s.abs(y)) if x.dtype.kind == "i" else (x, y)
-    common = twos(s.or_(first, second))
-    none = s.eq(second, zero)
-    a, b = odd(s.select(none, zero, first)), odd(s.select(none, first, second))
-    for _ in range(2 * x.dtype.bits - (2 if x.dtype.kind == "i" else 0) + 1):
-        low, high = s.min(a, b), s.max(a, b)
-        even = s.eq(s.and_(a, one), zero)
-        a, b = s.shr(s.select(even, a, s.sub(high, low)), one), s.select(even, b, low)
-    return s.mul(common, b)
-
-
-def _power_body(s: Any, x: Any, n: Any) -> Any:
-    """Repeated squaring, by the bits of an exponent that is not negative."""
-    one, zero = s.const(1, x.dtype), s.const(0, x.dtype)
-    result = one
-    for bit in range(x.dtype.bits - (x.dtype.kind == "i")):
-        odd = s.ne(s.and_(n, s.const(1 << bit, n.dtype)), zero)
-        result = s.select(odd, s.mul(result, x), result)
-        x = s.mul(x, x)
-    return result
-
-
 def _power_ref(x: Any, n: Any) -> Any:
     x, n = np.asarray(x), np.asarray(n)
     return np.power(x, np.maximum(n, 0))
@@ -70,9 +34,9 @@ ROWS: tuple[OpDef, ...] = (
     map_op("fmod", "ff -> f", lambda s, x, y: s.fmod(x, y), np.fmod, low=1.1, high=9.0,
            doc="the remainder of x / y rounded towards 0, with the sign of x",
            grad=lambda b, g, x, y, out: (g, b.neg(b.mul(g, b.trunc(b.div(x, y)))))),
-    map_op("gcd", "ii -> i", _gcd_body, np.gcd, low=-90, high=90,
+    map_op("gcd", "ii -> i", lambda s, x, y: s.gcd(x, y), np.gcd, low=-90, high=90,
            doc="the greatest common divisor"),
-    map_op("ipow", "ii -> i", _power_body, _power_ref, low=0, high=9,
+    map_op("ipow", "ii -> i", lambda s, x, n: s.ipow(x, n), _power_ref, low=0, high=9,
            doc="an integer to an integer power that is not negative"),
     map_op("bitcast", _bitcast_infer, lambda s, x, *, dtype: s.bitcast(x, dtype), _bitcast_ref,
            doc="the bits of x as another dtype of the same size", moves=True,

@@ -6,6 +6,7 @@ matrix, so each is its own gradient; that of ``irfft`` counts twice what stands 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,16 @@ def _rfft_infer(x: TensorType, *, axes: tuple[int, ...], norm: str) -> tuple[Ten
     return (TensorType(complex_of(x.dtype), shape),)
 
 
+def _along(one: Callable[..., Any], several: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function of several axes, or that of one, which takes half the time to call."""
+    def transformed(x: Any, *, axes: tuple[int, ...], norm: Any) -> Any:
+        if len(axes) == 1:
+            return one(x, axis=axes[0], norm=norm)
+        return several(x, axes=axes, norm=norm)
+
+    return transformed
+
+
 def _irfft_infer(
     x: TensorType, n: TensorType, *, axes: tuple[int, ...], norm: str, size: Dim
 ) -> tuple[TensorType, ...]:
@@ -53,6 +64,8 @@ def _irfft_infer(
 
 
 def _irfft_ref(x: Any, n: Any, *, axes: tuple[int, ...], norm: Any, size: Any) -> Any:
+    if len(axes) == 1:
+        return np.fft.irfft(x, int(n), axes[0], norm)
     sizes = [*(x.shape[axis] for axis in axes[:-1]), int(n)]
     return np.fft.irfftn(x, s=sizes, axes=axes, norm=norm)
 
@@ -99,13 +112,13 @@ def _half(shape: tuple[int, ...], axes: tuple[int, ...], norm: str) -> Sample:
 
 
 ROWS: tuple[OpDef, ...] = (
-    _row("fft", _fft_infer, lambda x, *, axes, norm: np.fft.fftn(x, axes=axes, norm=norm),
+    _row("fft", _fft_infer, _along(np.fft.fft, np.fft.fftn),
          lambda b, g, x, y, *, axes, norm: (b.fft(g, axes=axes, norm=norm),),
          "the Fourier transform along axes", (C64, C128), _ATTRS, _samples()),
-    _row("ifft", _fft_infer, lambda x, *, axes, norm: np.fft.ifftn(x, axes=axes, norm=norm),
+    _row("ifft", _fft_infer, _along(np.fft.ifft, np.fft.ifftn),
          lambda b, g, x, y, *, axes, norm: (b.ifft(g, axes=axes, norm=norm),),
          "the inverse Fourier transform along axes", (C64, C128), _ATTRS, _samples()),
-    _row("rfft", _rfft_infer, lambda x, *, axes, norm: np.fft.rfftn(x, axes=axes, norm=norm),
+    _row("rfft", _rfft_infer, _along(np.fft.rfft, np.fft.rfftn),
          _rfft_grad, "the Fourier transform of real numbers, half of it along the last of the axes",
          (F32, F64), _ATTRS, _samples()),
     _row("irfft", _irfft_infer, _irfft_ref, _irfft_grad,
