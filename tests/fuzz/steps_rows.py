@@ -121,8 +121,9 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     if feature.split(" ")[1] in _JUMPS and any(x.kind in "fc" for x in used):
         close = ("row", ROUNDED)
     template = "{out} = " + body
-    if body.endswith(")") and not body.endswith("* (0)") and "lambda" not in body and (
-            "np.fft." not in body) and w.yes(0.08):  # FFTs of given sizes leave out= as it was
+    # What is multiplied is no call, and FFTs of given sizes leave out= as it was.
+    if body.endswith(")") and not re.search(r"\* \([^()]*\)$", body) and (
+            "lambda" not in body and "np.fft." not in body) and w.yes(0.08):
         comma = "" if body.endswith("()") else ", "
         template = f"{{out}} = np.zeros_like({body})\n{body[:-1]}{comma}out={{out}})"
         options = (*options, "out")

@@ -225,7 +225,7 @@ class Writer:
             try:
                 exec(code, scope)
             except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError,
-                    AttributeError, MemoryError):
+                    AttributeError, MemoryError, RuntimeError):
                 return None
             result = scope[made.out] if made.out else 0
             if not isinstance(result, (np.ndarray, np.generic, bool, int, float)):

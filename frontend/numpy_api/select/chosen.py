@@ -29,6 +29,7 @@ from ..arrange.shape import ravel
 from ..registry import numpy
 from .index import as_number, getitem
 from .masks import not_nothing
+from .runs import aligned, flat, sliced
 
 _BOOL = np.dtype(bool)
 _LIKE = np.zeros(1)
@@ -172,6 +173,8 @@ def _item(x: Selection, index: Any) -> Any:
     first, *rest = index if isinstance(index, tuple) else (index,)
     if isinstance(first, slice) and first == slice(None):
         return _chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
+    if isinstance(first, slice) and not rest:
+        return sliced(x, first)
     if isinstance(first, (bool, np.bool_)) or np.ndim(first) or (
             not isinstance(first, (int, np.integer, Tracer))):
         raise x.refused("indexed")
@@ -242,3 +245,66 @@ ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
     np.diff: _differences, np.argmax: _place_of(np.argmax, True),
     np.argmin: _place_of(np.argmin, False)})
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The products of elements, added up."""
+    for x in (a, b):
+        if np.ndim(x) != 1 or out is not None:
+            raise (x if isinstance(x, Selection) else b if isinstance(b, Selection) else a).refused(
+                "given to np.dot with an array that is no vector")
+    return np.sum(np.multiply(a, b))
+
+
+def _joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Selection:
+    """Vectors, some of them of chosen elements, one after the other."""
+    found = [x for x in arrays if isinstance(x, Selection)]
+    if axis not in (0, -1, None) or any(np.ndim(x) != 1 for x in arrays):
+        raise found[0].refused("joined with arrays that are no vectors")
+    kind = dtype or result_dtype(*(x.array if isinstance(x, Selection) else x for x in arrays))
+    pairs = [flat(x) if isinstance(x, Selection) else (
+        strong(x), np.ones(np.shape(x), bool, like=found[0].mask)) for x in arrays]
+    return _chosen(np.concatenate([cast(strong(array), np.dtype(kind)) for array, _ in pairs]),
+                   np.concatenate([mask for _, mask in pairs]))
+
+
+def _vector(x: Any) -> Any:
+    if isinstance(x, Selection):
+        return _chosen(*flat(x)) if x.ndim == 1 else x
+    return np.ravel(x)
+
+
+def _appended(arr: Any, values: Any, axis: Any = None) -> Selection:
+    return _joined([_vector(arr), _vector(values)])
+
+
+def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
+    return _joined([x if np.ndim(x) else np.reshape(x, 1) for x in tup], dtype=dtype)
+
+
+def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
+                  period: Any = None) -> Any:
+    """``np.interp`` at chosen places, between chosen points: those that are not chosen lie beyond
+    the last one, and have its value."""
+    if isinstance(xp, Selection) or isinstance(fp, Selection):
+        points = xp if isinstance(xp, Selection) else fp
+        if period is not None or points.ndim != 1:
+            raise points.refused("given to np.interp with a period")
+        mask = ravel(points.mask)
+        some, _ = not_nothing(points, True, "np.interp")
+        order = np.argsort(~mask, kind="stable")
+        xp, fp = (cast(strong(ravel(side.array) if isinstance(side, Selection) and points.same(
+            side.mask) else aligned(side, mask)), np.dtype(float))[order] for side in (xp, fp))
+        count = np.sum(mask) + 0 * cast(ravel(some)[0] > 0, np.dtype(np.int64))
+        beyond: Any = _counted(mask) >= count
+        last = getitem(fp, (np.maximum(count - 1, 0),))
+        xp, fp = np.where(beyond, np.inf, xp), np.where(beyond, last, fp)
+    if isinstance(x, Selection):
+        return _chosen(np.interp(x.array, xp, fp, left, right), x.mask)
+    return np.interp(x, xp, fp, left, right)
+
+
+# What has one wherever such elements are among the arguments.
+ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.dot: _dot, np.inner: _dot, np.concatenate: _joined, np.append: _appended,
+    np.hstack: _beside, np.interp: _interpolated})
