@@ -32,7 +32,7 @@ from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
-from .select import masks, runs, take  # noqa: F401
+from .select import masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update

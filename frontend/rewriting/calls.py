@@ -274,5 +274,6 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: traced if function in (any, all, sum, max, min, sorted) else _on_traced(function, traced)
+    function: traced if function in (any, all, sum, max, min, sorted) else _on_traced(
+        function, traced)
     for function, traced in _MEANINGS.items()})
