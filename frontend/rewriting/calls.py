@@ -203,9 +203,14 @@ def _log(x: Any, *base: Any) -> Any:
     return np.log(x) / np.log(base[0]) if base else np.log(x)
 
 
-def _folded(function: np.ufunc, start: int) -> Callable[..., Any]:
+def _folded(function: Callable[[Any, Any], Any], start: int) -> Callable[..., Any]:
     """A function of any number of integers."""
-    return lambda *args: _int(functools.reduce(function, args, np.int64(start)))
+    return lambda *args: functools.reduce(function, map(_int, args), start)
+
+
+def _lcm(a: Any, b: Any) -> Any:
+    """As a product of Python's numbers, which may not leave 64 bits."""
+    return abs(a // _int(np.maximum(np.gcd(a, b), 1)) * b)
 
 
 def _isqrt(x: Any) -> Any:
@@ -264,7 +269,7 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
     math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
-    math.gcd: _folded(np.gcd, 0), math.lcm: _folded(np.lcm, 1), math.isqrt: _isqrt,
+    math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1), math.isqrt: _isqrt,
     math.degrees: np.degrees, math.radians: np.radians, math.ldexp: np.ldexp,
     **{getattr(math, name): (lambda x, f=ufunc: f(x)) for name, ufunc in {
         "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,

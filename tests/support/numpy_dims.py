@@ -55,6 +55,7 @@ NO_GRADIENT: Mapping[str, tuple[str, str]] = MappingProxyType({
 EXCEPT: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
     "np.bincount": ((0,), "of no weights NumPy's result is of integers"),
     "np.corrcoef": ((0, 1), _SHAPE),
+    "np.fft.hfft": ((0,), _UNSET),
     "np.fft.irfft": ((0,), _UNSET),
     "np.fft.irfft2": ((0,), _UNSET),
     "np.fft.irfftn": ((0,), _UNSET),
@@ -66,7 +67,9 @@ EXCEPT: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
     "np.nanpercentile": ((0,), "of nothing NumPy's result has no dims for several quantiles"),
     "np.nanquantile": ((0,), "of nothing NumPy's result has no dims for several quantiles, and is "
                              "NaN for integers, too"),
+    "np.polyval": ((4096,), "what is beyond all floats is infinite or NaN by the order of sums"),
     "np.trapezoid": ((2,), "one step is not repeated: named dims that meet are equal"),
+    "np.unpackbits": ((0,), f"{_UNSET}, as far as count= asks for more"),
 })
 
 Function = Callable[..., Any]
