@@ -269,7 +269,8 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
     math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
-    math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1), math.isqrt: _isqrt,
+    math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
+    math.isqrt: _isqrt,
     math.degrees: np.degrees, math.radians: np.radians, math.ldexp: np.ldexp,
     **{getattr(math, name): (lambda x, f=ufunc: f(x)) for name, ufunc in {
         "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
