@@ -43,6 +43,8 @@ from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
 from ..compile.pipeline import Stages
+from ..tracing.arrays.selection import has_found
+from ..tracing.source import user_loc
 from ..tracing.trace import Leaf, Traced
 from ..tree import paths
 
@@ -81,6 +83,10 @@ class ExportJob:
         traced: Traced, stages: Stages, parameters: Iterable[str], target: str | None = None
     ) -> ExportJob:
         """The job for a traced function; ``parameters`` names its positional arguments."""
+        if has_found(traced.out_tree):
+            raise error("W123", "how many elements a result has is not known before the function "
+                                "runs: it cannot be exported", locs=user_loc(),
+                        hint="return x and the mask instead of x[mask]")
         # Variables among the arguments are weights: None takes their place.
         leaves = iter(traced.leaves)
         args, keywords = (_given(part, leaves) for part in traced.in_tree.children)

@@ -32,8 +32,8 @@ from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
-from .select import masks, take  # noqa: F401
-from .select.chosen import ON_SELECTIONS
+from .select import masks, runs, sets, take  # noqa: F401
+from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
 
@@ -50,6 +50,9 @@ class NumpyApi:
         return "" if ufunc in ufuncs.ROWS else ufunc.__name__
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        chosen = masks.first_chosen(operands)
+        if chosen is not None:
+            return chosen.__array_ufunc__(ufunc, "__call__", *operands)
         try:
             return ufuncs.operator(ufunc, operands)
         except UnsupportedError as problem:
@@ -58,6 +61,9 @@ class NumpyApi:
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        chosen = masks.first_chosen(inputs)
+        if chosen is not None and method == "__call__":
+            return chosen.__array_ufunc__(ufunc, method, *inputs, **options)
         try:
             if method == "accumulate":
                 (out,) = options.pop("out", None) or (None,)
@@ -103,6 +109,8 @@ class NumpyApi:
     ) -> Any:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
         function = original(function)
+        if function in ANYWHERE and masks.first_chosen(args) is not None:
+            return ANYWHERE[function](*args, **options)
         try:
             return self._traced(function, args, options)
         except UnsupportedError as problem:
@@ -134,7 +142,9 @@ class NumpyApi:
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
-        found = ON_SELECTIONS.get(function) if x.known is None and args and args[0] is x else None
+        found = ANYWHERE.get(function) if x.known is None else None
+        if x.known is None and args and args[0] is x:
+            found = ON_SELECTIONS.get(function, found)
         return masks.reduced(function, x, args, options) if found is None else found(
             *args, **options)
 
@@ -143,6 +153,7 @@ class NumpyApi:
         if masks.is_mask(index) and index.ndim:
             return masks.select(x, index)
         chosen = masks.among(x, index)
+        chosen = runs.run_of(x, index) if chosen is None else chosen
         if chosen is not None:
             return chosen
         result = getitem(x, index)
@@ -161,6 +172,9 @@ class NumpyApi:
                 lambda base, new: update(base, index, new, "set")))
         result.taken = (x, index)
         return result
+
+    def aligned(self, x: Any, mask: Any) -> Any:
+        return runs.aligned(x, mask)
 
     def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer:
         return update(x, index, value, mode)

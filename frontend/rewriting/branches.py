@@ -10,6 +10,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder
 from ...ir.ops.table import OPS
 from .. import tree
+from ..tracing.arrays.selection import Selection
 from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
@@ -220,6 +221,8 @@ def _fix(a: Any, b: Any) -> str:
     if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):
         return ("make an array of all items before it, out = np.zeros(n), set out[i] where there "
                 "is one, and count them")
+    if isinstance(a, Selection) or isinstance(b, Selection):
+        return "choose the mask on both ways, and the elements, x[mask], after them"
     return "give it arrays of one shape on both ways, or make the condition static"
 
 
@@ -229,6 +232,8 @@ def shown(x: Any) -> str:
         return str(x.type) if isinstance(x, Tracer) else repr(x)[:40]
     if isinstance(x, (list, dict)):
         return f"a {type(x).__name__} of {len(x)}"
+    if isinstance(x, Selection):
+        return "elements under a mask"
     return repr(x)[:40] if x is None or isinstance(x, (str, bool)) else f"a {type(x).__name__}"
 
 

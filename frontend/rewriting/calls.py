@@ -124,10 +124,16 @@ def _range(*args: Any) -> Any:
 
 
 def _extreme(better: np.ufunc, name: str) -> Callable[..., Any]:
-    def extreme(*args: Any, key: Any = None, default: Any = None) -> Any:
+    function = getattr(builtins, name)
+
+    def extreme(*args: Any, **options: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Iterator):
+            args = ([*args[0]],)
+        if options or not any(map(_asks, args)):
+            return function(*args, **options)
         items = list(args[0]) if len(args) == 1 else list(args)
-        if key is not None or not items:
-            return getattr(builtins, name)(*args, **({"key": key} if key else {}))
+        if not items:
+            return function(items)
         found = items[0]
         for item in items[1:]:  # the first of equals, and Python's way with NaN
             found = np.where(better(item, found), item, found)
@@ -197,6 +203,26 @@ def _log(x: Any, *base: Any) -> Any:
     return np.log(x) / np.log(base[0]) if base else np.log(x)
 
 
+def _folded(function: Callable[[Any, Any], Any], start: int) -> Callable[..., Any]:
+    """A function of any number of integers."""
+    return lambda *args: functools.reduce(function, map(_int, args), start)
+
+
+def _lcm(a: Any, b: Any) -> Any:
+    """As a product of Python's numbers, which may not leave 64 bits."""
+    return abs(a // _int(np.maximum(np.gcd(a, b), 1)) * b)
+
+
+def _isqrt(x: Any) -> Any:
+    """The whole part of a square root; that of a float may be one too many, or too few."""
+    ctx = context_of(x)
+    ctx.apply(ctx.assertion, (x >= 0, "isqrt() argument must be nonnegative"))
+    root = np.minimum(np.sqrt(_float(x)).astype(np.int64), 3037000499)  # whose square is an int64
+    root = np.where(root * root > x, root - 1, root)
+    above = np.minimum(root + 1, 3037000499)
+    return _int(np.where(above * above <= x, above, root))
+
+
 def _whole(function: np.ufunc) -> Callable[[Any], Any]:
     return lambda x: _int(function(x))
 
@@ -228,7 +254,8 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sorted(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    if key is not None:
+    items = [*items] if isinstance(items, Iterator) else items
+    if key is not None or not _asks(items):
         return sorted(items, key=key, reverse=reverse)
     found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
     return found[::-1] if reverse else found
@@ -242,6 +269,8 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
     math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+    math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
+    math.isqrt: _isqrt,
     math.degrees: np.degrees, math.radians: np.radians, math.ldexp: np.ldexp,
     **{getattr(math, name): (lambda x, f=ufunc: f(x)) for name, ufunc in {
         "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
@@ -251,5 +280,6 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: traced if function in (any, all, sum) else _on_traced(function, traced)
+    function: traced if function in (any, all, sum, max, min, sorted) else _on_traced(
+        function, traced)
     for function, traced in _MEANINGS.items()})

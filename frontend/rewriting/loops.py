@@ -14,6 +14,7 @@ from ...ir.types import TensorType
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.arrays.selection import Selection
 from ..tracing.operand import as_dim
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
@@ -70,6 +71,9 @@ def for_(
     if isinstance(items, TracedBuffer):
         items = items.traced()
     if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
+        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
+        return
+    if isinstance(items, Selection) and items.known is None:
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
         return
     if isinstance(items, Range):

@@ -28,7 +28,7 @@ from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .active import current
-from .arrays.selection import Selection
+from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
 from .collector import paused_collector
@@ -161,7 +161,7 @@ def _record(
     args, kwargs = arguments
     result = function(*args, **kwargs)
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
-    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result)
+    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=Found)
     return out_tree, out_kinds
 
 
@@ -184,12 +184,18 @@ def _word(label: str) -> str:
 
 
 def _results(
-    ctx: TraceContext, function: Callable[..., Any], result: Any
+    ctx: TraceContext, function: Callable[..., Any], result: Any,
+    chosen: Callable[[Selection], Any] = lambda selection: selection,
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
-    """The values of a function's result, its structure, and array or number for each value."""
-    # Operations (assignments) happen; there is nothing of them to return.
-    result = tree.map(lambda leaf: None if isinstance(leaf, Operation) else leaf, result)
-    leaves, structure = tree.flatten(result)
+    """The values of a function's result, its structure, and array or number for each value.
+
+    ``chosen`` says what is returned of elements of which it is not known how many there are."""
+    def returned(leaf: Any) -> Any:
+        if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
+            return None
+        return chosen(leaf) if isinstance(leaf, Selection) and leaf.known is None else leaf
+
+    leaves, structure = tree.flatten(tree.map(returned, result))
     values: list[Value] = []
     kinds: list[str] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):

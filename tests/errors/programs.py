@@ -268,7 +268,28 @@ def too_many_indices() -> None:
 
 @wrong("W123")
 def mask_changes_the_shape() -> None:
-    weft.compile(lambda x: x[x > 0])(X)  # here
+    weft.compile(lambda x: x[x > 0].reshape(-1, 1))(X)  # here
+
+
+@wrong("W124", IndexError)
+def fewer_elements_than_the_mask_takes() -> None:
+    @weft.compile
+    def move(x: Any, n: Any) -> Any:
+        y = x.copy()
+        y[:n] = x[n:]  # here
+        return y
+
+    move(np.arange(5.0), 2)
+
+
+@wrong("W201")
+def a_list_of_chosen_elements() -> None:
+    weft.compile(lambda x: list(x[x > 0]))(X)  # here
+
+
+@wrong("W123")
+def chosen_elements_for_c() -> None:
+    weft.export(lambda x: x[x > 0], "f64[6]", path="m")  # here
 
 
 @wrong("W124", IndexError)

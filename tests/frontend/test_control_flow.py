@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -173,6 +174,22 @@ def test_math_and_builtins() -> None:
                 all([x > 1, n > 1]), math.hypot(x, n), divmod(n, 3), pow(x, 2))
 
     check(numbers, [(2.25, 4), (0.5, 0)])
+
+    def of_generators(x: Any, n: Any) -> Any:
+        return (max(v * n for v in x), min(map(abs, x)), sorted(v + n for v in x),
+                max(abs(a - b) for a, b in itertools.combinations(x, 2)), max([], default=3))
+
+    check(of_generators, [(np.array([3.0, -1.0, 2.0]), 2.0)])
+
+    def of_integers(n: Any, x: Any) -> Any:
+        return math.gcd(n, x, 18), math.lcm(n, x), math.isqrt(n), math.gcd(12, 18)
+
+    check(of_integers, [(462, -1071), (2**61 - 1, 4), (2**62, 8), (3037000499**2 - 1, 1),
+                        (3037000499**2, 1), (2**63 - 1, 0), (0, 5)])
+    with pytest.raises(weft.Error, match="W131"):
+        weft.compile(of_integers)(2**62 - 1, 4)
+    with pytest.raises(AssertionError, match="nonnegative"):
+        weft.compile(lambda n: math.isqrt(n))(-1)
 
 
 def test_methods_super_and_closures() -> None:

@@ -295,7 +295,7 @@ def too_many_indices(x: Any) -> Any:
 
 @wrong("W123", IndexError)
 def a_boolean_mask(x: Any) -> Any:
-    return x[x > 0]  # here
+    return x[x > 0].reshape(-1, 1)  # here
 
 
 @wrong("W123", IndexError)

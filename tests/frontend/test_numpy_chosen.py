@@ -78,7 +78,13 @@ FUNCTIONS: tuple[tuple[Callable[..., Any], Any], ...] = (
     (lambda x: x[x > 0][x[x > 0] < 1].sum(), V), (lambda x: len(x[x > 0]) / len(x), V),
     (lambda x: np.intersect1d(x, [1, 2, 8]).size, K), (lambda x: np.setdiff1d(x, J).sum(), K),
     (lambda x: np.setdiff1d(x, J, assume_unique=True)[2], K),
-    (lambda x: np.intersect1d(x, J).size / np.union1d(x, J).size, K))
+    (lambda x: np.intersect1d(x, J).size / np.union1d(x, J).size, K),
+    (lambda x: np.intersect1d(x, J, return_indices=True), K), (lambda x: np.setxor1d(x, J), K),
+    (lambda x: np.setxor1d(x, x[:9]), N), (lambda x: np.setxor1d(x[:4], J[:3], True), K),
+    (lambda x: np.unique(np.sign(x[:, :2]), True, True, True, axis=0), M),
+    (lambda x: np.unique(x, axis=0), RNG.integers(0, 2, (9, 2, 1))),
+    (lambda x: [np.trim_zeros(x > 3, trim) for trim in ("fb", "f", "B")], K),
+    (lambda x: np.trim_zeros(x * 0), K))
 
 
 @pytest.mark.parametrize("at", range(len(FUNCTIONS)))
@@ -109,11 +115,11 @@ def test_an_element_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("function", [
-    np.unique, np.flatnonzero, lambda x: np.unique(x)[:3], lambda x: np.sort(x[x > 0]),
-    lambda x: x[x > 0][np.arange(2)]])
+    lambda x: x[x > 0][np.arange(2)], lambda x: np.unique(x).reshape(-1),
+    lambda x: np.diag(np.flatnonzero(x)), lambda x: np.dot(x[x > 0], np.ones((3, 2)))])
 def test_what_has_no_size(function: Any) -> None:
     with pytest.raises(Error, match="W123") as caught:
         weft.compile(lambda x: function(x * 1))(V)
     assert caught.value.hint
-    with pytest.raises(Error, match="axis="):
-        weft.compile(lambda x: np.unique(x, axis=0))(M)
+    with pytest.raises(Error, match="W113"):
+        weft.compile(lambda x: np.unique(x, axis=1))(M)

@@ -55,15 +55,6 @@ def test_the_standard_traces(call: str) -> None:
         numpy.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("call", standard.REFUSED)
-def test_what_depends_on_values_is_refused(call: str) -> None:
-    one = sample(call)
-    arrays = one.arrays(numpy.float64)
-    assert parts(one.call(*arrays))
-    with pytest.raises(weft.Error, match=r"W123: x\[mask\] is returned"):
-        weft.compile(one.call)(*arrays)
-
-
 def test_names() -> None:
     for name in standard.NAMES:
         operator.attrgetter(name)(np)

@@ -204,3 +204,30 @@ def test_clipped_bfloat16_is_numpys() -> None:
     x = np.array([-3, 0.5, 7], BF16)
     for function in (lambda x: np.clip(x, -1, 1), lambda x: np.clip(x, None, 1)):
         same(weft.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_covariances_of_a_dtype_with_weights(dtype: Any) -> None:
+    x, w = np.random.default_rng(3).normal(size=(2, 4)), np.array([1, 2, 1, 3], np.float16)
+    for name in ("fweights", "aweights"):
+        def function(x: Any, w: Any, name: str = name) -> Any:
+            return np.cov(x, dtype=dtype, **{name: w})
+
+        found, wanted = weft.compile(function)(x, w), function(x, w)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_next_numbers_and_their_gradient(dtype: Any) -> None:
+    most, least = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    ends = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, least, -least, most, -most], dtype)
+    x, y = (np.ascontiguousarray(side) for side in np.broadcast_arrays(ends[:, None], ends))
+    with np.errstate(all="ignore"):
+        wanted = np.nextafter(x, y)
+    found = weft.compile(np.nextafter)(x, y)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+    slopes = weft.grad(lambda x, y: np.sum(np.nextafter(x, y)), argnums=(0, 1))(
+        np.ones(2, dtype), np.array([1, 2], dtype))
+    np.testing.assert_array_equal(slopes, [[1, 1], [0, 0]])

@@ -190,6 +190,6 @@ def where(w: Writer) -> Any:
 
 @step("nan_to_num", 1)
 def nan_to_num(w: Writer) -> Any:
-    x = w.certain(is_float)
+    x = w.certain(lambda value: is_float(value) and value.dtype != "bfloat16")  # to NumPy no float
     return x and w.emit("nan_to_num", w.one((
         "np.nan_to_num({0})", "np.nan_to_num({0}, nan=1.5)", "np.isclose({0}, 1.0)")), x)

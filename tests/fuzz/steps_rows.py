@@ -169,6 +169,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if feature == "row np.poly" and any(x.kind == "c" for x in used):  # real by what the zeros are
         return True
+    if feature == "ufunc np.log1p" and any(x.dtype == "c8" for x in used):
+        return True  # near 0 NumPy's has the digits of log(1 + x)
     if feature.startswith("row np.nan") and any(x.dtype == "bfloat16" for x in used):
         return True
     return "sorter=" in text or (

@@ -64,6 +64,11 @@ sum(x[3,4], axis=1, dtype=np.float64, keepdims=True)
 var(x[3,4], axis=1, correction=1, keepdims=True)
 all(m[3,4], axis=1, keepdims=True)
 any(m[3,4], axis=1, keepdims=True)
+nonzero(x[3,4])
+unique_all(x[3])
+unique_counts(x[3])
+unique_inverse(x[3])
+unique_values(x[3])
 diff(x[3,4], axis=1, n=2, prepend=x[3,1], append=i[3,2])
 fft.fftfreq(7, d=0.5, dtype=np.float32, device=None)
 fft.rfftfreq(7, d=0.5, dtype=np.float32, device=None)
@@ -107,9 +112,6 @@ CALLS = (
     *(f"{name}(x[3,4], x[4])" for name in _OF_TWO.split()), "pow(p[3,4], x[4])",
     *(f"{name}(i[3,4], i[4])" for name in _BITS.split()), "bitwise_invert(i[3,4])",
 )
-# Their sizes depend on values: in traced code they are refused.
-REFUSED = ("nonzero(x[3])", "unique_all(x[3])", "unique_counts(x[3])", "unique_inverse(x[3])",
-           "unique_values(x[3])")
 NAMES = (
     "finfo", "iinfo", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "float32", "float64", "complex64", "complex128", "e", "inf", "nan", "newaxis", "pi",

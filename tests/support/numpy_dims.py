@@ -68,6 +68,12 @@ EXCEPT: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
                              "NaN for integers, too"),
     "np.trapezoid": ((2,), "one step is not repeated: named dims that meet are equal"),
 })
+# Where it is chance, or overflow, whether they differ.
+UNCERTAIN: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
+    "np.fft.hfft": ((0,), _UNSET),
+    "np.polyval": ((4096,), "what is beyond all floats is infinite or NaN by the order of sums"),
+    "np.unpackbits": ((0,), f"{_UNSET}, as far as count= asks for more"),
+})
 
 Function = Callable[..., Any]
 Compile = Callable[[Function, list[str]], Function]
@@ -188,7 +194,8 @@ def problems(sized: Sized, sizes: tuple[int, ...], compile_: Compile = native) -
 
 def excused(sized: Sized, size: int, given: Any) -> bool:
     """True for an exception of the table, and where a named dim of one element is not repeated."""
-    return size in EXCEPT.get(sized.sample.row.name, ((), ""))[0] or (
+    name = sized.sample.row.name
+    return any(size in table.get(name, ((), ""))[0] for table in (EXCEPT, UNCERTAIN)) or (
         size == 1 and isinstance(given, Error) and "must be equal" in given.message)
 
 

@@ -37,9 +37,11 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     count = as_int(n, "order of differences")
     if count < 0:
         raise error("W112", f"np.diff with n={count}: the order must not be negative")
+    if not count:
+        return x  # whatever the axis
     axis = axis_of(axis, x.ndim)
     before = (slice(None),) * axis
-    if count and (prepend is not None or append is not None):
+    if prepend is not None or append is not None:
         x = np.concatenate([_end(end, x, axis) for end in (prepend, x, append)
                             if end is not None], axis)
     for _ in range(count):

@@ -38,7 +38,7 @@ def cov(
             free = free - ddof * (1 if aweights is None else np.sum(weights * strong(
                 aweights)) / total)
     scale: Any = 1 / np.maximum(cast(strong(free), _F64), 0.0)
-    apart = x - mean[:, None]
+    apart = cast(strong(x - mean[:, None]), x.dtype)  # in place: of x's dtype, whatever the mean's
     product: Any = apart @ np.conjugate((apart if weights is None else apart * weights).T)
     kind = kind if weights is None else np.result_type(kind, _F64)  # which weights are of
     return np.squeeze(cast(product * scale, kind))

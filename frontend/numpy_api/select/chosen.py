@@ -29,18 +29,16 @@ from ..arrange.shape import ravel
 from ..registry import numpy
 from .index import as_number, getitem
 from .masks import not_nothing
+from .runs import aligned, flat, sliced
 
 _BOOL = np.dtype(bool)
-_LIKE = np.zeros(1)
-_ALL, _COUNTS, _INVERSE = (type(function(_LIKE)) for function in (
-    np.unique_all, np.unique_counts, np.unique_inverse))  # named tuples
 
 
-def _chosen(array: Any, mask: Any) -> Selection:
+def chosen(array: Any, mask: Any) -> Selection:
     return Selection(array, mask, current().builder.locs, None)
 
 
-def _counted(x: Tracer, axis: int = 0) -> Any:
+def counted(x: Tracer, axis: int = 0) -> Any:
     """The number of each element along an axis."""
     return current().emit("iota", axis=axis, dtype=I64, shape=x.type.shape)
 
@@ -51,7 +49,7 @@ def nonzero(a: Any) -> tuple[Places, ...]:
     if mask.ndim == 0:
         raise error("W102", "np.nonzero of a number", hint="use np.atleast_1d(x)")
     locs = current().builder.locs
-    return tuple(Places(_counted(mask, axis), mask, locs, axis) for axis in range(mask.ndim))
+    return tuple(Places(counted(mask, axis), mask, locs, axis) for axis in range(mask.ndim))
 
 
 @numpy(np.flatnonzero)
@@ -62,99 +60,23 @@ def flatnonzero(a: Any) -> Places:
 @numpy(np.argwhere)
 def argwhere(a: Any) -> Selection:
     places = nonzero(a)
-    return _chosen(np.stack([place.array for place in places], -1), places[0].mask)
+    return chosen(np.stack([place.array for place in places], -1), places[0].mask)
 
 
-def _firsts(x: Any, equal_nan: bool = True) -> Any:
+def firsts(x: Any, equal_nan: bool = True) -> Any:
     """Where an element of a sorted vector differs from the one before it."""
     before: Any = np.roll(x, 1)
     differ = x != before
     if equal_nan and number_kind(x.dtype) in "fc":
         differ = differ & ~(np.isnan(x) & np.isnan(before))
-    return differ | (_counted(x) == 0)
+    return differ | (counted(x) == 0)
 
 
-def _lengths(first: Any, count: Any) -> Any:
+def lengths(first: Any, count: Any) -> Any:
     """How many elements there are from each first one to the next, or to the end."""
-    place = _counted(first)
+    place = counted(first)
     until: Any = np.minimum.accumulate(np.where(first, place, count)[::-1])[::-1]
     return np.where(place == count - 1, count, np.roll(until, -1)) - place
-
-
-@numpy(np.unique)
-def unique(
-    ar: Any, return_index: bool = False, return_inverse: bool = False,
-    return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
-) -> Any:
-    x = strong(ar)
-    if axis is not None and x.ndim != 1:
-        raise error("W113", "np.unique with axis= is not supported", types=[x.type],
-                    hint="number the rows, and give it these numbers")
-    flat = ravel(x)
-    if not (return_index or return_inverse):
-        values: Any = np.sort(flat)
-    else:
-        order: Any = np.argsort(flat, kind="stable")
-        values = getitem(flat, order)
-    first = _firsts(values, equal_nan)
-    found: list[Any] = [_chosen(values, first)]
-    if return_index:
-        found.append(_chosen(order, first))
-    if return_inverse:
-        number: Any = np.cumsum(first) - 1
-        found.append(reshape(current().api.update(np.zeros_like(order), order, number, "set"),
-                             x.type.shape))
-    if return_counts:
-        found.append(_chosen(_lengths(first, as_number(flat.type.size)), first))
-    return tuple(found) if len(found) > 1 else found[0]
-
-
-@numpy(np.unique_values)
-def unique_values(x: Any) -> Any:
-    return unique(x, equal_nan=False)
-
-
-@numpy(np.unique_counts)
-def unique_counts(x: Any) -> Any:
-    return _COUNTS(*unique(x, return_counts=True, equal_nan=False))
-
-
-@numpy(np.unique_inverse)
-def unique_inverse(x: Any) -> Any:
-    return _INVERSE(*unique(x, return_inverse=True, equal_nan=False))
-
-
-@numpy(np.unique_all)
-def unique_all(x: Any) -> Any:
-    return _ALL(*unique(x, True, True, True, equal_nan=False))
-
-
-@numpy(np.union1d)
-def union1d(ar1: Any, ar2: Any) -> Any:
-    return unique(np.concatenate([ravel(ar1), ravel(ar2)]))
-
-
-@numpy(np.intersect1d)
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False,
-                return_indices: bool = False) -> Selection:
-    if return_indices:
-        raise error("W113", "np.intersect1d with return_indices= is not supported",
-                    hint="use np.isin(a, b)")
-    return _apart(cast(strong(ar1), result_dtype(ar1, ar2)), ar2, True)
-
-
-@numpy(np.setdiff1d)
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
-    if assume_unique:  # whose result is not sorted
-        x: Any = ravel(ar1)
-        return _chosen(x, ~np.isin(x, ar2))
-    return _apart(strong(ar1), ar2, False)
-
-
-def _apart(x: Tracer, others: Any, shared: bool) -> Selection:
-    """The elements that are among others, or are not, sorted and once each."""
-    values: Any = np.sort(ravel(x))
-    return _chosen(values, _firsts(values) & (np.isin(values, others) == shared))
 
 
 def _plainly(x: Selection, axis: Any, what: str) -> None:
@@ -168,10 +90,12 @@ def _item(x: Selection, index: Any) -> Any:
     rank = x.mask.ndim
     if isinstance(index, Selection) and index.dtype == _BOOL and (
             x.same(index.mask) and index.array.ndim == rank):
-        return _chosen(x.array, x.mask & index.array)
+        return chosen(x.array, x.mask & index.array)
     first, *rest = index if isinstance(index, tuple) else (index,)
     if isinstance(first, slice) and first == slice(None):
-        return _chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
+        return chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
+    if isinstance(first, slice) and not rest:
+        return sliced(x, first)
     if isinstance(first, (bool, np.bool_)) or np.ndim(first) or (
             not isinstance(first, (int, np.integer, Tracer))):
         raise x.refused("indexed")
@@ -192,7 +116,7 @@ def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
     kinds = number_kind(x.dtype)
     last = np.nan if kinds == "f" else True if kinds == "b" else int(np.iinfo(x.dtype).max)
     values: Any = np.sort(ravel(np.where(x.mask, x.array, last)))
-    return _chosen(values, _counted(values) < np.sum(x.mask))
+    return chosen(values, counted(values) < np.sum(x.mask))
 
 
 def _unique(x: Selection, return_index: bool = False, return_inverse: bool = False,
@@ -201,9 +125,9 @@ def _unique(x: Selection, return_index: bool = False, return_inverse: bool = Fal
     if return_index or return_inverse:
         raise x.refused("given to np.unique with its places")
     found = _sorted(x, axis)
-    first = _firsts(found.array, equal_nan) & found.mask
-    values = _chosen(found.array, first)
-    return (values, _chosen(_lengths(first, np.sum(x.mask)), first)) if return_counts else values
+    first = firsts(found.array, equal_nan) & found.mask
+    values = chosen(found.array, first)
+    return (values, chosen(lengths(first, np.sum(x.mask)), first)) if return_counts else values
 
 
 def _place_of(function: Callable[..., Any], largest: bool) -> Callable[..., Any]:
@@ -222,7 +146,7 @@ def _running(x: Selection, axis: Any = None, dtype: Any = None) -> Selection:
     _plainly(x, axis, "added up along an axis")
     nothing = -0.0 if number_kind(x.dtype) == "f" else 0
     sums: Any = np.cumsum(ravel(np.where(x.mask, x.array, nothing)), dtype=dtype)
-    return _chosen(sums, ravel(x.mask))
+    return chosen(sums, ravel(x.mask))
 
 
 def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
@@ -231,10 +155,10 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
     if n != 1 or x.dtype == _BOOL:
         raise x.refused("given to np.diff of truth values, or several times")
     flat, mask = ravel(x.array), ravel(x.mask)
-    place = _counted(mask)
+    place = counted(mask)
     last: Any = np.maximum.accumulate(np.where(mask, place, -1))
     before = np.where(place == 0, -1, np.roll(last, 1))
-    return _chosen(flat - getitem(flat, np.maximum(before, 0)), mask & (before >= 0))
+    return chosen(flat - getitem(flat, np.maximum(before, 0)), mask & (before >= 0))
 
 
 # What has a meaning of its own for elements of which it is not known how many there are.
@@ -242,3 +166,66 @@ ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
     np.diff: _differences, np.argmax: _place_of(np.argmax, True),
     np.argmin: _place_of(np.argmin, False)})
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The products of elements, added up."""
+    for x in (a, b):
+        if np.ndim(x) != 1 or out is not None:
+            raise (x if isinstance(x, Selection) else b if isinstance(b, Selection) else a).refused(
+                "given to np.dot with an array that is no vector")
+    return np.sum(np.multiply(a, b))
+
+
+def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Selection:
+    """Vectors, some of them of chosen elements, one after the other."""
+    found = [x for x in arrays if isinstance(x, Selection)]
+    if axis not in (0, -1, None) or any(np.ndim(x) != 1 for x in arrays):
+        raise found[0].refused("joined with arrays that are no vectors")
+    kind = dtype or result_dtype(*(x.array if isinstance(x, Selection) else x for x in arrays))
+    pairs = [flat(x) if isinstance(x, Selection) else (
+        strong(x), np.ones(np.shape(x), bool, like=found[0].mask)) for x in arrays]
+    return chosen(np.concatenate([cast(strong(array), np.dtype(kind)) for array, _ in pairs]),
+                   np.concatenate([mask for _, mask in pairs]))
+
+
+def _vector(x: Any) -> Any:
+    if isinstance(x, Selection):
+        return chosen(*flat(x)) if x.ndim == 1 else x
+    return np.ravel(x)
+
+
+def _appended(arr: Any, values: Any, axis: Any = None) -> Selection:
+    return joined([_vector(arr), _vector(values)])
+
+
+def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
+    return joined([x if np.ndim(x) else np.reshape(x, 1) for x in tup], dtype=dtype)
+
+
+def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
+                  period: Any = None) -> Any:
+    """``np.interp`` at chosen places, between chosen points: those that are not chosen lie beyond
+    the last one, and have its value."""
+    if isinstance(xp, Selection) or isinstance(fp, Selection):
+        points = xp if isinstance(xp, Selection) else fp
+        if period is not None or points.ndim != 1:
+            raise points.refused("given to np.interp with a period")
+        mask = ravel(points.mask)
+        some, _ = not_nothing(points, True, "np.interp")
+        order = np.argsort(~mask, kind="stable")
+        xp, fp = (cast(strong(ravel(side.array) if isinstance(side, Selection) and points.same(
+            side.mask) else aligned(side, mask)), np.dtype(float))[order] for side in (xp, fp))
+        count = np.sum(mask) + 0 * cast(ravel(some)[0] > 0, np.dtype(np.int64))
+        beyond: Any = counted(mask) >= count
+        last = getitem(fp, (np.maximum(count - 1, 0),))
+        xp, fp = np.where(beyond, np.inf, xp), np.where(beyond, last, fp)
+    if isinstance(x, Selection):
+        return chosen(np.interp(x.array, xp, fp, left, right), x.mask)
+    return np.interp(x, xp, fp, left, right)
+
+
+# What has one wherever such elements are among the arguments.
+ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    np.dot: _dot, np.inner: _dot, np.concatenate: joined, np.append: _appended,
+    np.hstack: _beside, np.interp: _interpolated})

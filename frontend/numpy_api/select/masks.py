@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...tracing.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
 from .index import getitem
+from .runs import aligned
 
 _REDUCED = frozenset((
     np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.max, np.min, np.amax, np.amin,
@@ -37,6 +38,16 @@ _ORDERED: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 def is_mask(index: Any) -> bool:
     """True for an array of truth values, which chooses elements."""
     return isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b"
+
+
+def first_chosen(args: Iterable[Any]) -> Selection | None:
+    """The first one of the arguments, or of lists among them, that is elements under a traced
+    mask."""
+    for arg in args:
+        found = first_chosen(arg) if isinstance(arg, (list, tuple)) else arg
+        if isinstance(found, Selection) and found.known is None:
+            return found
+    return None
 
 
 def as_mask(index: Any) -> Any:
@@ -155,12 +166,11 @@ def not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
     return array, int(limits.min if largest else limits.max)
 
 
-def assigned(index: Any, value: Selection) -> Tracer:
+def assigned(index: Any, value: Selection) -> Any:
     """The array to take elements from where the mask of ``y[mask] = x[mask]`` holds."""
     mask = to_tracer(index)
-    if not is_mask(index) or not value.same(mask):
+    if not is_mask(index) or not (value.same(mask) or value.array.ndim == value.mask.ndim):
         raise error("W123", "elements under one mask are put in places of another, or the masks "
                             "are not known to be equal", types=[value.array.type, mask.type],
                     hint="use one mask for both: m = x > 0; y[m] = x[m]")
-    array: Tracer = value.array
-    return array
+    return value.array if value.same(mask) else aligned(value, mask)

@@ -39,6 +39,7 @@ from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
 from .masks import as_mask, assigned, is_mask, known_mask
+from .runs import aligned, computed_slice, parts_of_run
 
 Shape = tuple[Dim, ...]
 
@@ -48,6 +49,9 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     x, index = to_tracer(x), as_mask(index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    run = computed_slice(index)
+    if run is not None:
+        return _update_run(x, *run, value, mode)
     if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
         value = value.settled() if value.known is not None else value
     if isinstance(value, Selection):
@@ -119,6 +123,20 @@ def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) 
     mask = broadcast(reshape(mask, mask.type.shape + (1,) * (x.ndim - rank)), x.type.shape)
     changed = current().emit("add", x, value) if mode == "add" else value
     return current().emit("select", mask, changed, x)
+
+
+def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tracer:
+    """``x[a:b] = v`` for a computed a or b: all of the axis, under a mask."""
+    part, mask = parts_of_run(x, whole, run)
+    if isinstance(value, Selection):
+        value = assigned(mask, value)
+    elif len(shape_of(value)) == part.ndim and shape_of(value)[0] != 1:
+        value = aligned(value, mask)
+    elif len(shape_of(value)) == part.ndim:
+        value = spread(_fitting(part, value, mode), part.dtype, part.type.shape)
+    each = len(shape_of(value)) == part.ndim
+    made = _masked(part, mask, _fitting(part, value, mode), mode, each=each)
+    return update(x, whole, made, "set")
 
 
 def _patch(x: Tracer, value: Any, place: Shape) -> Tracer:

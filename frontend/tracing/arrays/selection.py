@@ -3,8 +3,11 @@
 How many there are is not known while tracing, so it is no array. It is kept as the array and the
 mask; what is done with each element is done with all of the array's, a reduction leaves out the
 others, and ``y[mask] = x[mask]`` chooses by the mask. How elements are sorted, searched and taken
-one by one is in ``numpy_api.select.chosen``. For all else its elements are taken by their places if
-the mask itself is no traced one.
+one by one is in ``numpy_api.select.chosen``. A slice with computed bounds is one as well, but a
+view of its ``source``, an array and an index, and what is written to it is written there. For all
+else its elements are taken by their places if the mask itself is no traced one. Where a compiled
+function returns one, its array and its mask are results of the program, and the elements are taken
+when it has run (``Found``).
 """
 
 from __future__ import annotations
@@ -18,21 +21,35 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.graph import Value
 from ....ir.types import Loc
+from ... import tree
+from ..active import current
 from ..methods import ArrayMethods
 from ..source import user_loc
+from ..spec import Spec
+from ..tracer import Tracer
 
+_DOT = np.dot  # named here, where no trace has put a stand-in in its place
 _DEPTH = 16  # how far down two masks are compared
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return self._change(ufunc, other)
+
+    return method
 
 
 class Selection(ArrayMethods):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
-    __slots__ = ("array", "known", "locs", "mask")
+    __slots__ = ("array", "known", "locs", "mask", "source")
 
     def __init__(
-        self, array: Any, mask: Any, locs: tuple[Loc, ...], known: np.ndarray[Any, Any] | None
+        self, array: Any, mask: Any, locs: tuple[Loc, ...], known: np.ndarray[Any, Any] | None,
+        source: tuple[Any, Any] | None = None,
     ) -> None:
-        self.array, self.mask, self.locs, self.known = array, mask, locs, known
+        self.array = _own(array) if source is None else array
+        self.mask, self.locs, self.known, self.source = _own(mask), locs, known, source
 
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
@@ -95,15 +112,56 @@ class Selection(ArrayMethods):
         return self
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if method != "__call__" or "out" in options or not all(
-                self.same(x.mask) if isinstance(x, Selection) else np.ndim(x) == 0 for x in inputs):
+        ctx = self.array.context()
+        if method == "__call__" and ufunc is np.matmul and not options:
+            return ctx.apply(ctx.api.selected, (_DOT, self, inputs, {}))
+        if method != "__call__" or "out" in options or any(
+                x.known is not None for x in inputs if isinstance(x, Selection)):
             why = "combined with an array"
             return getattr(ufunc, method)(*(x.settled(why) if isinstance(x, Selection) else x
                                             for x in inputs), **options)
-        made = ufunc(*(x.array if isinstance(x, Selection) else x for x in inputs), **options)
+        made = ufunc(*(ctx.apply(self._beside, (x,)) for x in inputs), **options)
         if isinstance(made, tuple):
             return tuple(map(self._with, made))
         return self._with(made)
+
+    def _beside(self, x: Any) -> Any:
+        """An operand in the places of these elements."""
+        if isinstance(x, Selection) and self.same(x.mask) and self.array.ndim == x.array.ndim:
+            return x.array
+        if np.ndim(x) == 0 and not isinstance(x, Selection):
+            return x
+        rank = self.mask.ndim
+        if self.ndim != 1 or self.array.ndim != rank or np.ndim(x) != 1 or (
+                isinstance(x, Selection) and x.ndim != 1):
+            raise self.refused("combined with an array")
+        if not isinstance(x, Selection) and np.shape(x)[0] == 1:
+            return x[0]
+        return self.array.context().api.aligned(x, self.mask)
+
+    def _change(self, ufunc: np.ufunc, other: Any) -> Any:
+        """An operation in place: of a copy, or of the memory that a slice shows."""
+        made = ufunc(self, other)
+        if not isinstance(made, Selection):
+            return made
+        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
+            raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
+                        locs=user_loc(), types=[self.array.type],
+                        hint="write x = x + y instead of x += y, or convert them")
+        made = made.astype(self.dtype)
+        if self.source is None:
+            self.array = made.array
+        else:
+            array, index = self.source
+            array[index] = made
+        return self
+
+    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
+    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.true_divide)
+    __ifloordiv__, __imod__ = _in_place(np.floor_divide), _in_place(np.remainder)
+    __ipow__, __iand__ = _in_place(np.power), _in_place(np.bitwise_and)
+    __ior__, __ixor__ = _in_place(np.bitwise_or), _in_place(np.bitwise_xor)
+    __ilshift__, __irshift__ = _in_place(np.left_shift), _in_place(np.right_shift)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
@@ -122,7 +180,10 @@ class Selection(ArrayMethods):
         return ctx.apply(ctx.api.selected, (operator.getitem, self, (self, index), {}))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise self.refused("written to, which changes a copy")
+        if self.source is None or not (index is Ellipsis or index == slice(None)):
+            raise self.refused("written to, which changes a copy")
+        array, own = self.source
+        array[own] = value
 
     def __len__(self) -> int:
         if self.known is None:
@@ -132,7 +193,11 @@ class Selection(ArrayMethods):
         return len(self.settled())
 
     def __iter__(self) -> Any:
-        return iter(self.settled("looped over"))
+        if self.known is None:
+            raise error("W201", "how often a loop over x[mask] runs is not known before the "
+                                "function runs", types=[self.array.type], locs=user_loc(),
+                        hint="write it as a for statement, or compute with x[mask] as a whole")
+        return iter(self.settled())
 
     def __bool__(self) -> bool:
         raise self.refused("asked for its truth value")
@@ -148,6 +213,12 @@ class Places(Selection):
         self.axis = axis
 
 
+def _own(x: Any) -> Any:
+    """The array as it is now: what is chosen is a copy, to which later writes to x do not come."""
+    ctx = current()
+    return Tracer(ctx, ctx.value_of(x))
+
+
 def _alike(a: Value, b: Value, depth: int) -> bool:
     """True if two values are computed alike from the same ones."""
     if a is b:
@@ -156,3 +227,29 @@ def _alike(a: Value, b: Value, depth: int) -> bool:
     return (depth > 0 and x is not None and y is not None and x.op is y.op and a.index == b.index
             and x.op.effect is None and x.attrs == y.attrs and len(x.inputs) == len(y.inputs)
             and all(_alike(p, q, depth - 1) for p, q in zip(x.inputs, y.inputs, strict=True)))
+
+
+class Found:
+    """Elements under a mask as a result: a nest of the array and the mask, which is put together
+    as the elements themselves."""
+
+    __slots__ = ("array", "mask")
+
+    def __init__(self, selection: Selection) -> None:
+        self.array, self.mask = selection.array, selection.mask
+
+    @staticmethod
+    def elements(array: Any, mask: Any) -> Any:
+        """What the program gave as what the function returns; of types, theirs."""
+        if isinstance(array, Spec):
+            return Spec(array.dtype, (None, *array.shape[len(mask.shape):]))
+        return array[mask]
+
+
+tree.register(Found, lambda found: ((found.array, found.mask), None),
+              lambda _, parts: Found.elements(*parts))
+
+
+def has_found(structure: tree.TreeDef) -> bool:
+    """True if a result of that structure has as many elements as values say."""
+    return structure.kind is Found or any(map(has_found, structure.children))

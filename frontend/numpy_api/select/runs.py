@@ -1,0 +1,138 @@
+"""Slices that end where computed numbers say, and chosen elements brought beside others.
+
+    x[a:b]                 elements of x whose number is from a to b: a Selection, and a view
+    x[m][1:-1]             elements under m whose number among these is not the first or the last
+    x[m][1:] - x[m][:-1]   the second operand's elements at the places of the first one's
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.indices.index import product
+from ....ir.types import I64
+from ...tracing.active import current
+from ...tracing.arrays.selection import Selection
+from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
+from ...tracing.tracer import SymbolicDim, Tracer
+from ..arrange.shape import flip, ravel
+from .index import as_number, getitem
+
+_I64 = np.dtype(np.int64)
+
+
+def is_computed(bound: Any) -> bool:
+    """True for a traced integer that is no size."""
+    return isinstance(bound, Tracer) and not isinstance(bound, SymbolicDim) and (
+        bound.ndim == 0 and bound.dtype.kind in "iu")
+
+
+def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
+    """The index with all of its first axis that stays, where that is a slice with a computed bound,
+    and the slice; None for other indices."""
+    items = index if isinstance(index, tuple) else (index,)
+    at = next((at for at, item in enumerate(items) if not _is_int(item)), None)
+    if at is None or not isinstance(items[at], slice):
+        return None
+    run, rest = items[at], items[at + 1:]
+    bounds = (run.start, run.stop)
+    if not any(map(is_computed, bounds)) or isinstance(run.step, Tracer) or not all(
+            bound is None or is_computed(bound) or isinstance(bound, (int, np.integer, SymbolicDim))
+            for bound in bounds):
+        return None
+    if not all(item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)
+               for item in rest):
+        return None
+    step = 1 if run.step is None else as_int(run.step, "slice step")
+    if not step:
+        return None
+    whole = slice(None, None, 1 if step > 0 else -1)
+    return (*items[:at], whole, *rest), slice(*bounds, step)
+
+
+def _is_int(item: Any) -> bool:
+    return (isinstance(item, (int, np.integer)) and not isinstance(item, bool)) or (
+        isinstance(item, SymbolicDim) or is_computed(item))
+
+
+def within(number: Any, size: Any, run: slice) -> Any:
+    """Where the elements of an axis, of these numbers, are in a slice of it."""
+    step = run.step
+    start, stop = (None if bound is None else np.where(np.less(bound, 0), bound + size, bound)
+                   for bound in (run.start, run.stop))
+    if step < 0:  # counted from the end, which is the first
+        number = size - 1 - number
+        start, stop = (None if bound is None else size - 1 - np.maximum(bound, -1)
+                       for bound in (start, stop))
+    inside: Any = number >= 0
+    if start is not None:
+        start = np.maximum(start, 0)
+        inside = inside & (number >= start)
+    if stop is not None:
+        inside = inside & (number < stop)
+    if abs(step) != 1:
+        inside = inside & ((number - (0 if start is None else start)) % abs(step) == 0)
+    return inside
+
+
+def run_of(x: Any, index: Any) -> Selection | None:
+    """``x[a:b]`` for a computed a or b, as a view of x; None for other indices."""
+    found = computed_slice(index)
+    if found is None:
+        return None
+    whole, run = found
+    part, mask = parts_of_run(x, whole, run)
+    return Selection(part, mask, current().builder.locs, None,
+                     (x, index) if isinstance(x, Tracer) else None)
+
+
+def parts_of_run(x: Any, whole: Any, run: slice) -> tuple[Tracer, Any]:
+    """All along the axis of a slice, and where its elements are in the slice."""
+    part = current().api.getitem(x, whole)
+    count = part.type.shape[0]
+    number = current().emit("iota", axis=0, dtype=I64, shape=(count,))
+    return part, within(flip(number) if run.step < 0 else number, as_number(count), run)
+
+
+def sliced(x: Selection, run: slice) -> Selection:
+    """A slice of chosen elements, by their numbers among these."""
+    step = 1 if run.step is None else as_int(run.step, "slice step")
+    if not step:
+        raise ValueError("slice step cannot be zero")
+    array, mask = flat(x)
+    until: Any = np.cumsum(mask)
+    inside = mask & within(until - 1, np.sum(mask), slice(run.start, run.stop, step))
+    if step < 0:
+        array, inside = flip(array, 0), flip(inside)
+    return Selection(array, inside, current().builder.locs, None)
+
+
+def flat(x: Selection) -> tuple[Any, Any]:
+    """The array and the mask with one dim where the mask has some."""
+    rank = x.mask.ndim
+    if rank == 1:
+        return x.array, x.mask
+    size = product(x.mask.type.shape)
+    return reshape(x.array, (size, *x.array.type.shape[rank:])), ravel(x.mask)
+
+
+def aligned(x: Any, mask: Any) -> Any:
+    """The elements of x, chosen ones or those of a vector, at the places where a mask holds; of
+    others it is left open what is there. That there are as many is checked when the step runs."""
+    if isinstance(x, Selection):
+        array, own = flat(x)
+        until: Any = np.cumsum(own)
+        count: Any = np.sum(own)
+    else:
+        array, until, count = strong(x), None, as_number(strong(x).type.shape[0])
+    wanted = np.cumsum(ravel(mask))
+    last = as_number(array.type.shape[0]) - 1
+    number: Any = cast(to_tracer(wanted), _I64)
+    fits: Any = np.equal(np.sum(mask), count)
+    number = current().emit("ensure", number, number * 0 + cast(fits, _I64) - 1, message=(
+        "elements that are computed with, or set, are not as many as those under the mask"))
+    place: Any = number - 1 if until is None else np.searchsorted(until, number)
+    found = getitem(array, (np.minimum(np.maximum(place, 0), last),))
+    return reshape(found, (*mask.type.shape, *array.type.shape[1:]))

@@ -1,0 +1,158 @@
+"""Sets: elements once each, of one array or of two; ``np.unique`` and its kin.
+
+    x        3 1 3 2 1
+    sorted   1 1 2 3 3      chosen where one differs from the one before it
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.indices.index import product
+from ...tracing.active import current
+from ...tracing.arrays.selection import Selection
+from ...tracing.operand import axis_of, cast, reshape, result_dtype, strong
+from ...tracing.tracer import Tracer
+from ..arrange.shape import ravel
+from ..registry import numpy
+from .chosen import chosen, counted, firsts, joined, lengths
+from .index import as_number, getitem
+
+_LIKE = np.zeros(1)
+_ALL, _COUNTS, _INVERSE = (type(function(_LIKE)) for function in (
+    np.unique_all, np.unique_counts, np.unique_inverse))  # named tuples
+
+
+@numpy(np.unique)
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:
+    x = strong(ar)
+    if axis is None or x.ndim == 1:
+        flat, shape = ravel(x), x.type.shape
+        if return_index or return_inverse:
+            order: Any = np.argsort(flat, kind="stable")
+            values: Any = getitem(flat, order)
+        else:
+            order, values = None, np.sort(flat)
+        first = firsts(values, equal_nan)
+    else:
+        order, values, first = _rows(x, axis)
+        shape = x.type.shape[:1]
+    found: list[Any] = [chosen(values, first)]
+    if return_index:
+        found.append(chosen(order, first))
+    if return_inverse:
+        number: Any = np.cumsum(first) - 1
+        found.append(reshape(current().api.update(np.zeros_like(order), order, number, "set"),
+                             shape))
+    if return_counts:
+        found.append(chosen(lengths(first, as_number(values.type.shape[0])), first))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _rows(x: Tracer, axis: Any) -> tuple[Any, Any, Any]:
+    """The order of the rows of an array, the rows in it, and where one differs from the one before
+    it."""
+    if axis_of(axis, x.ndim) != 0:
+        raise error("W113", "np.unique along another axis than the first is not supported",
+                    types=[x.type], hint="move that axis to the front: np.unique(x.T, axis=0)")
+    width = product(x.type.shape[1:])
+    rows: Any = reshape(x, (x.type.shape[0], width))
+    if not isinstance(width, int) or width == 0:
+        raise error("W113", "np.unique of rows of which the length is not known, or 0, is not "
+                            "supported", types=[x.type], hint="number the rows")
+    order: Any = np.lexsort(rows.T[::-1])
+    rows = getitem(rows, order)
+    first = np.any(rows != np.roll(rows, 1, axis=0), axis=1) | (counted(order) == 0)
+    return order, reshape(rows, x.type.shape), first
+
+
+@numpy(np.unique_values)
+def unique_values(x: Any) -> Any:
+    return unique(x, equal_nan=False)
+
+
+@numpy(np.unique_counts)
+def unique_counts(x: Any) -> Any:
+    return _COUNTS(*unique(x, return_counts=True, equal_nan=False))
+
+
+@numpy(np.unique_inverse)
+def unique_inverse(x: Any) -> Any:
+    return _INVERSE(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@numpy(np.unique_all)
+def unique_all(x: Any) -> Any:
+    return _ALL(*unique(x, True, True, True, equal_nan=False))
+
+
+@numpy(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    return unique(np.concatenate([ravel(ar1), ravel(ar2)]))
+
+
+@numpy(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False,
+                return_indices: bool = False) -> Any:
+    x = cast(strong(ar1), result_dtype(ar1, ar2))
+    if not return_indices:
+        return _apart(x, ar2, True)
+    flat, others = ravel(x), ravel(cast(strong(ar2), x.dtype))
+    order: Any = np.argsort(flat, kind="stable")
+    other_order: Any = np.argsort(others, kind="stable")
+    values = getitem(flat, order)
+    both = firsts(values) & np.isin(values, others)
+    place = np.searchsorted(getitem(others, other_order), values)
+    last = as_number(others.type.size) - 1
+    return (chosen(values, both), chosen(order, both),
+            chosen(getitem(other_order, np.minimum(place, last)), both))
+
+
+@numpy(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
+    parts = [ravel(x) if assume_unique else unique(x) for x in (ar1, ar2)]
+    both: Any = np.concatenate(parts) if assume_unique else joined(parts)
+    if not isinstance(both, Selection):
+        both = chosen(both, np.ones(both.shape, bool, like=both))
+    found: Any = np.sort(both)
+    place, last = counted(found.array), np.sum(found.mask) - 1
+    differs = found.array != np.roll(found.array, 1)
+    return chosen(found.array, found.mask & (differs | (place == 0)) & (
+        np.roll(differs, -1) | (place == last)))
+
+
+@numpy(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Selection:
+    x = strong(filt)
+    if x.ndim != 1:
+        raise error("W113", "np.trim_zeros of an array of several dims is not supported",
+                    types=[x.type], hint="slice it by np.argmax(np.any(x != 0, axis=1))")
+    if not isinstance(trim, str) or not trim or trim.lower().strip("fb"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    here: Any = x != 0
+    mask: Any = np.ones(x.shape, bool, like=x)
+    if "f" in trim.lower():
+        mask = mask & np.logical_or.accumulate(here)
+    if "b" in trim.lower():
+        mask = mask & np.logical_or.accumulate(here[::-1])[::-1]
+    return chosen(x, mask)
+
+
+@numpy(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
+    if assume_unique:  # whose result is not sorted
+        x: Any = ravel(ar1)
+        return chosen(x, ~np.isin(x, ar2))
+    return _apart(strong(ar1), ar2, False)
+
+
+def _apart(x: Tracer, others: Any, shared: bool) -> Selection:
+    """The elements that are among others, or are not, sorted and once each."""
+    values: Any = np.sort(ravel(x))
+    return chosen(values, firsts(values) & (np.isin(values, others) == shared))
