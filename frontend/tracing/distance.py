@@ -93,11 +93,12 @@ def is_computed(x: Any) -> bool:
 def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     """``stop - start`` of integers, of which one is traced, if it is the same in every step."""
     total = _Sum()
-    for x, factor in ((stop, 1), (start, -1)):
+    ends: tuple[tuple[Any, int], ...] = ((stop, 1), (start, -1))
+    for x, sign in ends:
         if is_computed(x):
-            total.add(ctx.value_of(x), factor)
+            total.add(ctx.value_of(x), sign)
         else:
-            total.add(None, factor * as_dim(x))
+            total.add(None, sign * as_dim(x))
     here: TraceContext | None = ctx
     while here is not None:
         for node in reversed(here.graph.nodes):
