@@ -12,7 +12,9 @@ and fetching any value; ``weft.export`` writes programs that need neither Python
 """
 
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .frontend import elsewhere as _elsewhere
 from .frontend import tree
 from .frontend.compile.decorator import compile, export
 from .frontend.compile.function import CacheInfo, Function, RecompileWarning
@@ -59,6 +61,11 @@ _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
 _sys.modules.update({f"{__name__}.nn.init": nn.init})
 _sys.modules.update({f"{__name__}.numpy": numpy, f"{__name__}.numpy.fft": numpy.fft,
                      f"{__name__}.numpy.linalg": numpy.linalg})
+
+if not _TYPE_CHECKING:  # to which every name would be there
+    def __getattr__(name: str) -> object:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}"
+                             f"{_elsewhere.instead(name, _elsewhere.FUNCTIONS)}")
 
 __all__ = [
     "CODES",

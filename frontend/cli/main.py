@@ -1,4 +1,4 @@
-"""The command line: ``weft dump``, ``viz``, ``explain``, ``run``, ``profile``, ``export``, ``demo``.
+"""The command line: ``weft dump``, ``viz``, ``explain``, ``run``, ``profile``, ``export``, ``demo``
 
     weft dump model.py:dense --args 'f32[32,784]' 'f32[784,10]' 'f32[10]' --stage fused
     weft dump model.py:predict --args '{"w1": "f32[1,64]", "b1": "f32[64]"}' 'f32[b,1]'

@@ -9,18 +9,18 @@ from ...codegen.cpu.jit import Jit
 from ...codegen.gpu.source import emit_triton
 from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
+from ...runtime.device.program import DeviceProgram
 from ...runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
-from ...runtime.device.program import DeviceProgram
 from ...runtime.program import Program, Source
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.collector import paused_collector
+from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
-from .gpu import gpu_device
 
 
 @cache

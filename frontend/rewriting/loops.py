@@ -60,7 +60,8 @@ def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> 
         if not flag:
             return
         body()
-    _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names)
+    _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names,
+            flag=flag)
 
 
 def for_(
@@ -142,10 +143,10 @@ def _counted(
 
 def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any], body: Callable[[Any], Any], get: Get,
-    put: Put, names: Sequence[str], limit: Dim = ENDLESS,
+    put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
 ) -> None:
     before = settled(get())
-    loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit)
+    loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit, flag)
     try:
         while True:
             try:
@@ -170,9 +171,10 @@ class _Loop:
     def __init__(
         self, ctx: TraceContext, what: str, test: Callable[[Any], Any],
         body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str], first: list[Any],
-        limit: Dim,
+        limit: Dim, flag: Any,
     ) -> None:
         self.ctx, self.what, self.test, self.body, self.limit = ctx, what, test, body, limit
+        self.flag = flag  # what the test gave before the first round, if it was asked
         self.get, self.put, self.names, self.first = get, put, names, first
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
@@ -203,7 +205,7 @@ class _Loop:
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
         self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
-                                      self.limit, self.ctx)
+                                      self.limit, self.ctx, self.flag)
 
     def _zeros(self, type_: TensorType) -> Any:
         if all(isinstance(dim, int) for dim in type_.shape):

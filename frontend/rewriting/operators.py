@@ -56,7 +56,8 @@ sliced = slice
 def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place."""
     parts = index if isinstance(index, tuple) else (index,)
-    traced = next((part for part in parts if isinstance(part, Tracer)), None)
+    bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
+    traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if traced is not None:
         # An array that was made outside of a loop or branch is plain inside of it, too.
         value = plain_elsewhere(value) if isinstance(value, Buffer) else value

@@ -169,10 +169,11 @@ class _Scope(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Slice):
+        if not isinstance(node.ctx, ast.Load):
             return node
         if isinstance(node.slice, ast.Tuple):
             node.slice.elts = list(map(_sliced, node.slice.elts))
+        node.slice = _sliced(node.slice)
         return _weft("item", [node.value, node.slice], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import Error, error
+from ...ir.types import TensorType, as_dtype
+from .boundary import leave
 from .recorder import ACTIVE, TraceContext
 from .scope import Recording
 from .tracer import Tracer
@@ -36,7 +39,12 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         ctx = context_for((*args, *options.values()))
         if ctx is None:
-            return function(*args, **options)
+            try:
+                return function(*args, **options)
+            except (ValueError, TypeError, IndexError) as problem:
+                told = _told(function.__name__, problem, (*args, *options.values()))
+                leave(told)
+                raise told from None
 
         def operand(x: Any) -> Any:
             # One integer without dims is an axis or a size.
@@ -50,6 +58,20 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
         return ctx.apply(ctx.scoped, (record, args, options, function.__name__))
 
     return call
+
+
+def _told(name: str, problem: Exception, operands: Iterable[Any]) -> Exception:
+    """What NumPy found wrong in a function of Weft's that runs at once, as an error of Weft's."""
+    if isinstance(problem, Error):
+        return problem
+    types = [TensorType(as_dtype(x.dtype), x.shape) for x in operands
+             if isinstance(x, np.ndarray) and x.dtype.kind in "biufc"]
+    code = "W102" if isinstance(problem, ValueError) else (
+        "W122" if isinstance(problem, IndexError) else "W112")
+    text = " ".join(str(problem).split())
+    return error(code, f"{name}: {text}", types=types, hint=(
+        "give operands whose shapes fit" if code == "W102" else
+        "give operands of the kinds that its docstring names"))
 
 
 def context_for(operands: Iterable[Any]) -> TraceContext | None:

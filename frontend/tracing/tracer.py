@@ -21,6 +21,7 @@ from ...ir.diagnose import Error, TracerError, error
 from ...ir.graph import Node, Value
 from ...ir.indices.index import Dim, Expr
 from ...ir.types import TensorType
+from ..elsewhere import METHODS, instead
 from ..numpy_api.select.at import At
 from .arrays import views
 from .arrays.array import TracedArray
@@ -327,7 +328,7 @@ class Tracer(ArrayMethods, TracedArray):
             return self._ctx.api.method(self, name, error(
                 "W113", f"the array method .{name} is not supported", locs=user_loc(),
                 types=[self.type], hint="use other NumPy functions, or call it outside"))
-        raise AttributeError(f"a traced array has no attribute {name!r}")
+        raise AttributeError(f"a traced array has no attribute {name!r}{instead(name, METHODS)}")
 
     # -- in place -------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from ..tracing.operand import as_dim, as_int
 from ..tracing.source import user_loc
 from ..tracing.trace import trace_region
 from ..tracing.tracer import SymbolicDim
+from .bodies import check_body, operands
 from .regions import (
     Slot,
     bound_of,
@@ -56,17 +57,19 @@ def cond(p: Any, t: Callable[..., Any], f: Callable[..., Any], *ops: Any) -> Any
     """
     if context_for(tree.leaves((p, ops))) is None:
         return run_eagerly(lambda p, ops: cond(p, t, f, *ops), (p, ops))
+    for body, word in ((t, "if it is true"), (f, "if it is false")):
+        check_body(body, f"cond: what is done {word}", *operands(ops))
     ctx = context_of((p, ops))
     condition = ctx.apply(condition_of, (p, "cond"))
-    operands, structure = traced(ctx, ops)
-    slots = [Slot.of(x) for x in operands]
+    given, structure = traced(ctx, ops)
+    slots = [Slot.of(x) for x in given]
     regions = [trace_region(body, slots, structure, name_of_body(body, word))
                for body, word in ((t, "then"), (f, "other"))]
     if regions[0].out_tree != regions[1].out_tree:
         raise error("W102", f"cond: one branch returns {regions[0].out_tree!r}, the other "
                             f"{regions[1].out_tree!r}", locs=user_loc(),
                     hint="return the same nest from both")
-    made = branched(ctx, condition, regions, operands)
+    made = branched(ctx, condition, regions, given)
     return tree.unflatten(regions[0].out_tree, made)
 
 
@@ -86,6 +89,8 @@ def while_loop(
     """
     if context_for(tree.leaves(init)) is None:
         return run_eagerly(lambda init: while_loop(cond, body, init, max_iterations), (init,))
+    check_body(cond, "while_loop: the condition", "state")
+    check_body(body, "while_loop: the body", "state")
     limit = _limit(max_iterations)
     return rounds("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body, init, limit,
                   context_of(init))
@@ -118,6 +123,7 @@ def fori_loop(
     if context_for(tree.leaves((lo, hi, init))) is None:
         bounds = as_int(lo, "bound"), as_int(hi, "bound")
         return run_eagerly(lambda init: fori_loop(*bounds, body, init, max_iterations), (init,))
+    check_body(body, "fori_loop: the body", "i", "state")
     ctx = context_of((lo, hi, init))
     if is_size(lo) and is_size(hi):
         count = larger(as_dim(hi) - as_dim(lo), 0)
@@ -154,6 +160,7 @@ def scan(
     if context_for(tree.leaves((init, xs, length))) is None:
         return run_eagerly(  # type: ignore[no-any-return]
             lambda init, xs: scan(f, init, xs, length, reverse), (init, xs))
+    check_body(f, "scan: the body", "carry", "row")
     ctx = context_of((init, xs, length))
     return scanned("scan", lambda carry, x, _: f(carry, x), f, init, xs,
                  None if length is None else as_dim(length), bool(reverse), ctx)

@@ -24,6 +24,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
+from .bodies import check_body, check_function
 from .regions import Slot, name_of_body, results_of, traced, with_closure
 
 
@@ -52,6 +53,7 @@ class custom_vjp:  # noqa: N801  # a function to its users, as JAX's
     def __init__(
         self, function: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()
     ) -> None:
+        check_function(function, "custom_vjp: what is given a gradient")
         functools.update_wrapper(self, function)
         self._function = function
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
@@ -59,7 +61,12 @@ class custom_vjp:  # noqa: N801  # a function to its users, as JAX's
         self._rule: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Set the gradient; see the class."""
+        """Set the gradient; see the class. Raises DTypeError (W114) for what is no function, or
+        takes other arguments."""
+        check_function(fwd, f"custom_vjp: fwd of {self.__name__}")  # type: ignore[attr-defined]
+        static = [f"static_{at}" for at in range(len(self._static))]
+        check_body(bwd, f"custom_vjp: bwd of {self.__name__}",  # type: ignore[attr-defined]
+                   *static, "saved", "ct")
         self._rule = fwd, bwd
 
     @boundary
@@ -144,6 +151,8 @@ class _Custom:
         types = [[x.type for x in region.graph.results[:count]] for region in (body, forward)]
         if body.out_tree != forward.out_tree.children[0] or types[0] != types[1]:
             shown = [", ".join(map(str, each)) for each in types]
+            if body.out_tree != forward.out_tree.children[0]:
+                shown = [repr(body.out_tree), repr(forward.out_tree.children[0])]
             raise error("W102", f"custom_vjp: {self.name} returns {shown[0]}, its fwd {shown[1]}",
                         locs=definition(self.fwd),
                         hint="let fwd return (result, saved) with the same result")
@@ -191,6 +200,8 @@ def remat(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> grad(lambda x: np.sum(remat(np.sin)(x) ** 2))(np.array([0.0, 1.0]))
     array([0.        , 0.90929743])
     """
+    check_function(function, "remat: what is computed again")
+
     @functools.wraps(function)
     @boundary
     def again(*args: Any, **kwargs: Any) -> Any:

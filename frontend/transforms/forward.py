@@ -23,6 +23,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
+from .bodies import check_function
 from .reverse import differentiated, tracking
 
 
@@ -47,6 +48,7 @@ def jvp(
     >>> hessian_product(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([6., 0.])
     """
+    check_function(function, "jvp: what is differentiated")
     for word, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise error("W114", f"jvp: {word} is {type(given).__name__}, not a tuple",

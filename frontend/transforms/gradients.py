@@ -7,10 +7,13 @@ from typing import Any
 
 from ..compile.decorator import compile
 from ..compile.function import Function
+from ..tracing.boundary import boundary
 from . import batch
 from . import reverse as transforms
+from .bodies import check_function
 
 
+@boundary
 def grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Function[..., Any]:
@@ -27,9 +30,11 @@ def grad(
     >>> grad(lambda x: np.sum(x**2))(np.arange(3.0))
     array([0., 2., 4.])
     """
+    check_function(function, "grad: what is differentiated")
     return compile(on_recompile="silent")(transforms.grad(function, argnums, has_aux))
 
 
+@boundary
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Function[..., Any]:
@@ -39,9 +44,11 @@ def value_and_grad(
     >>> value_and_grad(lambda x: np.sum(x**2))(np.arange(3.0))
     (np.float64(5.0), array([0., 2., 4.]))
     """
+    check_function(function, "value_and_grad: what is differentiated")
     return compile(on_recompile="silent")(transforms.value_and_grad(function, argnums, has_aux))
 
 
+@boundary
 def vmap(
     function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0
 ) -> Function[..., Any]:
@@ -64,4 +71,5 @@ def vmap(
     >>> dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 1.0]))
     array([3., 7.])
     """
+    check_function(function, "vmap: what is mapped")
     return compile(on_recompile="silent")(batch.vmap(function, in_axes, out_axes))

@@ -424,9 +424,10 @@ def _count(rows: Sequence[Tracer], structure: tree.TreeDef, length: Dim | None) 
 
 def rounds(
     what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
-    function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext,
+    function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext, flag: Any = None,
 ) -> Any:
-    """Rounds of ``body(carry, index)``, which calls the user's ``function``."""
+    """Rounds of ``body(carry, index)``, which calls the user's ``function``; ``flag`` is what
+    ``cond`` gave for ``init``, where that is known."""
     leaves, structure = traced(ctx, init)
     name = _index_name(ctx)
     args = tree.structure((tree.unflatten(structure, [0] * len(leaves)),))
@@ -446,11 +447,9 @@ def rounds(
     first = _Carry(what, function, tuple(Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
     test = trace_region(tested, carry.slots, args, "test")
-    assigned = next((each for node in test.graph.nodes for each in effects_of(node)
-                     if writes(each)), None)
-    if assigned is not None:
-        raise error("W113", f"{what}: the condition assigns '{assigned.attrs['var']}'",
-                    locs=assigned.locs, hint="assign in the body; the condition may read it")
+    if any(writes(each) for node in test.graph.nodes for each in effects_of(node)):
+        return _tested_at_the_end(what, cond, body, function, tree.unflatten(
+            structure, leaves), limit, ctx, flag)
     test, region = _reading_outside(ctx, [test, region])
     closure = with_closure([test, region], [len(leaves)] * 2)
 
@@ -462,3 +461,25 @@ def rounds(
         return results_of(ctx, node, [slot.weak for slot in carry.slots])
 
     return tree.unflatten(structure, _recorded(ctx, record, [region], what))
+
+
+def _tested_at_the_end(
+    what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
+    function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext, flag: Any,
+) -> Any:
+    """Rounds whose condition assigns variables, as one that draws does. A test has no effects, so
+    the condition is computed before the first round, and at the end of each for the next one:
+
+        go = cond(x)
+        while go: x = body(x); go = cond(x)
+    """
+    def tested(state: Any) -> Any:
+        found = cond(state, None)
+        return current().apply(condition_of, (found, what))
+
+    def whole(carry: Any, index: Any) -> Any:
+        state = body(carry[0], index)
+        return state, tested(state)
+
+    first = tested(init) if flag is None else ctx.apply(condition_of, (flag, what))
+    return rounds(what, lambda carry, _: carry[1], whole, function, (init, first), limit, ctx)[0]

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import UnsupportedError, error
+from ...ir.diagnose import Error, UnsupportedError, error
 from ...ir.graph import Graph, Value
+from ...ir.indices.dims import differ
+from ...ir.types import TensorType, as_dtype
 from ...passes.transform import reverse
 from ...passes.transform.emit import emit_graph
 from .. import tree
@@ -26,7 +28,15 @@ from ..compile.eager import run_eagerly
 from ..tracing.active import context_for, current
 from ..tracing.arrays.variable import Variable
 from ..tracing.guards.lost import check_unchanged
-from ..tracing.operand import as_int, cast, is_weak, matched, to_tracer
+from ..tracing.operand import (
+    as_int,
+    cast,
+    is_weak,
+    matched,
+    result_dtype,
+    shape_of,
+    to_tracer,
+)
 from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
@@ -105,7 +115,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
 
     def pull(cotangent: Any) -> Any:
-        given = tree.matched(out_tree, cotangent)
+        given = _fitting(out_tree, outputs, cotangent)
         inner = context_for(given)
         if inner is None or inner is ctx:
             found = ctx.apply(_pull_back, (outputs, given, tracked, paths))
@@ -114,6 +124,28 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
         return tree.unflatten(structure, found)
 
     return out, pull
+
+
+def _fitting(
+    structure: tree.TreeDef, outputs: Sequence[Any], cotangent: Any
+) -> list[Any]:
+    """The leaves of a cotangent, of the nest and the shapes of what it is for. Raises ShapeError
+    (W102)."""
+    found = tree.structure(cotangent)
+    hint = "give a cotangent of the nest and the shapes of the result"
+    try:
+        leaves = tree.matched(structure, cotangent)
+    except Error:
+        raise error("W102", f"vjp: the cotangent is {found!r}, the result {structure!r}",
+                    locs=user_loc(), hint=hint) from None
+    for output, leaf in zip(outputs, leaves, strict=True):
+        own, shape = (shape_of(x) for x in (output, leaf))
+        if len(own) != len(shape) or any(map(differ, own, shape)):
+            raise error("W102", "vjp: a cotangent does not have the shape of the result",
+                        locs=user_loc(), hint=hint, types=[
+                            TensorType(as_dtype(result_dtype(x)), shape_of(x))
+                            for x in (leaf, output)])
+    return leaves
 
 
 def variable_gradients(

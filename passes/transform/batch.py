@@ -31,7 +31,6 @@ from ...ir.graph import (
     Graph,
     Node,
     Value,
-    constant_of,
     control_of,
     effects_of,
     with_bodies,
@@ -45,6 +44,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
 from .dependence import EVERYTHING
+from .harmless import guarded, harmless
 from .pullback import is_cheap, placed
 
 
@@ -213,21 +213,12 @@ class _Batch:
         return self._all(False, b.emit(node.op, [b.all(holds, axes=(0,))], node.attrs).results)
 
     def _harmless(self, node: Node, operands: Sequence[Batched]) -> Sequence[Batched]:
-        """Operands with which a node does not fail for examples that do not come by: the first
-        element for an index, and what a check holds of."""
-        if self.active is None or not node.op.can_fail or node.op.kind is Kind.HOST:
+        """Operands with which a node does not fail for examples that do not come by."""
+        if self.active is None or not node.op.can_fail:
             return operands
-        first = {Kind.GATHER: 1, Kind.SCATTER: 2}.get(node.op.kind, 0)
-        safe = 0 if node.op.check is None else node.op.check.safe
-        return [x if at < first or constant_of(x.value) is not None else self._where_active(x, safe)
-                for at, x in enumerate(operands)]
-
-    def _where_active(self, x: Batched, other: int) -> Batched:
-        assert self.active is not None
-        b, type_ = self.builder, x.value.type
-        here, axes = (self.active, (0,)) if x.is_batched else (b.any(self.active, axes=(0,)), ())
-        return Batched(b.select(b.broadcast(here, shape=type_.shape, axes=axes), x.value,
-                                b.full(other, type_)), x.is_batched)
+        made = harmless(self.builder, node, self.active,
+                        [(x.value, x.is_batched) for x in operands])
+        return [Batched(value, x.is_batched) for value, x in zip(made, operands, strict=True)]
 
     def _among(self, condition: Value) -> _Batch:
         """The same graph, for those of the examples that come by here."""
@@ -303,13 +294,16 @@ class _Batch:
 
     def _one_by_one(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
         """A scan over the batch whose body is the node."""
-        body = Graph(node.op.name)
-        inner = Builder(body, OPS, share=False, fold=False)
+        if node.op.foreign and self.active is not None:
+            body, operands = guarded(node), [*operands, Batched(self.active, True)]
+        else:
+            body = Graph(node.op.name)
+            inner = Builder(body, OPS, share=False, fold=False)
+            inputs = [body.add_param(x.type, f"x{at}") for at, x in enumerate(node.inputs)]
+            with inner.like(node):
+                body.results = list(inner.emit(node.op, inputs, node.attrs).results)
         order = sorted(range(len(operands)), key=lambda at: not operands[at].is_batched)
-        params = {at: body.add_param(node.inputs[at].type, f"x{at}") for at in order}
-        inputs = [params[at] for at in range(len(operands))]
-        with inner.like(node):
-            body.results = list(inner.emit(node.op, inputs, node.attrs).results)
+        body.params = [body.params[at] for at in order]
         index = next(f"e{at}" for at in range(len(self.indices) + 1)
                      if f"e{at}" not in self.indices)
         made = self.builder.emit(OPS["scan"], [operands[at].value for at in order], {

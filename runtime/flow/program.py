@@ -19,8 +19,8 @@ from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
-from ..profile.recording import Recorder
 from ..device.program import DeviceProgram
+from ..profile.recording import Recorder
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch

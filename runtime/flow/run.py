@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.plans.partition import Segment
-from ..profile.recording import Recorder
 from ..device.mirrors import Mirrors
+from ..profile.recording import Recorder
 from ..state import Array
 from ..watch import out_of_time
 from .helpers import Helpers

@@ -70,21 +70,6 @@ def condition_is_a_number() -> None:
 
 
 @wrong("W113", TypeError)
-def condition_assigns() -> None:
-    calls = weft.Variable(np.int64(0), name="calls")
-
-    @weft.compile
-    def count(n: Any) -> Any:
-        def positive(n: Any) -> Any:
-            calls.assign_add(1)  # here
-            return n > 0
-
-        return weft.while_loop(positive, lambda n: n - 1, n)
-
-    count(np.int64(3))
-
-
-@wrong("W113", TypeError)
 def gradient_of_a_loop_without_bound() -> None:
     def loss(x: Any) -> Any:
         return weft.while_loop(lambda s: s < 9, lambda s: s * x, x)  # here

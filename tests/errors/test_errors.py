@@ -16,13 +16,13 @@ from running import python
 import weft
 from weft.ir.diagnose import CODES
 
-from . import control, devices, drawing, flow, programs, queues, transforms
+from . import bodies, control, devices, drawing, flow, learning, programs, queues, transforms
 from .programs import PROGRAMS
 
 ROOT = Path(weft.__file__).parent
 HERE = Path(programs.__file__)
-FILES = (programs.__file__, control.__file__, devices.__file__, drawing.__file__, flow.__file__,
-         queues.__file__, transforms.__file__)
+FILES = (programs.__file__, bodies.__file__, control.__file__, devices.__file__,
+         drawing.__file__, flow.__file__, learning.__file__, queues.__file__, transforms.__file__)
 MOST_LINES = 15
 
 

@@ -143,6 +143,11 @@ def _ids_fit(name: str, logs: Any, labels: Any) -> None:
     if np.ndim(labels) != np.ndim(logs) - 1:
         raise refused("W102", f"{name}: class ids of {np.ndim(labels)} dims for scores of "
                               f"{np.ndim(logs)}", "ids have the dims of the scores but the last")
+    for own, given in zip(np.shape(logs), np.shape(labels), strict=False):
+        if isinstance(own, int) and isinstance(given, int) and own != given:
+            raise refused("W102", f"{name}: class ids of shape {np.shape(labels)} for scores of "
+                                  f"shape {np.shape(logs)}",
+                          "ids have the dims of the scores but the last")
 
 
 def _picked(logs: Any, labels: Any, ignored: int | None) -> tuple[Any, Any]:

@@ -96,6 +96,11 @@ def windows(
     dilation: Sequence[int],
 ) -> Any:
     """The windows along ``axes``, whose elements are new axes at the end."""
+    for axis, size in zip(axes, reach(window, dilation), strict=True):
+        own = np.shape(x)[axis]
+        if isinstance(own, int) and size > own:
+            raise refused("W102", f"a window of {size} in an axis of {own}",
+                          'make windows smaller, or pad: padding="SAME"')
     view = sliding_window_view(x, reach(window, dilation), axis=tuple(axes))
     places = dict(zip(axes, stride, strict=True))
     steps = [places.get(axis, 1) for axis in range(x.ndim)] + [*dilation]

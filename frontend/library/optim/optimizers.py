@@ -40,6 +40,10 @@ class Optimizer(ABC):
     counts = False  # whether the step number is kept
 
     def __init__(self, lr: Any, *, clip_norm: Any = None, clip_value: Any = None) -> None:
+        if not (isinstance(lr, (int, float, np.number, np.ndarray, Tracer, Variable))
+                or callable(lr)):
+            raise error("W112", f"lr is {lr!r}, not a number", locs=user_loc(),
+                        hint="give a number, an array, a Variable or a schedule of weft.optim")
         self.lr, self.clip_norm, self.clip_value = lr, clip_norm, clip_value
         self.counts = self.counts or self._scheduled()
         self._variables: dict[tuple[int, str], Variable] = {}
@@ -76,11 +80,14 @@ class Optimizer(ABC):
         return state
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
-        """New parameters and state. Raises ShapeError (W102) if the nests differ in structure."""
+        """New parameters and state. Raises ShapeError (W102) if the nests differ in structure or
+        in shapes, DTypeError (W111) for parameters that are no floats."""
         count = state["count"] + 1 if self.counts else None
         leaves, structure = tree.flatten(params)
         columns = [tree.matched(structure, nest)
                    for nest in (self._clipped(grads), *(state[name] for name in self.slots))]
+        for path, param, grad in zip(tree.paths(structure), leaves, columns[0], strict=True):
+            _check(path, param, grad)
         stepped = [self.step(row[0], dict(zip(self.slots, row[1:], strict=True)), param, count)
                    for param, *row in zip(leaves, *columns, strict=True)]
         new: State = {name: tree.unflatten(structure, [slots[name] for _, slots in stepped])
@@ -186,6 +193,18 @@ class Optimizer(ABC):
     def variables(self) -> list[Variable]:
         """The state that ``minimize`` has made, to be saved with the model."""
         return [*self._variables.values(), *([self._steps] if self._steps is not None else [])]
+
+
+def _check(path: str, param: Any, grad: Any) -> None:
+    """A parameter can be moved, and its gradient says where."""
+    at = f" at {path}" if path else ""
+    if np.result_type(param).kind not in "fcV":
+        raise error("W111", f"the parameter{at} is {np.result_type(param)}, which has no gradient",
+                    locs=user_loc(), hint="make it floating-point: param.astype(np.float32)")
+    if np.shape(param) != np.shape(grad):
+        raise error("W102", f"the gradient{at} has shape {np.shape(grad)}, its parameter "
+                            f"{np.shape(param)}", locs=user_loc(),
+                    hint="give gradients by the parameters themselves, as weft.grad has them")
 
 
 def _decay(rate: float, old: Any, new: Any) -> Any:

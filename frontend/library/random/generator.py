@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ...tracing.active import context_for
+from ...tracing.distance import is_computed
 from ...tracing.operand import as_int, as_shape
 from ...tracing.source import user_loc
 from . import arrangement
@@ -27,7 +28,11 @@ class Generator:
     """
 
     def __init__(self, seed: Any = None) -> None:
-        key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+        try:
+            key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+        except (TypeError, ValueError):
+            raise error("W112", f"a generator's seed is {seed!r}, not an integer of 0 or more",
+                        locs=user_loc(), hint="give an int, a list of ints, or None") from None
         self._stream, self._spawned = Stream(key, counter_of(seed is not None)), 0
 
     @classmethod
@@ -364,6 +369,13 @@ class Generator:
 
 
 def _shape(size: Any) -> Any:
+    """The size of a draw. Raises TracerError (W201) for one that is computed."""
+    for dim in size if isinstance(size, (tuple, list)) else (size,):
+        if is_computed(dim):
+            raise error("W201", "how many numbers are drawn is not known before the function runs",
+                        locs=user_loc(), types=[dim.type],
+                        hint="draw as many as there may be, and choose with np.where; or name the "
+                             "argument in static_argnames")
     return None if size is None else as_shape(size)
 
 

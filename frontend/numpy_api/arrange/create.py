@@ -10,6 +10,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ...tracing.active import current
+from ...tracing.distance import distance, is_computed
 from ...tracing.operand import (
     Kind,
     as_dim,
@@ -17,6 +18,7 @@ from ...tracing.operand import (
     as_shape,
     broadcast,
     cast,
+    is_weak,
     reshape,
     result_dtype,
     shape_of,
@@ -124,7 +126,24 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]
+    if isinstance(step, (int, np.integer)) and (is_computed(start) or is_computed(stop)):
+        return _computed(start, stop, int(step), dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
+
+
+def _computed(start: Any, stop: Any, step: int, dtype: Any) -> Tracer:
+    """Integers from a computed one on. Raises TracerError (W201) where it is not known how many
+    there are."""
+    length = distance(current(), start, stop) if step else None
+    if not isinstance(length, int):
+        raise error("W201", "np.arange of a computed number: how many there are is not known "
+                            "before the function runs",
+                    hint="count a known number of them from it: np.arange(i, i + 3), "
+                         "i + np.arange(3)")
+    kind = np.result_type(np.int64, *(x.dtype for x in (start, stop) if not is_weak(x)))
+    first: Any = strong(start if is_computed(start) else stop - length)
+    counted: Any = to_tracer(np.arange(0, length, step))
+    return cast(first + counted, np.dtype(dtype or kind))
 
 
 def _is_size(x: Any) -> bool:

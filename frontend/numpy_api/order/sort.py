@@ -23,6 +23,7 @@ from ...tracing.operand import (
     result_dtype,
     strong,
 )
+from ...tracing.source import user_loc
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
@@ -181,9 +182,14 @@ def top_k(x: Any, k: int) -> tuple[Any, Any]:
 
     >>> top_k(np.array([3., 9., 5.]), 2)
     (array([9., 5.]), array([1, 2]))
+
+    Raises ShapeError (W102) where there are not so many elements.
     """
-    many = x.shape[-1]
+    many, count = x.shape[-1], as_int(k, "count")
+    if count < 0 or (isinstance(many, int) and count > many):
+        raise error("W102", f"top_k: the {count} largest of {many} elements", locs=user_loc(),
+                    hint="give a k from 0 to the size of the last axis")
     turned = np.argsort(x[..., ::-1], axis=-1, kind="stable")
-    places = (many - 1 - turned[..., ::-1])[..., :as_int(k, "count")]
+    places = (many - 1 - turned[..., ::-1])[..., :count]
     return np.take_along_axis(x, places, axis=-1), places
 

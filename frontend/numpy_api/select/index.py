@@ -7,7 +7,7 @@ to the front if not:
     x[:, i, 2:]      slice, gather axis 1, dims (n, *i, m)
     x[i, :, j]       gather axes 0 and 2,  dims (*ij, n)
 
-A traced integer is an index array without dims.
+A traced integer is an index array without dims; slices that start at one are ``windows``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ...tracing.operand import (
     to_tracer,
 )
 from ...tracing.tracer import SymbolicDim, Tracer
+from .windows import window_of
 
 _INT = np.dtype(np.int64)
 
@@ -232,6 +233,9 @@ def take_spans(x: Tracer, spans: Sequence[Span]) -> Tracer:
 def getitem(x: Any, index: Any, uses: Dim = 1) -> Tracer:
     """``x[index]``; index arrays whose values are known are checked if ``uses`` is not 0."""
     x = to_tracer(x)
+    window = window_of(x, index)
+    if window is not None:
+        return getitem(window.taken(x), window.rest, uses)
     parsed = parse(x.type.shape, index)
     x = parsed.checked(x)
     arrays = parsed.arrays

@@ -15,30 +15,28 @@ from ....ir.indices.index import product
 from ....ir.types import I64
 from ...tracing.active import current
 from ...tracing.arrays.selection import Selection
+from ...tracing.distance import is_computed
 from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
 from ...tracing.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
 from .index import as_number, getitem
+from .windows import length_of
 
 _I64 = np.dtype(np.int64)
 
 
-def is_computed(bound: Any) -> bool:
-    """True for a traced integer that is no size."""
-    return isinstance(bound, Tracer) and not isinstance(bound, SymbolicDim) and (
-        bound.ndim == 0 and bound.dtype.kind in "iu")
-
-
 def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
     """The index with all of its first axis that stays, where that is a slice with a computed bound,
-    and the slice; None for other indices."""
+    and the slice; None for other indices, and where the code tells how long the slice is
+    (``windows``)."""
     items = index if isinstance(index, tuple) else (index,)
     at = next((at for at, item in enumerate(items) if not _is_int(item)), None)
     if at is None or not isinstance(items[at], slice):
         return None
     run, rest = items[at], items[at + 1:]
     bounds = (run.start, run.stop)
-    if not any(map(is_computed, bounds)) or isinstance(run.step, Tracer) or not all(
+    if not any(map(is_computed, bounds)) or isinstance(run.step, Tracer) or (
+            length_of(run) is not None) or not all(
             bound is None or is_computed(bound) or isinstance(bound, (int, np.integer, SymbolicDim))
             for bound in bounds):
         return None

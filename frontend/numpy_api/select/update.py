@@ -40,6 +40,7 @@ from ..elements.elementwise import fresh
 from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
 from .masks import as_mask, assigned, is_mask, known_mask
 from .runs import aligned, computed_slice, parts_of_run
+from .windows import window_of
 
 Shape = tuple[Dim, ...]
 
@@ -62,6 +63,9 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
         if known is None:
             return _masked(x, index, value, mode)
         index = np.nonzero(known)  # a value for each
+    window = window_of(x, index)
+    if window is not None:
+        return window.put(x, update(window.taken(x), window.rest, value, mode))
     parsed = parse(x.type.shape, index)
     x = parsed.checked(x)
     if not parsed.arrays:

@@ -8,7 +8,7 @@ contraction of views, so that no array of the size of all windows is made.
 
 Views that are moved to the operands: a skew of an axis of one operand along one of the other, and
 slices. A sum over a letter that both operands have is one of the contraction's own. The zeros that
-strides leave are not moved: most products would be of them.
+strides leave are not moved, since most products would be of them: see ``strided``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from ...indices.index import Dim
 from ..axes.reduce import contract_letters
 from ..op import Kind
+from .strided import phases
 
 
 def _product(g: Any) -> tuple[str, str, str] | None:
@@ -27,7 +28,7 @@ def _product(g: Any) -> tuple[str, str, str] | None:
     return contract_letters(g.node.attrs["dims"])
 
 
-def skewed(b: Any, g: Any, axis: int, along: int, size: Dim) -> Any:
+def skewed(b: Any, g: Any, axis: int, along: int, size: Dim, step: int = -1) -> Any:
     """The cotangent of what windows of ``axis``, with their elements in ``along``, are of."""
     letters = _product(g)
     if letters is not None:
@@ -38,11 +39,11 @@ def skewed(b: Any, g: Any, axis: int, along: int, size: Dim) -> Any:
                 operands, parts = [*g.node.inputs], [lhs, rhs]
                 wide = b.broadcast(operands[at], shape=(*operands[at].shape, g.shape[along]),
                                    axes=tuple(range(len(own))))
-                operands[at] = b.skew(wide, axis=own.index(moved), along=len(own), step=-1,
+                operands[at] = b.skew(wide, axis=own.index(moved), along=len(own), step=step,
                                       size=size, value=0.0)
                 parts[at] += element
                 return b.contract(*operands, dims=f"{','.join(parts)}->{out}")
-    return b.skew(g, axis=axis, along=along, step=-1, size=size, value=0.0)
+    return b.skew(g, axis=axis, along=along, step=step, size=size, value=0.0)
 
 
 def summed(b: Any, g: Any, axes: tuple[int, ...]) -> Any:
@@ -53,6 +54,9 @@ def summed(b: Any, g: Any, axes: tuple[int, ...]) -> Any:
         if all(out[axis] in lhs and out[axis] in rhs for axis in axes):
             kept = "".join(letter for at, letter in enumerate(out) if at not in axes)
             return b.contract(*g.node.inputs, dims=f"{lhs},{rhs}->{kept}")
+    found = phases(b, g, axes, skewed, sliced, summed) if len(axes) == 1 else None
+    if found is not None:
+        return found
     return b.sum(g, axes=axes) if axes else g
 
 
