@@ -474,7 +474,7 @@ def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
             assert plan.mb % plan.mr == plan.nb % plan.nr == plan.kb % plan.lanes == 0
             assert plan.scratch_bytes <= 2 << 20
             if M and N and K and min(M, N) >= 64 and 2 * M * N * K > 32e6:
-                assert math.prod(plan.grid(M, N)) > 5, plan
+                assert math.prod(plan.grid(M, N)) > 3, plan
 
 
 def _at_the_end_of_a_page(array: Array) -> Array:
