@@ -9,8 +9,8 @@
     +------+------+------+                kb steps of k, then on to the next block of k
 
 For kb steps nr columns of b stay in L1 and mb rows of a in L2. The choice never asks for the number
-of threads: it is the best one for one to eight of them, as many as the work is worth. Cycles are those of one core with
-two vector fma and two loads a cycle; only their ratios matter.
+of threads: it is the best one for one to eight of them, as many as the work is worth. Cycles are
+those of one core with two vector fma and a load a cycle; only their ratios matter.
 """
 
 from __future__ import annotations
