@@ -70,14 +70,17 @@ class Tiling:
 
     @property
     def pr(self) -> int:
-        """Width of an lhs panel: mr rounded up to whole vectors."""
+        """Rows of a tile rounded up to whole vectors, in which panels and lines are stored."""
         return round_up(self.mr, self.lanes)
 
     @property
     def tile_elements(self) -> int:
-        """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, so
-        that panels do not all begin in the same cache set."""
-        return self.pr * self.kb + self.lanes if self.lhs == "panels" else self.mr * self.lhs_line
+        """Elements of the mr packed lhs rows of a tile. A panel has a spare vector at its end, for
+        what the last vector stores beyond it, and so that panels do not all begin in the same cache
+        set."""
+        if self.lhs == "panels":
+            return self.mr * self.kb + self.lanes
+        return self.mr * self.lhs_line
 
     def areas(self) -> tuple[int, int, int, int]:
         """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""

@@ -164,7 +164,7 @@ def _are_kept(region: Region, node: Node, axes: Collection[str]) -> bool:
 def _contract_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Of rows that are kept, over the axis along which they were reduced, with new columns; or of
     a product so large that all else is little beside it."""
-    if Kind.CONTRACT not in region.kinds or not is_chain(node):
+    if Kind.CONTRACT not in region.kinds or not is_chain(node) or not _has_sides(node):
         return False
     kept = contract_places(node.attrs["dims"])[2]
     summed = [str(dim) for at, dim in enumerate(own) if at not in kept and dim != 0]
@@ -248,6 +248,7 @@ def _products_fit(wide: Region, narrow: Region, names: Mapping[str, str]) -> boo
     if not axes or axes != wide.product or frozenset(names.values()) != axes:
         return False
     reduced = tuple(tuple(names[axis] for axis in run) for run in narrow.reduced)
-    if reduced not in ((), wide.reduced):
+    if reduced not in ((), wide.reduced) or not all(
+            _has_sides(node) for node in narrow.nodes if node.op.kind is Kind.CONTRACT):
         return False
     return bool(wide.reduced) or is_large(wide, wide.nodes[0])

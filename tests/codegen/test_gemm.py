@@ -474,7 +474,26 @@ def test_plans_leave_room_for_threads_and_little_on_the_stack() -> None:
             assert plan.mb % plan.mr == plan.nb % plan.nr == plan.kb % plan.lanes == 0
             assert plan.scratch_bytes <= 2 << 20
             if M and N and K and min(M, N) >= 64 and 2 * M * N * K > 32e6:
-                assert math.prod(plan.grid(M, N)) > 5, plan
+                assert math.prod(plan.grid(M, N)) > 3, plan
+
+
+def test_what_many_tiles_read_is_packed_and_tiles_leave_registers_free() -> None:
+    f32, lhs, rhs = as_dtype(np.float32), Access("k", 1000), Access("free", 1000)
+    for target, M in itertools.product((AVX512, AVX2, NEON), (16, 1000)):
+        plan = plan_gemm(M, 1000, 1000, f32, target, lhs, rhs)
+        assert plan.mr * plan.nv + plan.nv + 3 <= target.registers
+    for M, way in ((16, "in_place"), (1000, "panels")):
+        plan = plan_gemm(M, 1000, 1000, f32, AVX512, lhs, rhs)
+        assert (plan.lhs, plan.rhs) == ("in_place", way)
+    turned = plan_gemm(1000, 1000, 1000, f32, AVX512, Access("free", 1000), rhs)
+    assert turned.lhs == "panels"
+    assert turned.tile_elements == turned.mr * turned.kb + turned.lanes  # no wider than the tile
+
+
+def test_wide_weights_are_read_once() -> None:
+    plan = plan_gemm(32, 1024, 1024, as_dtype(np.float32), AVX512, Access("k", 1024),
+                     Access("free", 1024))
+    assert plan.grid(32, 1024) == (1, 8)
 
 
 def _at_the_end_of_a_page(array: Array) -> Array:

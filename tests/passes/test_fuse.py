@@ -170,3 +170,21 @@ def test_rows_of_products_that_are_all_the_same(function: Callable[..., Any]) ->
         return np.sum((function(x, w, a) - x) ** 2, 1)
 
     np.testing.assert_allclose(weft.compile(distances)(x, w, 0.5), distances(x, w, 0.5), rtol=1e-12)
+
+
+def _attention(q: Any, k: Any, v: Any) -> Any:
+    return weft.nn.softmax(q @ np.swapaxes(k, -1, -2)) @ v
+
+
+@pytest.mark.parametrize("function", [
+    lambda q, k, v: weft.grad(lambda *args: np.sum(_attention(*args)), (0, 1, 2))(q, k, v),
+    lambda q, k, v: _attention(q, k, np.full(v.shape, 2, np.float32)),
+    lambda q, k, v: _attention(q, k, np.broadcast_to(v[..., :1], v.shape)),
+], ids=["gradient of a sum", "constant", "repeated column"])
+def test_rows_that_a_task_keeps_meet_products_of_what_is_repeated(
+        function: Callable[..., Any]) -> None:
+    args = [np.random.default_rng(at).normal(size=(2, 16, 8)).astype(np.float32)
+            for at in range(3)]
+    wants = weft.compile(function, opt=0)(*args)
+    for got, want in zip(weft.compile(function)(*args), wants, strict=True):
+        np.testing.assert_array_equal(got, want)

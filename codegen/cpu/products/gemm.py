@@ -126,7 +126,7 @@ class _Block(Vectors):
         f, plan = self.f, self.plan
         if plan.lhs == "panels":
             self.packing.panels(self.lhs, self.areas[0], self.m0, self.m_tiles, self.M, plan.mr,
-                                plan.pr, plan.tile_elements, self.even_rows)
+                                plan.mr, plan.tile_elements, self.even_rows)
         elif plan.lhs == "rows":
             tile_rows = self.mul(self.m_tiles, plan.mr)
             self.packing.rows(self.lhs, self.areas[0], self.m0, tile_rows, self.M, plan.lhs_line)
@@ -159,7 +159,7 @@ class _Block(Vectors):
         if plan.lhs == "lines":
             return _Side(m, self.at(self.areas[0], self.mul(i, plan.mr)), 1, plan.lhs_line)
         if plan.lhs != "in_place":
-            free, k = (1, plan.pr) if plan.lhs == "panels" else (plan.lhs_line, 1)
+            free, k = (1, plan.mr) if plan.lhs == "panels" else (plan.lhs_line, 1)
             return _Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
         stride = self.lhs.access.stride or 0
         origin = self.inside(m, self.M, plan.mr, self.even_rows)

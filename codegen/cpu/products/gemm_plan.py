@@ -9,8 +9,8 @@
     +------+------+------+                kb steps of k, then on to the next block of k
 
 For kb steps nr columns of b stay in L1 and mb rows of a in L2. The choice never asks for the number
-of threads: there are tasks for eight where the work is worth it. Cycles are those of one core with
-two vector fma and two loads a cycle; only their ratios matter.
+of threads: it is the best one for one to eight of them, as many as the work is worth. Cycles are
+those of one core with two vector fma and a load a cycle; only their ratios matter.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ from ....ir.types import DType
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
+_THREADS = (1, 2, 4, 8)  # for the geometric mean of whose times tasks are cut
 _ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
 _ROWS_IN_SET = 4  # that a tile may read there side by side: panels of rhs need the others' places
 _CROWDED = 1.3  # times the cycles of a product that reads such rows from L2
+_STREAM = 0.03  # cycles for a byte of an operand that a task reads from beyond its caches
+_FAR = 0.05  # cycles for a byte of lhs or of waiting sums, which come from L2
+_FEW, _FEWEST = 8, 2  # tiles that read an element in place wherever it lies, if crowded
 _TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
 
@@ -95,23 +99,22 @@ def _plan(
     if turned is not None:
         (mr, nv), compute = turned, 0.3 * (N or _NOMINAL) * depth
     else:
-        mr, nv, compute = _register_tile(M, N, depth, lanes, target.registers, most_rows)
+        mr, nv, compute = _register_tile(M, N, depth, lanes, size, target, most_rows)
     if swap:
         compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
     nr = nv * lanes
-    most_depth = max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
-    kb = most_depth
+    kb = _most_depth(nr, lanes, size, target)
     if K is not None:  # blocks of equal depth
-        kb = round_up(-(-depth // -(-depth // most_depth)), lanes)
+        kb = round_up(-(-depth // -(-depth // kb)), lanes)
     packed: Literal["rows", "panels", "lines"] = "panels" if lhs.lanes == "free" else "rows"
     if lhs.lanes == "free" and lhs.run:
         packed = "lines"
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap)
-    if _in_place(lhs, size, plan.pr, N, 8 * nr) and (sure_m or _copies(lhs, K)):
+    if _in_place(lhs, size, mr, N, nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
-        compute *= _CROWDED if _crowded(lhs, size, plan.pr) else 1.0
-    if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, 8 * mr):
+        compute *= _CROWDED if _crowded(lhs, size, mr) else 1.0
+    if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, mr):
         plan = replace(plan, rhs="in_place")
     if rhs.lanes == "free" and rhs.run:
         plan = replace(plan, rhs="lines")
@@ -120,12 +123,17 @@ def _plan(
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
 
 
-def _in_place(access: Access, size: int, width: int, uses: int | None, few: int) -> bool:
-    """Whether a plain array is read where it lies; a crowded one only if there are too ``few`` uses
-    of each element for packing to pay."""
+def _in_place(access: Access, size: int, width: int, uses: int | None, tile: int) -> bool:
+    """Whether a plain array is read where it lies: where few tiles read each element, else along k
+    if it is not crowded. What is read along the other axis pays for packing: each step of k is on a
+    page of its own, and vectors that do not begin with a cache line are read from two of them.
+    """
     if access.stride is None:
         return False
-    return (uses is not None and uses <= few) or not _crowded(access, size, width)
+    crowded = _crowded(access, size, width)
+    if uses is not None and uses <= (_FEWEST if crowded else _FEW) * tile:
+        return True
+    return not crowded and (uses is None or access.lanes == "k")
 
 
 def _crowded(access: Access, size: int, width: int) -> bool:
@@ -138,7 +146,7 @@ def _crowded(access: Access, size: int, width: int) -> bool:
     shared = math.gcd(access.stride * size, _SAME_SET)
     if access.lanes == "k":
         return width * shared > _ROWS_IN_SET * _SAME_SET
-    return shared > 16 * width * size
+    return shared > 4 * width * size
 
 
 def _copies(access: Access, K: int | None) -> bool:
@@ -162,21 +170,39 @@ def _turned_tile(
     return M, 1 if few or rhs.stride * size % _SAME_SET == 0 else 2
 
 
+def _most_depth(nr: int, lanes: int, size: int, target: GemmTarget) -> int:
+    """Steps of k whose panel of rhs stays in L1 beside a tile's rows of lhs."""
+    return max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
+
+
 def _register_tile(
-    M: int | None, N: int | None, depth: int, lanes: int, registers: int, most_rows: int
+    M: int | None, N: int | None, depth: int, lanes: int, size: int, target: GemmTarget,
+    most_rows: int,
 ) -> tuple[int, int, float]:
-    """The tile (mr, nv) of least estimated cycles for the whole product, and these cycles."""
+    """The tile (mr, nv) of least estimated cycles for the whole product, and these cycles.
+
+    What comes from L2 decides between tiles that are alike in registers: each element of lhs that
+    is read there is used nr times, and a wide panel, of which L1 holds less of k, has its sums wait
+    more often.
+    """
+    registers = target.registers
+    far = (_NOMINAL if M is None else M) * depth * size > target.l1 // 4
     best = (float("inf"), 0, 0)
     for nv in range(1, 17):
+        waits = -(-depth // _most_depth(nv * lanes, lanes, size, target)) - 1
+        # LLVM reads ahead: without room for it, sums move from register to register.
+        ahead = 0 if nv == 1 and registers >= 32 else 3
         for mr in range(1, min(registers, most_rows) + 1):
             # Sums stay in registers, and so does what a step of k uses more than once.
-            if mr * nv + (nv if mr > 1 else 1) + (nv > 1 or registers < 32) > registers:
+            if mr * nv + (nv if mr > 1 else 1) + ahead > registers:
                 break
             m_tiles = _NOMINAL / mr if M is None else -(-max(1, M) // mr)
             n_tiles = _NOMINAL / (nv * lanes) if N is None else -(-max(1, N) // (nv * lanes))
-            # Two fma or loads a cycle, their latency, and data that comes from beyond L1.
-            step = max(mr * nv / 2, (mr + nv) / 2, 6.0) + 0.1 * (nv + mr / lanes)
-            cycles = m_tiles * n_tiles * (depth * step + 4 * mr * nv + 20)
+            # Two fma or a load a cycle, their latency, and data that comes from beyond L1.
+            step = max(mr * nv / 2, 0.9 * (mr + nv), 6.0) + 0.1 * (nv + mr / lanes)
+            step += _FAR * size * mr * far
+            wait = 2 * _FAR * size * lanes * waits
+            cycles = m_tiles * n_tiles * (depth * step + (4 + wait) * mr * nv + 20)
             best = min(best, (cycles, -mr, nv))
     cycles, mr, nv = best
     return -mr, nv, cycles
@@ -191,14 +217,20 @@ def _blocks(
     m, n = max(1, _NOMINAL if M is None else M), max(1, _NOMINAL if N is None else N)
     lhs_cost = rhs_cost = 0.0
     if plan.lhs != "in_place":
-        lhs_cost = m * depth * _element_cost(lhs, 0.065 * size)
+        vectors = plan.pr / plan.mr if plan.lhs == "panels" else 1.0  # are stored whole
+        lhs_cost = m * depth * _element_cost(lhs, 0.065 * size * vectors)
     if plan.rhs in ("panels", "lines"):
-        rhs_cost = n * depth * _element_cost(rhs, 0.08 * size)
+        rhs_cost = n * depth * _element_cost(rhs, (0.16 if rhs.lanes == "k" else 0.08) * size)
+    # What is read in place by each task is counted where it does not stay in L2.
+    lhs_far, rhs_far = (_STREAM * size * side * depth * (size * side * depth > target.l2)
+                        for side in (m, n))
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
     room = target.l2 if plan.lhs == "in_place" else target.l2 // 2  # packed, it is to stay there
     most_m = max(1, room // (size * plan.kb * plan.mr))
     most_n = n_tiles
     if plan.cut:  # waiting sums are read and written for each block of k
+        if N is None:
+            most_m = max(1, min(most_m, target.l2 // (size * n_tiles * plan.mr * plan.nr)))
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
     if plan.rhs == "lines":
         most_n = min(most_n, max(1, target.l2 // 2 // (size * plan.kb * plan.nr)))
@@ -213,8 +245,11 @@ def _blocks(
         tasks = m_blocks * n_blocks
         mt, nt = -(-m_tiles // m_blocks), -(-n_tiles // n_blocks)
         share = compute * mt * nt / (m_tiles * n_tiles)
-        cycles = tasks * (share + lhs_cost / m_blocks + rhs_cost / n_blocks + _TASK_COST)
-        choices.append((max(0, wanted - tasks), cycles, mt, nt))
+        lhs_part, rhs_part = (lhs_cost + lhs_far) / m_blocks, (rhs_cost + rhs_far) / n_blocks
+        cycles = tasks * (share + lhs_part + rhs_part + _TASK_COST)
+        # Of one and of more threads, as many as the work is worth.
+        times = [-(-tasks // threads) for threads in _THREADS if threads <= wanted]
+        choices.append((math.prod(times) ** (1 / len(times)) / tasks * cycles, cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
     plan = replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
     if plan.lhs == "lines":

@@ -116,23 +116,25 @@ class Packing(Vectors):
         self, operand: Operand, to: str, first: Size, panels: Size, extent: Size, step: int,
         width: int, size: int, even: bool,
     ) -> None:
-        """For each k, ``width`` lanes from every ``step``-th index of the free axis on."""
+        """For each k, ``width`` lanes from every ``step``-th index of the free axis on. What the
+        last vector of them stores beyond these the next k writes over."""
         f, lanes = self.f, self.plan.lanes
-        room = self.sub(self.sub(extent, first), width)
+        vectors = -(-width // lanes)
+        room = self.sub(self.sub(extent, first), vectors * lanes)
         whole = integer(f, "smax", integer(f, "sdiv", self.add(room, step), step), 0)
         whole = self.least(panels, whole)
-        if even and step == width:
+        if even and step == vectors * lanes:
             whole = panels
         with span(f, self.depth) as k:
             row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, width))
-            with span(f, whole) as p, span(f, width // lanes) as v:
+            with span(f, whole) as p, span(f, vectors) as v:
                 strip = self.mul(v, lanes)
                 start = self.add(self.add(first, self.mul(p, step)), strip)
                 value = operand.vector(f, row, str(start), lanes, None)
                 self.store(value, self.at(inside, self.mul(p, size), strip))
             if whole == panels:
                 return
-            with span(f, self.sub(panels, whole)) as q, span(f, width // lanes) as v:
+            with span(f, self.sub(panels, whole)) as q, span(f, vectors) as v:
                 p, strip = self.add(whole, q), self.mul(v, lanes)
                 start = self.add(self.add(first, self.mul(p, step)), strip)
                 mask = prefix_mask(f, lanes, self.sub(extent, start))
