@@ -36,6 +36,7 @@ from ..ir.graph import (
     all_nodes,
     control_of,
     live_nodes,
+    queues_of,
     talks,
     with_bodies,
 )
@@ -74,13 +75,6 @@ def needs_partition(graph: Graph) -> bool:
     """True if a placed graph is no program of one device."""
     used = {node.device for node in all_nodes(graph) if not _is_copied(node)}
     return len(used) > 1 or any(map(talks, all_nodes(graph)))
-
-
-def queues_of(node: Node) -> set[str]:
-    """The queues that a node talks to, in its bodies too."""
-    inner = (each for attr in node.attrs.values() if isinstance(attr, Graph)
-             for each in all_nodes(attr))
-    return {each.attrs["queue"] for each in (node, *inner) if each.op.kind is Kind.RESOURCE}
 
 
 def _is_copied(node: Node) -> bool:
