@@ -351,6 +351,13 @@ def talks(node: Node) -> bool:
         for inner in all_nodes(attr))
 
 
+def queues_of(node: Node) -> set[str]:
+    """The queues that a node talks to, in its bodies too."""
+    inner = (each for attr in node.attrs.values() if isinstance(attr, Graph)
+             for each in all_nodes(attr))
+    return {each.attrs["queue"] for each in (node, *inner) if each.op.kind is Kind.RESOURCE}
+
+
 def live_nodes(graph: Graph) -> list[Node]:
     """The nodes that a result or a variable needs, in order."""
     live: set[Node] = {value.node for value in graph.results if value.node is not None}

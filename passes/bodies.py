@@ -7,7 +7,8 @@
 What may fail stays, and results for it, though nobody reads them: a node that is needed is run with
 all of its checks, whatever of it is needed.
 
-Effects must have been resolved (``state``): a body with any is left as it is.
+Effects must have been resolved (``state``): a body with any is left as it is. What talks to a
+resource happens as often as it is written, so a node with such bodies keeps all that it has.
 """
 
 from __future__ import annotations
@@ -15,7 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..ir.graph import Graph, Node, Value, can_fail, constant_of, control_of, effects_of, live_nodes
+from ..ir.graph import (
+    Graph,
+    Node,
+    Value,
+    can_fail,
+    constant_of,
+    control_of,
+    effects_of,
+    live_nodes,
+    talks,
+    with_bodies,
+)
 from ..ir.ops.control.region import Branching, Looping
 from .clone import Clone
 
@@ -33,6 +45,8 @@ def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:
         control = control_of(node)
         if control is None or next(effects_of(node), None) is not None:
             clone.node(node)
+        elif talks(node):
+            clone.node(node).attrs = with_bodies(node, simplify)
         elif isinstance(control, Branching):
             _branching(clone, node, control, read, simplify)
         else:

@@ -36,6 +36,7 @@ from ..ir.graph import (
     all_nodes,
     control_of,
     live_nodes,
+    queues_of,
     talks,
     with_bodies,
 )
@@ -78,13 +79,6 @@ def needs_partition(graph: Graph) -> bool:
 def devices_of(graph: Graph) -> set[Device]:
     """The devices of a placed graph: of the nodes that are not made wherever they are read."""
     return {node.device or CPU0 for node in all_nodes(graph) if not _is_copied(node)}
-
-
-def queues_of(node: Node) -> set[str]:
-    """The queues that a node talks to, in its bodies too."""
-    inner = (each for attr in node.attrs.values() if isinstance(attr, Graph)
-             for each in all_nodes(attr))
-    return {each.attrs["queue"] for each in (node, *inner) if each.op.kind is Kind.RESOURCE}
 
 
 def _is_copied(node: Node) -> bool:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.diagnose import error
-from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of
+from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of, talks
 from ..ir.ops.control.region import Looping
 from ..ir.ops.op import Effect
 from ..ir.ops.table import OPS
@@ -39,7 +39,8 @@ Read = Callable[[str, TensorType], Value]
 
 
 def resolve_state(graph: Graph) -> Graph:
-    """The same computation without EFFECT nodes and control dependencies.
+    """The same computation without EFFECT nodes, and without control dependencies but those of what
+    talks to resources.
 
     Parameters of variables that are read before they are written come after the ordinary ones,
     in order of first read; new values of written variables come after the ordinary results, in
@@ -136,12 +137,26 @@ class _State:
             if effect is None and next(effects_of(node), None) is not None:
                 self._control(node)
             elif effect is None:
-                self.clone.node(node).after = ()
+                self.clone.node(node).after = self._order(node)
             elif effect is Effect.READS:
                 value = self.read(node.attrs["var"], node.attrs["type"])
                 self.clone.values[node.results[0]] = value
             else:
                 self._write(node)
+
+    def _order(self, node: Node) -> tuple[Node, ...]:
+        """What a node that talks to a resource waits for. Variables change when the step ends, so
+        of what waits for them just what they wait for counts."""
+        found: dict[Node, None] = {}
+        pending = list(node.after) if talks(node) else []
+        while pending:
+            each = pending.pop()
+            if each.op.effect is None:
+                found[self.clone.nodes[each]] = None
+            else:
+                pending += [*each.after, *(value.node for value in each.inputs
+                                           if value.node is not None)]
+        return tuple(found)
 
     def _write(self, node: Node) -> None:
         operand, var = self.clone.values[node.inputs[0]], node.attrs["var"]
@@ -191,6 +206,7 @@ class _State:
         self.clone.values.update(zip(
             node.results, results[:at] + results[at + len(changed):], strict=True))
         self.clone.nodes[node] = made
+        made.after = self._order(node)
 
 
 def _body(

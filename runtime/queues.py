@@ -21,8 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
@@ -30,114 +29,8 @@ import numpy as np
 from ..ir.diagnose import Error, error
 from ..ir.indices.dims import bind_dims
 from ..ir.indices.index import symbols_of
-from ..ir.indices.walk import evaluate
 from ..ir.types import TensorType
-
-Array = np.ndarray[Any, Any]
-Columns = tuple[Array, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows from ``start`` to ``stop`` of columns, to which nobody writes."""
-
-    columns: Columns
-    start: int
-    stop: int
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def split(self, n: int) -> tuple[Rows, Rows]:
-        """The first ``n`` rows, and the others."""
-        at = self.start + n
-        return Rows(self.columns, self.start, at), Rows(self.columns, at, self.stop)
-
-
-class Store(Protocol):
-    """Where the elements of a queue are; ``size`` counts them, ``moves`` all that came or went."""
-
-    size: int
-    moves: int
-
-    def put(self, rows: Rows) -> None: ...
-    def take(self, n: int) -> list[Rows]: ...
-    def give_back(self, parts: Sequence[Rows]) -> None: ...
-
-
-class Line:
-    """Elements in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.size = self.moves = 0
-        self._blocks = deque[Rows]()
-
-    def put(self, rows: Rows) -> None:
-        self._blocks.append(rows)
-        self._count(len(rows))
-
-    def take(self, n: int) -> list[Rows]:
-        """The first ``n`` elements."""
-        taken: list[Rows] = []
-        left = n
-        while left:
-            block = self._blocks.popleft()
-            if len(block) > left:
-                block, rest = block.split(left)
-                self._blocks.appendleft(rest)
-            taken.append(block)
-            left -= len(block)
-        self._count(-n)
-        return taken
-
-    def give_back(self, parts: Sequence[Rows]) -> None:
-        """Put what was taken to the front again."""
-        self._blocks.extendleft(reversed(parts))
-        self._count(sum(map(len, parts)))
-
-    def _count(self, change: int) -> None:
-        self.size += change
-        self.moves += abs(change)
-
-
-class Pool:
-    """Elements of which any may be the next; they have one place each, so none holds others."""
-
-    def __init__(self, types: Sequence[TensorType], seed: int | None) -> None:
-        self.size = self.moves = 0
-        self._rng = np.random.default_rng(seed)
-        self._columns = [np.empty((0, *[evaluate(dim, {}) for dim in type_.shape]),
-                                  type_.dtype.numpy)
-                         for type_ in types]
-
-    def put(self, rows: Rows) -> None:
-        first, self.size = self.size, self.size + len(rows)
-        self.moves += len(rows)
-        for at, (column, given) in enumerate(zip(self._columns, rows.columns, strict=True)):
-            if len(column) < self.size:
-                room = max(self.size, 2 * len(column))
-                grown = np.empty((room, *column.shape[1:]), column.dtype)
-                grown[:first] = column[:first]
-                self._columns[at] = column = grown
-            column[first:self.size] = given[rows.start:rows.stop]
-
-    def take(self, n: int) -> list[Rows]:
-        """``n`` elements at random."""
-        chosen = self._rng.choice(self.size, n, replace=False)
-        taken = tuple([column[chosen] for column in self._columns])
-        # The last ones that stay move to the places of those that go.
-        left = self.size - n
-        stays = np.ones(n, np.bool_)
-        stays[chosen[chosen >= left] - left] = False
-        for column in self._columns:
-            column[chosen[chosen < left]] = column[left:self.size][stays]
-        self.size = left
-        self.moves += n
-        return [Rows(taken, 0, n)]
-
-    def give_back(self, parts: Sequence[Rows]) -> None:
-        for part in parts:
-            self.put(part)
+from .stores import Array, Columns, Rows, Store
 
 
 class Attempt:
@@ -184,9 +77,7 @@ class Attempt:
                         hint="wait longer, or see who is to fill or empty it"))
                     break
         except BaseException:
-            self.cancel(_cancelled(self.queue))
-            if self.problem is None:  # it was done by then
-                self.undo()
+            self.drop()
             raise
         try:
             return self.results()
@@ -198,6 +89,12 @@ class Attempt:
     def cancel(self, problem: Error) -> None:
         """End it with a problem, unless it is done by now, which ``undo`` undoes."""
         self.queue.change(lambda finished: self.queue.withdraw(self, problem, finished))
+
+    def drop(self) -> None:
+        """Have it come to nothing, whether it is done or not."""
+        self.cancel(_cancelled(self.queue))
+        if self.problem is None:
+            self.undo()
 
     def undo(self) -> None:
         """Give back what was taken: it comes first again, where there is an order. What was put
@@ -227,11 +124,53 @@ class Put(Attempt):
 
     def advance(self) -> bool:
         store = self.queue.store
-        room = min(self.queue.capacity - store.size, len(self._left))
+        room = min(self.queue.room, len(self._left))
         if room > 0:
             now, self._left = self._left.split(room)
             store.put(now)
         return not self._left
+
+
+class Room(Attempt):
+    """Room for ``count`` rows that come later: it is full for all others until they are in, or
+    until this is undone."""
+
+    def __init__(self, queue: Queue, count: int) -> None:
+        super().__init__(queue)
+        self._wanted, self._kept = count, 0
+
+    def advance(self) -> bool:
+        if self.queue.room < self._wanted:
+            return False
+        self._kept = self._wanted
+        self.queue.kept += self._kept
+        return True
+
+    def enter(self) -> None:
+        """Stand in line for it."""
+        self.queue.enter_put(self)
+
+    def withdrawn(self) -> None:
+        self._release(self._kept)
+
+    def _release(self, count: int) -> None:
+        self._kept -= count
+        self.queue.kept = max(0, self.queue.kept - count)  # a forked child keeps none
+
+    def put(self, columns: Sequence[Any], many: bool = False,
+            wake: Callable[[], object] | None = None) -> Attempt:
+        """``Queue.put`` into this room: without waiting, and into a closed queue, too."""
+        rows = rows_of(self.queue, columns, many)
+        count = len(rows[0])
+        if count > self._kept:
+            return self.queue.put(columns, many, wake)
+
+        def fill(_: list[Attempt]) -> None:
+            self._release(count)
+            self.queue.store.put(Rows(rows, 0, count))
+
+        self.queue.change(fill)
+        return Known(self.queue, wake)
 
 
 class Take(Attempt):
@@ -302,12 +241,18 @@ class Queue:
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
         self._puts, self._takes = deque[Attempt](), deque[Attempt]()
         self._closing = False
+        self.kept = 0  # for rows that will come
         Queue.living.add(self)
 
     @property
     def size(self) -> int:
         """How many elements are in it now."""
         return self.store.size
+
+    @property
+    def room(self) -> int:
+        """How many more may come in now."""
+        return self.capacity - self.store.size - self.kept
 
     @property
     def closed(self) -> bool:
@@ -317,7 +262,7 @@ class Queue:
     @property
     def ended(self) -> bool:
         """Closed, and nothing will come any more from those who had been waiting then."""
-        return self._closing and not self._puts
+        return self._closing and not self._puts and not self.kept
 
     def put(self, columns: Sequence[Any], many: bool = False,
             wake: Callable[[], object] | None = None) -> Attempt:
@@ -327,6 +272,17 @@ class Queue:
         """
         rows = rows_of(self, columns, many)
         return self._enter(Put(self, Rows(rows, 0, len(rows[0])), wake), self._puts)
+
+    def keep(self, count: int) -> Room:
+        """What asks, when it is entered, for room for ``count`` rows that are put into it later.
+
+        It fails with W411 when the queue is closed.
+        """
+        return Room(self, count)
+
+    def enter_put(self, attempt: Attempt) -> None:
+        """Let an attempt stand in line with those that put."""
+        self._enter(attempt, self._puts)
 
     def take(self, count: int = 0, partial: bool = False,
              wake: Callable[[], object] | None = None) -> Attempt:
@@ -380,7 +336,7 @@ class Queue:
 
     def forked(self) -> None:
         """In a forked child, no other thread waits or holds the lock."""
-        self._lock = threading.RLock()
+        self._lock, self.kept = threading.RLock(), 0
         for line in (self._puts, self._takes):
             for attempt in reversed(line):
                 attempt.withdrawn()

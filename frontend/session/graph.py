@@ -22,7 +22,6 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph as IRGraph
 from ...ir.graph import Node, Value, all_nodes
 from ...ir.ops.op import Effect
-from ...ir.ops.table import OPS
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
 from ..tracing.active import active
@@ -199,11 +198,6 @@ class Graph(TraceContext):
         name = self.graph.unique_name(queue.name)
         self.resources[name] = queue.resource
         return name
-
-    def operation(self, op: str, *operands: Tracer, **attrs: Any) -> Operation:
-        """Append a node without results."""
-        node = self.builder.emit(OPS[op], [self.value_of(x) for x in operands], attrs)
-        return Operation((node,), node.name, self)
 
     def find(self, name: str) -> Value | Node | Operation | Variable:
         """The value ``layer1/relu:0`` or the node ``layer1/relu``; a placeholder, captured array

@@ -17,8 +17,10 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim, plain_symbol, symbol, symbols_of
 from ...ir.indices.walk import substitute
+from ...ir.ops.table import OPS
 from ...ir.types import TensorType
-from ...runtime.queues import Line, Pool, Queue, Store
+from ...runtime.queues import Queue
+from ...runtime.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
 from ..tracing.active import context_for
@@ -140,36 +142,33 @@ class FIFOQueue:
         graph = self._graph((), None)
         if graph is None:
             return self.resource.size
-        return graph.apply(lambda: graph.emit("queue_size", queue=graph.queue_name(self)), (),
+        return graph.apply(lambda: graph.emit("queue_size", queue=self._name_in(graph)), (),
                            stem="size")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.name!r}, {self.resource.size} of {self.capacity}>"
 
-    def _graph(self, operands: Any, timeout: float | None) -> Graph | None:
-        """The graph that is being built; None where calls act at once."""
+    def _graph(self, operands: Any, timeout: float | None) -> TraceContext | None:
+        """What records calls: the graph that is being built, or the body of one of its branches or
+        loops; None where calls act at once."""
         ctx = context_for(operands)
         if ctx is None:
             return None
-        if not isinstance(ctx, Graph):
-            raise self._refused(ctx)
+        if not isinstance(_graph_around(ctx), Graph):
+            raise error("W113", f"queue '{self.name}' is used in a compiled function, which never "
+                                "waits", locs=user_loc(),
+                        hint="take the element outside and pass it as an argument, or build a "
+                             "weft.Graph")
         if timeout is not None:
             raise error("W305", "in a graph, calls of a queue wait as long as their step",
                         locs=user_loc(), hint="give the time-out to Session.run")
         return ctx
 
-    def _refused(self, ctx: TraceContext) -> Exception:
-        inside = ctx
-        while inside.parent is not None:
-            inside = inside.parent
-        if isinstance(inside, Graph):
-            return error("W113", f"queue '{self.name}' is used in a branch or loop of a graph, "
-                                 "which is one piece of native code", locs=user_loc(),
-                         hint="take the element before, and use it inside")
-        return error("W113", f"queue '{self.name}' is used in a compiled function, which never "
-                             "waits", locs=user_loc(),
-                     hint="take the element outside and pass it as an argument, or build a "
-                          "weft.Graph")
+    def _name_in(self, ctx: TraceContext) -> str:
+        """What nodes of the graph call this queue."""
+        graph = _graph_around(ctx)
+        assert isinstance(graph, Graph), "no other trace records calls of queues"
+        return graph.queue_name(self)
 
     def _put(self, element: Any, many: bool, timeout: float | None) -> Any:
         leaves: list[Any] = []
@@ -189,9 +188,9 @@ class FIFOQueue:
             taken = graph.apply(self._node, (graph, count, partial), stem="dequeue")
         return tree.unflatten(self._structure, list(taken))
 
-    def _node(self, graph: Graph, count: int, partial: bool) -> tuple[Tracer, ...]:
+    def _node(self, graph: TraceContext, count: int, partial: bool) -> tuple[Tracer, ...]:
         """The node of a take; sizes that are not known are symbols of its own."""
-        name, serial = graph.queue_name(self), next(self._serial)
+        name, serial = self._name_in(graph), next(self._serial)
         stem = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "queue"
         known = {each for type_ in self.resource.types for dim in type_.shape
                  for each in symbols_of(dim)}
@@ -203,13 +202,15 @@ class FIFOQueue:
             substitute(dim, fresh) for dim in type_.shape)) for type_ in self.resource.types])
         return graph.emit_all("dequeue", queue=name, count=count, partial=partial, results=results)
 
-    def _operation(self, graph: Graph, op: str, *leaves: Any, **attrs: Any) -> Operation:
+    def _operation(self, graph: TraceContext, op: str, *leaves: Any, **attrs: Any) -> Operation:
         def record() -> Operation:
             found = [to_tracer(leaf) for leaf in leaves]
             # A Python number takes the dtype of the queue.
             inputs = [cast(x, type_.dtype) if x.weak else x
                       for x, type_ in zip(found, self.resource.types, strict=False)]
-            return graph.operation(op, *inputs, queue=graph.queue_name(self), **attrs)
+            node = graph.builder.emit(OPS[op], [graph.value_of(x) for x in inputs],
+                                      {"queue": self._name_in(graph), **attrs})
+            return Operation((node,), node.name, graph)
 
         made: Operation = graph.apply(record, ())
         return made
@@ -252,6 +253,13 @@ class RandomShuffleQueue(FIFOQueue):
             raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
                                 f"{min_after_dequeue!r}", locs=user_loc())
         self._set_up(capacity, specs, name, lambda types: Pool(types, seed), min_after_dequeue)
+
+
+def _graph_around(ctx: TraceContext) -> TraceContext:
+    """The trace itself, of which a body is a part."""
+    while ctx.parent is not None:
+        ctx = ctx.parent
+    return ctx
 
 
 def _positive(n: Any, what: str) -> int:

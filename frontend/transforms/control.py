@@ -38,6 +38,7 @@ from .regions import (
     context_of,
     is_size,
     name_of_body,
+    or_operation,
     rounds,
     scanned,
     traced,
@@ -49,7 +50,8 @@ def cond(p: Any, t: Callable[..., Any], f: Callable[..., Any], *ops: Any) -> Any
     """``t(*ops)`` where the scalar ``p`` is true, else ``f(*ops)``; only that one is computed.
 
     Both return nests of the same structure and types; a Python number takes the dtype of what
-    the other one returns there. Raises ShapeError (W102) or DTypeError (W111) where they differ.
+    the other one returns there. Of branches that return no values, such as assignments, an
+    operation is made. Raises ShapeError (W102) or DTypeError (W111) where they differ.
 
     >>> import numpy as np
     >>> cond(np.bool_(True), lambda x: x + 1, lambda x: x * 10, np.array([1, 2]))
@@ -70,7 +72,7 @@ def cond(p: Any, t: Callable[..., Any], f: Callable[..., Any], *ops: Any) -> Any
                             f"{regions[1].out_tree!r}", locs=user_loc(),
                     hint="return the same nest from both")
     made = branched(ctx, condition, regions, given)
-    return tree.unflatten(regions[0].out_tree, made)
+    return or_operation(ctx, tree.unflatten(regions[0].out_tree, made))
 
 
 @boundary
@@ -92,8 +94,9 @@ def while_loop(
     check_body(cond, "while_loop: the condition", "state")
     check_body(body, "while_loop: the body", "state")
     limit = _limit(max_iterations)
-    return rounds("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body, init, limit,
-                  context_of(init))
+    ctx = context_of(init)
+    return or_operation(ctx, rounds("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body,
+                                    init, limit, ctx))
 
 
 def _limit(most: int | None) -> int:
@@ -132,13 +135,15 @@ def fori_loop(
         def row(x: Any, _: Any, index: Any) -> Any:
             return body(index + start, x), None
 
-        return scanned("fori_loop", row, body, init, None, count, False, ctx)[0]
+        made, _ = scanned("fori_loop", row, body, init, None, count, False, ctx)
+        return or_operation(ctx, made)
     first, stop = (ctx.apply(bound_of, (x,)) for x in (lo, hi))
     limit = _limit(max_iterations)
     if limit != ENDLESS:
         stop = ctx.apply(bounded, (first, stop, limit))
-    return rounds("fori_loop", lambda _, index: first + index < stop,
-                  lambda x, index: body(first + index, x), body, init, limit, ctx)
+    return or_operation(ctx, rounds("fori_loop", lambda _, index: first + index < stop,
+                                    lambda x, index: body(first + index, x), body, init, limit,
+                                    ctx))
 
 
 @boundary
@@ -162,5 +167,6 @@ def scan(
             lambda init, xs: scan(f, init, xs, length, reverse), (init, xs))
     check_body(f, "scan: the body", "carry", "row")
     ctx = context_of((init, xs, length))
-    return scanned("scan", lambda carry, x, _: f(carry, x), f, init, xs,
-                 None if length is None else as_dim(length), bool(reverse), ctx)
+    carry, ys = scanned("scan", lambda carry, x, _: f(carry, x), f, init, xs,
+                        None if length is None else as_dim(length), bool(reverse), ctx)
+    return (carry, ys) if tree.leaves(ys) else (or_operation(ctx, carry), ys)

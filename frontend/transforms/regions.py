@@ -20,6 +20,7 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import symbols_told_in
 from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
 from ..tracing.active import context_for, current
@@ -28,7 +29,7 @@ from ..tracing.recorder import TraceContext
 from ..tracing.rewrites import converted
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.tracer import SymbolicDim, Tracer
+from ..tracing.tracer import Operation, SymbolicDim, Tracer
 
 
 def branched(
@@ -36,6 +37,7 @@ def branched(
     operands: Sequence[Tracer] = (),
 ) -> list[Tracer]:
     """The node of two branches of the same nest, which take the operands, and its results."""
+    _check_sizes(regions)
     weak = _agreed(regions)
     regions = _reading_outside(ctx, regions)
     closure = with_closure(regions, [len(operands)] * 2)
@@ -138,11 +140,34 @@ def _recorded(
     ctx: TraceContext, record: Callable[[], list[Tracer]], regions: Sequence[Region], stem: str
 ) -> list[Tracer]:
     """Append a node. Variables that its bodies assign are read anew from here on."""
+    _check_sizes(regions)
     made: list[Tracer] = ctx.apply(lambda: tuple(record()), (), stem=stem)
     for region in regions:
         for node in region.graph.nodes:
             ctx.forget_reads(each.attrs["var"] for each in effects_of(node) if writes(each))
     return list(made)
+
+
+def _check_sizes(regions: Sequence[Region]) -> None:
+    """Raise UnsupportedError (W113) for results of a size that a queue tells in a body alone."""
+    for region in regions:
+        told = symbols_told_in(region.graph)
+        for value in region.graph.results if told else ():
+            if any(not told.isdisjoint(symbols_of(dim)) for dim in value.shape):
+                raise error("W113", f"a branch or loop gives {value.type}, whose size only its "
+                                    "queue tells", locs=_made(value) or user_loc(),
+                            types=[value.type],
+                            hint="take elements of known sizes there (dequeue_many), or give what "
+                                 "is computed of them, such as a sum")
+
+
+def or_operation(ctx: TraceContext, made: Any) -> Any:
+    """What a node of control flow gives; without a value, an operation to fetch."""
+    if tree.leaves(made):
+        return made
+    node = next(node for node in reversed(ctx.graph.nodes)
+                if node.op.control is not None and not node.results)
+    return Operation((node,), node.name, ctx)
 
 
 def with_closure(regions: Sequence[Region], counts: Sequence[int]) -> list[Tracer]:
@@ -291,6 +316,7 @@ class _Carry:
 
     def fitted(self, nest: Any) -> list[Tracer]:
         """The leaves of a carry after a round, in the types that they had before it."""
+        nest = tree.map(lambda leaf: None if isinstance(leaf, Operation) else leaf, nest)
         found = tree.structure(nest)
         try:
             leaves = tree.matched(self.structure, nest)

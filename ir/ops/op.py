@@ -127,6 +127,7 @@ class OpDef:
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
     foreign: bool = False                               # HOST, RESOURCE: run each time, as it is
+    puts: Callable[..., Any] | None = None              # RESOURCE: (*types, **attrs) -> a count
     taking: bool = False                                # EFFECT: by whoever comes, in any order
     room: str = "linalg"                                # HOST: the module of NumPy
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op

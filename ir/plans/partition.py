@@ -31,6 +31,7 @@ from typing import Any
 from ..graph import Graph, Node, control_of, talks
 from ..indices.index import Expr, symbol, symbols_of
 from ..ops.control.region import Looping
+from ..ops.op import Kind
 from ..types import BOOL, Device, TensorType
 from .plan import Slot
 
@@ -112,13 +113,20 @@ def carrier(name: str) -> TensorType:
 
 
 def symbols_in(graph: Graph) -> set[str]:
-    """The sizes that a graph counts on, but for those that its own loops count."""
+    """The sizes that a graph counts on, but for those that its own loops count, and that its own
+    resources tell."""
     found: set[str] = set()
     for value in (*graph.params, *graph.results):
         found |= _symbols(value.type)
     for node in graph.nodes:
         found |= symbols_of_node(node)
-    return found
+    return found - symbols_told_in(graph)
+
+
+def symbols_told_in(graph: Graph) -> set[str]:
+    """The sizes that are known when a resource of the graph has answered."""
+    return {name for node in graph.nodes if node.op.kind is Kind.RESOURCE
+            for value in node.results for name in _symbols(value.type)}
 
 
 def symbols_of_node(node: Node) -> set[str]:

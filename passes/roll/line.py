@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.graph import Graph, Node, Value, freeze
+from ...ir.graph import Graph, Node, Value, freeze, talks
 from .reads import reads_from_written
 from .repeats import Keys
 
@@ -91,7 +91,7 @@ class Line:
                            for name, value in self.attrs(node).items()])
             kinds = tuple([kind[value] for value in (*self.inputs(node), *node.results)])
             # What has an order of its own, or effects, is no part of a round.
-            after = at if node.after or op.effect is not None else -1
+            after = at if node.after or op.effect is not None or talks(node) else -1
             found[at] = known.setdefault((op.name, attrs, kinds, after), len(known))
         return found
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.graph import talks
 from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
 from ...ir.plans.partition import Partition, Segment
@@ -26,7 +27,7 @@ from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
 from .drive import driver
 from .helpers import Helpers
-from .resource import asker
+from .resource import Keeping, asker
 from .run import Frame, Frames, Run, Unit, size_array
 
 _SIZE = "size "
@@ -78,8 +79,13 @@ class FlowProgram(Program):
         parted = self._frames.asking_first(self._late)
         # What only reads takes no turns: where it asks with what it has read, too, it does not wait
         # for answers before it asks.
-        if self._written or not any(parted.units[at].begin for at in parted.held):
+        if self._written or not any(parted.units[at].asks for at in parted.held):
             self._frames = parted
+        at_last = set(self._frames.held or range(len(self._frames.units)))
+        self._keeping = Keeping.of([
+            segment.graph.nodes[-1] for at, segment in enumerate(partition.segments)
+            if at in at_last and not segment.compiled and talks(segment.graph.nodes[-1])
+        ], resources) if self._updates else None
         self._begun: tuple[Run, Frame] | None = None
 
     def within(self, watch: Watch) -> Program:
@@ -102,8 +108,8 @@ class FlowProgram(Program):
 
     def _run(self, leaves: Sequence[Any], otherwise: Callable[..., Any]) -> Any:
         """One step. What asks resources goes first where it can: no one else waits for this step
-        then, and variables are read after. If the step fails before its commit, what was taken is
-        given back."""
+        then, and variables are read after; so is the room for what depends on them. If the step
+        fails before its commit, what was taken is given back."""
         if not self._frames.asks:
             return super()._run(leaves, otherwise)
         args = self._arguments(leaves, cut(self._read))
@@ -118,6 +124,8 @@ class FlowProgram(Program):
         try:
             if frame.pause:
                 run.drive(frame)
+            if self._keeping is not None and (count := self._keeping.count(dims)):
+                self._keeping.wait(run, count)
             results = super(FlowProgram, step)._run(leaves, otherwise)
         except BaseException:
             run.undo()
@@ -251,6 +259,7 @@ def _set(
         return
     unit.took = 0.0  # to start it
     node = segment.graph.nodes[-1]
+    unit.asks = talks(node)
     sizes = [key.removeprefix(_SIZE) for key in segment.takes if key.startswith(_SIZE)]
     places = {value: at for at, value in enumerate(segment.graph.params)}
     slots = [unit.takes[places[value]] for value in node.inputs]

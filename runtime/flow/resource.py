@@ -10,18 +10,72 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...ir.diagnose import Error, error
-from ...ir.graph import Node
+from ...ir.graph import Node, queues_of
+from ...ir.indices.index import Dim, symbols_of
+from ...ir.indices.walk import evaluate
+from ...ir.types import Loc
 from ..state import Array
-from .run import Begin, Task
+from ..watch import out_of_time
+from .run import Begin, Run, Task
 
 
 def asker(node: Node, resources: Mapping[str, Any]) -> Begin:
     """What starts the operation of a node on its resource."""
     resource = resources[node.attrs["queue"]]
-    return lambda task, args: _Asked(node, task).begin(resource, args)
+    if node.op.puts is None:
+        return lambda task, args: _Asked(node, task).begin(resource, args)
+    return lambda task, args: _Asked(node, task).begin(task.place(resource), args)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Room in a queue that a step asks for before it reads the variables that it updates.
+
+    What it puts depends on them. Were it to wait for room then, all others that update these
+    variables would wait for it, and so perhaps who is to make room.
+    """
+
+    resource: Any
+    counts: tuple[Dim, ...]
+    locs: Sequence[Loc]
+
+    @staticmethod
+    def of(nodes: Sequence[Node], resources: Mapping[str, Any]) -> Keeping | None:
+        """For what a step puts once it has read its variables, of all nodes that talk then.
+
+        None where it would not do: of several queues, whoever takes from one may wait for what
+        waits for another; and of what is put in a loop nobody knows the number."""
+        queues = {id(queue): queue for node in nodes
+                  for queue in map(resources.__getitem__, queues_of(node))}
+        puts = [node for node in nodes if node.op.puts is not None]
+        if len(queues) != 1 or not puts or any(node.op.control is not None for node in nodes):
+            return None
+        (resource,) = queues.values()
+        counts = [node.op.puts(*(value.type for value in node.inputs), **node.attrs)
+                  for node in puts if node.op.puts is not None]
+        return Keeping(resource, tuple(counts), puts[0].locs)
+
+    def count(self, dims: Mapping[str, int]) -> int:
+        """For how many elements, at these sizes; 0 if that is not known, or more than fit."""
+        if not all(symbols_of(count) <= dims.keys() for count in self.counts):
+            return 0
+        wanted = sum(evaluate(count, dims) for count in self.counts)
+        return wanted if wanted <= self.resource.capacity else 0
+
+    def wait(self, run: Run, count: int) -> None:
+        """Let the caller of a step wait for the room, which is given back if the step fails."""
+        room = self.resource.keep(count)
+        run.keep(self.resource, room)
+        try:
+            room.enter()
+            room.wait(run.left)
+        except Error as problem:
+            raise out_of_time(run.seconds) if problem.code == "W413" else _at(
+                self.locs, problem) from None
 
 
 class _Asked:
@@ -48,7 +102,7 @@ class _Asked:
             results = pending.results()
         except BaseException as problem:
             pending.undo()
-            self._task.fail(_at(self._node, problem))
+            self._task.fail(_at(self._node.locs, problem))
             return
         if not self._task.done(results, pending.undo):
             pending.undo()
@@ -58,9 +112,9 @@ class _Asked:
         self._pending.cancel(error("W411", "the step that waited has ended", locs=self._node.locs))
 
 
-def _at(node: Node, problem: BaseException) -> BaseException:
-    """An error of a resource, with the line of the node that asked."""
+def _at(locs: Sequence[Loc], problem: BaseException) -> BaseException:
+    """An error of a resource, with the line of who asked."""
     if not isinstance(problem, Error) or problem.locs:
         return problem
-    return error(problem.code, problem.message, locs=node.locs, types=problem.types,
+    return error(problem.code, problem.message, locs=locs, types=problem.types,
                  hint=problem.hint)

@@ -47,8 +47,13 @@ _WORTH_WAKING = 25e-6
 class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
+<<<<<<< HEAD
     __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
                  "readers", "run", "segment", "takes", "tells", "there", "took", "waits")
+=======
+    __slots__ = ("asks", "begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
+                 "readers", "run", "takes", "tells", "took", "waits")
+>>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
 
     def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int],
                  segment: Segment | None = None) -> None:
@@ -60,6 +65,7 @@ class Unit:
         self.rank = 0                                      # the smallest is run first
         self.took = 1.0                                    # seconds, lately
         self.waits = False                                 # perhaps: it calls the host
+        self.asks = False                                  # resources, by itself or in its bodies
         self.launches = 0
         # One of four: a program, one on a device with memory of its own, a driver, a resource.
         self.call: Callable[..., Any] | None = None
@@ -86,7 +92,7 @@ class Frames:
     @property
     def asks(self) -> bool:
         """True if units ask resources."""
-        return any(unit.begin is not None for unit in self.units)
+        return any(unit.asks for unit in self.units)
 
     def asking_first(self, late: Collection[int]) -> Frames:
         """The same, in two parts: first what asks resources, and what leads to that, then the
@@ -97,7 +103,7 @@ class Frames:
                 known.discard(at)
             if at not in known:
                 known -= set(unit.readers)
-        early = {at for at in known if self.units[at].begin is not None}
+        early = {at for at in known if self.units[at].asks}
         for at in reversed(range(len(self.units))):
             if at in known and not early.isdisjoint(self.units[at].readers):
                 early.add(at)
@@ -126,10 +132,16 @@ class Run:
     """One step, from its first segment to its end."""
 
     def __init__(self, helpers: Helpers, seconds: float | None = None,
+<<<<<<< HEAD
                  given: float | None = None, found: Sequence[Recorder] = ()) -> None:
         """``seconds`` are left of those that the step was ``given``; ``found`` are to be told."""
         self.notes = Notes(found) if found else None
         self._helpers, self._seconds = helpers, given or seconds or 0.0
+=======
+                 given: float | None = None) -> None:
+        """``seconds`` are left of those that the step was ``given``."""
+        self._helpers, self.seconds = helpers, given or seconds or 0.0
+>>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.lock = threading.RLock()  # a signal handler may put what this step waits for
         self.over = False
@@ -139,7 +151,22 @@ class Run:
         self._bell: Any = None  # the caller's, while it waits
         self._cancels: dict[int, Callable[[], None]] = {}
         self._undos: list[Callable[[], None]] = []
+<<<<<<< HEAD
         self.mirrors: defaultdict[str, Mirrors] = defaultdict(Mirrors)  # by the name of a device
+=======
+        self._rooms: dict[int, Any] = {}  # by the identity of the resource that keeps it
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def keep(self, resource: Any, room: Any) -> None:
+        """What is put into the resource goes into this room, from now on."""
+        with self.lock:
+            self._undos.append(room.drop)
+            self._rooms[id(resource)] = room
+>>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
 
     @property
     def ended(self) -> bool:
@@ -247,7 +274,7 @@ class Run:
         with self.lock:
             if self.over and self.failed is None:
                 self.over = False  # it is not done: nobody has its results
-        raise self.failed or out_of_time(self._seconds)
+        raise self.failed or out_of_time(self.seconds)
 
     def help(self) -> None:
         """Run what is ready, as a helper."""
@@ -383,6 +410,10 @@ class Task:
     def __init__(self, run: Run, frame: Frame, unit: Unit) -> None:
         self._run, self._frame, self._unit = run, frame, unit
         self._beginning, self._began = True, time.monotonic_ns()
+
+    def place(self, resource: Any) -> Any:
+        """Where the step puts what goes into the resource: into the room that is kept for it."""
+        return self._run._rooms.get(id(resource), resource)
 
     def begin(self, args: Sequence[Array]) -> None:
         """Ask the resource."""

@@ -66,8 +66,8 @@ def a_queue_in_a_compiled_function() -> None:
 
 
 @wrong("W113", NotImplementedError)
-def a_queue_in_a_branch() -> None:
+def a_size_that_a_queue_tells_in_a_branch() -> None:
     q = weft.FIFOQueue(10, "f64[]", name="rows")
     with weft.Graph().as_default():
         x = weft.placeholder("bool[]")
-        weft.cond(x, lambda: q.dequeue(), lambda: 0.0)  # here
+        weft.cond(x, lambda: q.dequeue_up_to(3), lambda: np.zeros(3))  # here

@@ -232,9 +232,6 @@ def test_what_steps_cannot_do() -> None:
     with pytest.raises(Error, match="W113: queue 'numbers' is used in a compiled function"):
         weft.compile(lambda x: x + q.dequeue())(1)
     with g.as_default():
-        x = weft.placeholder("bool[]")
-        with pytest.raises(Error, match="W113: queue 'numbers' is used in a branch or loop"):
-            weft.cond(x, lambda: q.dequeue(), lambda: np.int64(0))
         with pytest.raises(Error, match=r"W305: in a graph, .* as long as their step"):
             q.dequeue(timeout=1)
 

@@ -69,7 +69,8 @@ def _dequeue_infer(
 ROWS: tuple[OpDef, ...] = (
     OpDef("enqueue", Kind.RESOURCE, _enqueue_infer, None, "an element, or many rows, go into a "
           "queue, when there is room", {"queue": str, "types": tuple, "many": bool}, foreign=True,
-          ref=lambda q, *x, queue, types, many, wake=None: q.put(x, many, wake)),
+          ref=lambda q, *x, queue, types, many, wake=None: q.put(x, many, wake),
+          puts=lambda *x, queue, types, many: x[0].shape[0] if many else 1),
     OpDef("dequeue", Kind.RESOURCE, _dequeue_infer, 0, "elements of a queue, stacked, when they "
           "are there; of a count of 0, one by itself",
           {"queue": str, "count": int, "partial": bool, "results": tuple}, foreign=True,
