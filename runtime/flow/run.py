@@ -47,13 +47,8 @@ _WORTH_WAKING = 25e-6
 class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
-<<<<<<< HEAD
-    __slots__ = ("begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "segment", "takes", "tells", "there", "took", "waits")
-=======
     __slots__ = ("asks", "begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "takes", "tells", "took", "waits")
->>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
+                 "readers", "run", "segment", "takes", "tells", "there", "took", "waits")
 
     def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int],
                  segment: Segment | None = None) -> None:
@@ -132,16 +127,10 @@ class Run:
     """One step, from its first segment to its end."""
 
     def __init__(self, helpers: Helpers, seconds: float | None = None,
-<<<<<<< HEAD
                  given: float | None = None, found: Sequence[Recorder] = ()) -> None:
         """``seconds`` are left of those that the step was ``given``; ``found`` are to be told."""
         self.notes = Notes(found) if found else None
-        self._helpers, self._seconds = helpers, given or seconds or 0.0
-=======
-                 given: float | None = None) -> None:
-        """``seconds`` are left of those that the step was ``given``."""
         self._helpers, self.seconds = helpers, given or seconds or 0.0
->>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.lock = threading.RLock()  # a signal handler may put what this step waits for
         self.over = False
@@ -151,9 +140,7 @@ class Run:
         self._bell: Any = None  # the caller's, while it waits
         self._cancels: dict[int, Callable[[], None]] = {}
         self._undos: list[Callable[[], None]] = []
-<<<<<<< HEAD
         self.mirrors: defaultdict[str, Mirrors] = defaultdict(Mirrors)  # by the name of a device
-=======
         self._rooms: dict[int, Any] = {}  # by the identity of the resource that keeps it
 
     @property
@@ -166,7 +153,6 @@ class Run:
         with self.lock:
             self._undos.append(room.drop)
             self._rooms[id(resource)] = room
->>>>>>> d4c7e90f45704cc15f05375f3da151cd7935d951
 
     @property
     def ended(self) -> bool:
@@ -177,7 +163,7 @@ class Run:
         """Raise, in the middle of a segment, if nobody will want its results."""
         if self.failed is not None or (
                 self.deadline is not None and time.monotonic() >= self.deadline):
-            raise self.failed or out_of_time(self._seconds)
+            raise self.failed or out_of_time(self.seconds)
 
     def start(self, frame: Frame) -> None:
         """Make ready what lacks nothing."""
