@@ -26,8 +26,8 @@ function linesOf(view, item) {
   if (item.k === "param" || item.k === "result") return [clipped(item.l, 34), type];
   if (item.i && item.k !== "op") {
     const count = view.counts[item.id];
-    const inner = `${count} op${count === 1 ? "" : "s"}`;
-    return [clipped(item.l, 34), item.k === "region" ? `kernel · ${inner}` :
+    const inner = count ? `${count} op${count === 1 ? "" : "s"}` : "";
+    return [clipped(item.l, 34), item.k === "region" ? `kernel${inner && ` · ${inner}`}` :
       item.k === "loop" || item.k === "branch" ? `${view.text(item.q)} · ${item.rounds || inner}` :
       inner];
   }
