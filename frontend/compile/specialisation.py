@@ -21,7 +21,7 @@ from ..exact import immutable
 from ..tracing.signature import is_default
 from ..tracing.trace import Traced
 from .pipeline import Options, Stages
-from .ways import avoiding, while_bound, without
+from .ways import avoiding, numbers, while_bound, without
 
 # What Python calls the numbers among the arguments.
 _NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
@@ -53,7 +53,6 @@ class Specialisation:
         """
         traced = self.traced
         arguments, keywords = traced.in_tree.children
-        plain = set(traced.out_kinds) <= {"array"}
         out = traced.out_tree
         plain_out = out.kind is None or (out.kind is tuple and len(out.children) > 0 and all(
             child.kind is None for child in out.children))
@@ -64,8 +63,10 @@ class Specialisation:
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
                 or any(leaf.param is None for leaf in traced.leaves)):
             return None
-        native = plain_out and plain and self.program.stateless
+        native = plain_out and self.program.stateless
         way = self.program.direct if native else _attempt_of(traced, self.program)
+        if native and "number" in traced.out_kinds:
+            way = numbers(traced.out_kinds, way, single=out.kind is None)
         if fixed:
             way = without(fixed, places, way)
         if traced.names:

@@ -36,6 +36,21 @@ def while_bound(names: Sequence[Binding], way: Callable[..., Any]) -> Callable[.
     return bound
 
 
+def numbers(kinds: Sequence[str], way: Callable[..., Any], *, single: bool) -> Callable[..., Any]:
+    """A way whose results are Python numbers where that is their kind, and NumPy's scalars else."""
+    def one(*args: Any) -> Any:
+        result = way(*args)
+        return result if result is NotImplemented else result.item()
+
+    def several(*args: Any) -> Any:
+        results = way(*args)
+        return results if results is NotImplemented else tuple([
+            result.item() if kind == "number" else result
+            for result, kind in zip(results, kinds, strict=True)])
+
+    return one if single else several
+
+
 def without(
     fixed: Sequence[tuple[int, Any]], places: Sequence[int], way: Callable[..., Any]
 ) -> Callable[..., Any]:
