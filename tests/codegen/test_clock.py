@@ -12,6 +12,7 @@ import weft
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
 from weft.codegen.cpu.steps import launches
+from weft.frontend.compile.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.plans.entry import entry_of
 from weft.ir.plans.plan import Launch, Plan, all_steps
@@ -169,8 +170,9 @@ def test_launches_know_the_lines_that_they_compute() -> None:
         a = np.sort(x)
         return a, np.sort(z)
 
-    plan = weft.compile(both).lower(np.ones(8), np.ones(8)).stages.plan
-    found = [step for step in all_steps(plan.steps) if isinstance(step, Launch)]
+    stages = weft.compile(both).lower(np.ones(8), np.ones(8)).stages
+    assert isinstance(stages, Stages)
+    found = [step for step in all_steps(stages.plan.steps) if isinstance(step, Launch)]
     assert len({launch.kernel for launch in found}) == 1
     first = both.__code__.co_firstlineno
     assert [{loc.line for loc in launch.origin.locs} for launch in found if launch.origin] == [

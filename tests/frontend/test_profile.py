@@ -517,7 +517,7 @@ def test_what_a_hook_raises_ends_the_compilation() -> None:
         if stop and step == "fuse":
             raise StoppedError
 
-    v = weft.Variable(np.zeros(3), name="v")
+    v: Any = weft.Variable(np.zeros(3), name="v")
 
     @weft.compile(progress=hook)
     def add(x: Any) -> Any:
