@@ -214,6 +214,7 @@ BROKEN_PLANS += [
     ("check_overlap", "%a: f32[n] at (n + 15)//16*128", "%a: f32[n] at 0", "%a and %h overlap"),
     ("check_overlap", "bool[1] at (n + 15)//16*192", "bool[1] at 0", "%more and %h overlap"),
     ("check_overlap", "%g: f32[n] at (n + 15)//16*64", "%g: f32[n] at 0", "%g and %h overlap"),
+    ("check_times", "+ 64 {", "+ 64 times %x {", "%x is no parameter for times: i64["),
 ]
 
 
