@@ -127,7 +127,7 @@ def _placed(b: Any, found: _Adjoint, part: Any, low: dict[str, int]) -> Any:
 def _interleaved(b: Any, found: _Adjoint, parts: Sequence[Any]) -> Any:
     """The phases, which are in the order of their numbers, between each other."""
     axes = {each.axis: each for each in found.windows}
-    place = {}
+    place: dict[str, int] = {}
     for letter in found.letters:
         place[letter] = len(place) + sum(other in axes for other in place)
     for each in reversed(found.windows):
