@@ -151,7 +151,8 @@ def _sums(ctx: TraceContext) -> Sums:
         ctx = ctx.parent
     if ctx.sums is None:
         ctx.sums = Sums()
-    return ctx.sums
+    known: Sums = ctx.sums
+    return known
 
 
 def is_computed(x: Any) -> bool:
