@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,14 @@ def composite(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _told(name: str, problem: Exception, operands: Iterable[Any]) -> Exception:
     """What NumPy found wrong in a function of Weft's that runs at once, as an error of Weft's."""
-    if isinstance(problem, Error):
+    if isinstance(problem, (Error, np.linalg.LinAlgError)):
         return problem
-    types = [TensorType(as_dtype(x.dtype), x.shape) for x in operands
-             if isinstance(x, np.ndarray) and x.dtype.kind in "biufc"]
-    code = "W102" if isinstance(problem, ValueError) else (
-        "W122" if isinstance(problem, IndexError) else "W112")
+    types = []
+    for x in operands:
+        with suppress(TypeError):  # of a dtype that Weft has not
+            types += [TensorType(as_dtype(x.dtype), x.shape)] if isinstance(x, np.ndarray) else []
+    codes = ((np.exceptions.AxisError, "W121"), (ValueError, "W102"), (IndexError, "W122"))
+    code = next((code for kind, code in codes if isinstance(problem, kind)), "W112")
     text = " ".join(str(problem).split())
     return error(code, f"{name}: {text}", types=types, hint=(
         "give operands whose shapes fit" if code == "W102" else

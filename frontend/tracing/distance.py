@@ -1,48 +1,49 @@
 """How far apart two traced integers are, if the graph tells: ``i + 3`` and ``i - 1`` are 4 apart.
 
-Their difference is a sum of values, each with a factor. Going back through the nodes, a value is
-replaced by what it is made of until nothing but a constant is left:
+An integer is a sum of a constant and of values, each with a factor; so is their difference:
 
-    hi = (i + 1) * 4      hi - lo      (i + 1) * 4 - lo      i * 4 + 4 - i * 4      4
-    lo = i * 4
+    hi = (i + 1) * 4      4 i + 4
+    lo = i * 4            4 i            hi - lo is 4
+
+Values that equal nodes compute are one: ``ids[k] + 2`` and ``ids[k]`` are 2 apart, although
+``ids[k]`` is there twice. What has been found out about values is kept with the trace, so that each
+node is looked at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.graph import Node, Value
+from ...ir.graph import Node, Value, freeze
 from ...ir.indices.index import Dim
 from .operand import as_dim
 from .recorder import TraceContext
 from .tracer import SymbolicDim, Tracer
 
-Parts = tuple[tuple[Value | None, Dim], ...]  # values with factors; None is for a constant
+Parts = tuple[tuple[Value, Dim], ...]  # values with factors
 
 
-def _number(value: Value) -> Dim | None:
-    """The constant that a value is, if it is one."""
-    made = _CONSTANTS.get(value.node.op.name) if value.node is not None else None
-    return None if made is None or value.node is None else made(value.node.attrs)
+def _constant(node: Node) -> Dim | None:
+    made = _CONSTANTS.get(node.op.name)
+    return None if made is None else made(node.attrs)
 
 
 def _product(node: Node) -> Parts | None:
     a, b = node.inputs
-    number = _number(b)
-    if number is not None:
-        return ((a, number),)
-    number = _number(a)
-    return None if number is None else ((b, number),)
+    for x, other in ((a, b), (b, a)):
+        number = None if other.node is None else _constant(other.node)
+        if number is not None:
+            return ((x, number),)
+    return None
 
 
 def _same(node: Node) -> Parts | None:
-    """What passes its first operand on, checked or converted. Integers of 32 bits that wrap around
-    are no places of an array that has less than 2**31 elements."""
+    """What passes its first operand on, checked or converted."""
     x = node.inputs[0]
-    kept = x.dtype.is_int and x.dtype.itemsize >= 4
-    return ((x, 1),) if kept else None
+    return ((x, 1),) if _is_place(x) else None
 
 
 _CONSTANTS: Mapping[str, Callable[[Mapping[str, Any]], Dim]] = MappingProxyType({
@@ -52,36 +53,106 @@ _PARTS: Mapping[str, Callable[[Node], Parts | None]] = MappingProxyType({
     "sub": lambda node: ((node.inputs[0], 1), (node.inputs[1], -1)),
     "neg": lambda node: ((node.inputs[0], -1),),
     "mul": _product,
-    **dict.fromkeys(_CONSTANTS, lambda node: ((None, _CONSTANTS[node.op.name](node.attrs)),)),
     **dict.fromkeys(("unwrapped", "narrow", "ensure", "awaiting", "cast", "identity"), _same),
 })
 
 
-class _Sum:
-    """A sum of values, each with a factor, and a constant."""
+def _is_place(x: Value) -> bool:
+    """Integers of 32 bits that wrap around are no places of an array that has less than 2**31
+    elements; smaller ones may be."""
+    return x.type.rank == 0 and x.dtype.is_int and x.dtype.itemsize >= 4
+
+
+@dataclass
+class Sum:
+    """A constant, and numbers of values with their factors."""
+
+    constant: Dim = 0
+    terms: dict[int, Dim] = field(default_factory=dict)
+
+    def add(self, other: Sum, factor: Dim) -> None:
+        self.constant = self.constant + other.constant * factor
+        for number, own in other.terms.items():
+            known = self.terms.pop(number, 0) + own * factor
+            if known != 0:
+                self.terms[number] = known
+
+    @property
+    def key(self) -> Hashable:
+        return self.constant, frozenset(self.terms.items())
+
+
+class Sums:
+    """The sums that the values of a trace are, and of the traces inside of it."""
 
     def __init__(self) -> None:
-        self.constant: Dim = 0
-        self.terms: dict[int, tuple[Value, Dim]] = {}
+        self.known: dict[Value, Sum] = {}
+        self.numbers: dict[Hashable, int] = {}
 
-    def add(self, value: Value | None, factor: Dim) -> None:
-        if value is None:
-            self.constant = self.constant + factor
-            return
-        _, known = self.terms.pop(id(value), (value, 0))
-        if known + factor != 0:
-            self.terms[id(value)] = value, known + factor
+    def number(self, key: Hashable) -> int:
+        """One number for all that has this key."""
+        return self.numbers.setdefault(key, len(self.numbers))
 
-    def expand(self, node: Node) -> None:
-        """Replace the result of a node by what it is made of."""
-        found = self.terms.get(id(node.results[0])) if node.results else None
-        parts = _PARTS.get(node.op.name) if found is not None else None
-        made = None if parts is None else parts(node)
-        if found is None or made is None:
-            return
-        del self.terms[id(found[0])]
-        for value, factor in made:
-            self.add(value, factor * found[1])
+    def of(self, ctx: TraceContext, value: Value) -> Sum:
+        """The sum that a value is. Values that it is made of come first; nothing recurses."""
+        pending = [value]
+        while pending:
+            here = pending[-1]
+            parts = _around(ctx, here) if here.node is None else _parts(here)
+            needed = ([x for x, _ in parts] if parts is not None else
+                      list(here.node.inputs) if here.node is not None else [])
+            missing = [x for x in needed if x not in self.known]
+            if here not in self.known and not missing:
+                self.known[here] = self._made(here, parts)
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
+        return self.known[value]
+
+    def _made(self, value: Value, parts: Parts | None) -> Sum:
+        node, made = value.node, Sum()
+        constant = _constant(node) if node is not None and _is_place(value) else None
+        if constant is not None:
+            made.constant = constant
+        elif parts is not None:
+            for x, factor in parts:
+                made.add(self.known[x], factor)
+        elif node is None or node.op.foreign or node.op.effect is not None or node.after:
+            made.terms[self.number(value)] = 1
+        else:
+            attrs = tuple((name, freeze(x)) for name, x in node.attrs.items())
+            inputs = tuple(self.number(self.known[x].key) for x in node.inputs)
+            made.terms[self.number((node.op.name, value.index, attrs, inputs))] = 1
+        return made
+
+
+def _parts(value: Value) -> Parts | None:
+    if value.node is None or not _is_place(value):
+        return None
+    found = _PARTS.get(value.node.op.name)
+    return None if found is None else found(value.node)
+
+
+def _around(ctx: TraceContext, value: Value) -> Parts | None:
+    """The value of a trace around that a parameter stands for."""
+    here: TraceContext | None = ctx
+    while here is not None:
+        for param, tracer in here.closure:
+            if param is value and here.parent is not None:
+                return ((here.parent.value_of(tracer), 1),)
+        here = here.parent
+    return None
+
+
+def _sums(ctx: TraceContext) -> Sums:
+    """What is known of the values of a trace, those around it and those inside of it."""
+    while ctx.parent is not None:
+        ctx = ctx.parent
+    if ctx.sums is None:
+        ctx.sums = Sums()
+    known: Sums = ctx.sums
+    return known
 
 
 def is_computed(x: Any) -> bool:
@@ -92,26 +163,9 @@ def is_computed(x: Any) -> bool:
 
 def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     """``stop - start`` of integers, of which one is traced, if it is the same in every step."""
-    total = _Sum()
+    total = Sum()
     ends: tuple[tuple[Any, int], ...] = ((stop, 1), (start, -1))
     for x, sign in ends:
-        if is_computed(x):
-            total.add(ctx.value_of(x), sign)
-        else:
-            total.add(None, sign * as_dim(x))
-    here: TraceContext | None = ctx
-    while here is not None:
-        for node in reversed(here.graph.nodes):
-            if not total.terms:
-                return total.constant
-            total.expand(node)
-        outer = {id(param): tracer for param, tracer in here.closure}
-        for value, factor in list(total.terms.values()):
-            if id(value) not in outer:
-                return None
-            del total.terms[id(value)]
-            assert here.parent is not None
-            total.add(here.parent.value_of(outer[id(value)]), factor)
-        here = here.parent
+        found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(as_dim(x))
+        total.add(found, sign)
     return total.constant if not total.terms else None
-

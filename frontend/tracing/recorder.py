@@ -80,6 +80,7 @@ class TraceContext:
         self.refused: Error | None = None  # the last use of a tracer as a number
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
+        self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
@@ -128,7 +129,7 @@ class TraceContext:
 
     def forget(self) -> None:
         """Let go of all tracers: who holds one now is not part of the trace."""
-        self.refused = None
+        self.refused = self.sums = None
         self._inherited.clear()
         self._reads.clear()
         self._held.clear()

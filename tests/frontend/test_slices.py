@@ -29,6 +29,8 @@ READS: tuple[tuple[Callable[..., Any], tuple[int, ...]], ...] = (
     (lambda x, i: x[i:i + 2, [0, 1]], (8,)),
     (lambda x, i: x[[0, 1], i:i + 2], (2,)),
     (lambda x, i: TABLE[i:i + 3] + TABLE[2:5], (4,)),
+    (lambda x, i: x[i // 2:i // 2 + 2], (0, 9)),
+    (lambda x, i: x[np.argmax(x[:, 0] * i) - 1:np.argmax(x[:, 0] * i) + 1], (1,)),
     (lambda x, i: np.take(x, np.arange(i, i + 4, 3), axis=0), (0, 6)),
     (lambda x, i: np.arange(i + 5, i, -2), (0, -3)),
 )
