@@ -16,6 +16,7 @@ import pytest
 import weft
 from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.source import emit_triton
+from weft.frontend.compile.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
@@ -202,7 +203,9 @@ class LateStream:
 
 
 def on_late(function: Any, *args: Any) -> tuple[DeviceProgram, Late]:
-    plan = weft.compile(function).lower(*args).stages.plan_for(GPU)
+    stages = weft.compile(function).lower(*args).stages
+    assert isinstance(stages, Stages)
+    plan = stages.plan_for(GPU)
     device = Late(list(plan.kernels.values()))
     images = {name: emit_triton(kernel).image(kernel) for name, kernel in plan.kernels.items()}
     return DeviceProgram(plan, device, images, ["array"] * len(args),
