@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_ranges_never_overlap_and_all_come_back() -> None:
             except MemoryError:
                 held.pop(rng.randrange(len(held)))
         spans = sorted((each.address, each.address + max(1, each.size)) for each in held)
-        assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         assert not spans or spans[-1][1] <= ranges.capacity
     held.clear()
     assert ranges.allocate(64 * ALIGNMENT).address == 0
