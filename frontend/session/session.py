@@ -128,6 +128,10 @@ class Session:
     lost, though it may be computed from values that are a little old; what does not depend on the
     old value replaces the one of that moment. Raises Error (W113) for another word.
 
+    ``devices`` are ``cpu:k``, which share the machine's threads, and ``gpu:k``, each of which is
+    Triton's interpreter in a process of its own. Raises Error (W401) for other names, W404 for a
+    GPU where Triton is not installed. A GPU that fails is W421: the next step starts it anew.
+
     ``soft_placement``: what ``weft.device`` asks for goes to another device where there is no such
     one, with a PlacementWarning (W406). ``costs`` decide what goes where otherwise: a file of
     ``measure_costs``; by default they are estimates. ``progress`` is called while steps are

@@ -213,8 +213,9 @@ def _nowhere(node: Node, devices: Devices) -> Error:
     what = f"queue '{node.attrs['queue']}'" if queue else host_name(node.op, node.attrs)
     if node.device is None:
         return error("W401", f"{what} {'is' if queue else 'runs'} on cpu devices only",
-                     locs=node.locs, hint="give the session a device 'cpu:0' as well, or compile the "
-                                          "function without device=")
+                     locs=node.locs,
+                     hint="give the session a device 'cpu:0' as well, or compile the function "
+                          "without device=")
     if any(device.fits(node.device) for device in devices):
         kinds = "queues are" if queue else "functions of the host run"
         return error("W401", f"'{node.name}' must be on {node.device}, where "

@@ -90,10 +90,11 @@ class Interpreted:
         while not self._lock.acquire(timeout=_TURN):
             look()
         try:
-            if self._process is None or not self._process.ready:
-                self._process = Process(self.name, self._command, self.space.file)
+            process = self._process
+            if process is None or not process.ready:
+                process = self._process = Process(self.name, self._command, self.space.file)
             self.launches += 1
-            answer = self._process.ask(asked, look)
+            answer = process.ask(asked, look)
         finally:
             self._lock.release()
         if "error" in answer:

@@ -35,7 +35,7 @@ class Ranges:
     (0, 256)
     >>> del a
     >>> ranges.allocate(256).address, ranges.held
-    (0, 512)
+    (0, 768)
     """
 
     def __init__(self, capacity: int,

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 import weft
 from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.source import emit_triton
+from weft.frontend.compile.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
@@ -40,7 +42,7 @@ def test_ranges_never_overlap_and_all_come_back() -> None:
             except MemoryError:
                 held.pop(rng.randrange(len(held)))
         spans = sorted((each.address, each.address + max(1, each.size)) for each in held)
-        assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
         assert not spans or spans[-1][1] <= ranges.capacity
     held.clear()
     assert ranges.allocate(64 * ALIGNMENT).address == 0
@@ -202,7 +204,9 @@ class LateStream:
 
 
 def on_late(function: Any, *args: Any) -> tuple[DeviceProgram, Late]:
-    plan = weft.compile(function).lower(*args).stages.plan_for(GPU)
+    stages = weft.compile(function).lower(*args).stages
+    assert isinstance(stages, Stages)
+    plan = stages.plan_for(GPU)
     device = Late(list(plan.kernels.values()))
     images = {name: emit_triton(kernel).image(kernel) for name, kernel in plan.kernels.items()}
     return DeviceProgram(plan, device, images, ["array"] * len(args),
