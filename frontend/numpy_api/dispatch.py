@@ -149,7 +149,7 @@ class NumpyApi:
             *args, **options)
 
     def getitem(self, x: Any, index: Any) -> Any:
-        index = masks.as_mask(index)
+        index = masks.as_mask(x, index)
         if masks.is_mask(index) and index.ndim:
             return masks.select(x, index)
         chosen = masks.among(x, index)

@@ -114,6 +114,18 @@ def returned(x: Any, m: Any, k: Any) -> Any:
             "counted": np.unique_counts(x > 0), "where": np.argwhere(m > 3), "sum": x.sum()}
 
 
+def at_chosen_places(x: Any, m: Any, k: Any) -> Any:
+    a = np.floor(x * 2).astype(int) % 8
+    there, far = a > 2, np.zeros((20, 2))
+    s, t = np.zeros(8), np.zeros(8)
+    s[a[there]] = 1
+    t[a[there]] = x[there]
+    t[a[there]] += 1
+    far[np.flatnonzero(x > 0)] = k
+    rows = np.stack([x, 2 * x], 1)[there]
+    return s, t, far, rows - rows.mean(0), rows * np.array([1, 2])
+
+
 def both(a: Any, b: Any) -> None:
     if isinstance(a, dict):
         assert list(a) == list(b)
@@ -130,7 +142,8 @@ def both(a: Any, b: Any) -> None:
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
 @pytest.mark.parametrize("function", [
     read, through_a_view, set_from_slices, set_from_an_array, of_another_kind, neighbours, runs,
-    gaps, looped, copies, reversed_under_a_mask, returned], ids=lambda f: str(f.__name__))
+    gaps, looped, copies, reversed_under_a_mask, returned,
+    at_chosen_places], ids=lambda f: str(f.__name__))
 def test_like_numpy(function: Callable[..., Any], sizes: str) -> None:
     dynamic = {"x": {0: "n"}} if sizes == "unknown" and function not in (
         reversed_under_a_mask, of_another_kind) else None

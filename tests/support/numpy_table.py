@@ -28,8 +28,8 @@ Made from the rows of `frontend/numpy_api` and their samples by
 `pytest tests/frontend/test_numpy_docs.py --update-golden`.
 
 Results, dtypes and shapes are NumPy's. Every function takes `out=` arrays that the traced function
-made. Where the size of a result depends on values, there is no native program: such functions are
-refused by name.
+made. Elements of which only values say how many there are can be returned, reduced, sliced, joined,
+sorted and written; functions that would make arrays of other shapes of them are refused by name.
 """
 
 _SIZES = """A dim with a name has any size, and one compile serves all: every function is tested

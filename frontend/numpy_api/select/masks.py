@@ -17,7 +17,7 @@ from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable
-from ...tracing.operand import axes_of, broadcast, cast, matched, to_tracer
+from ...tracing.operand import axes_of, broadcast, cast, matched, shape_of, to_tracer
 from ...tracing.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
@@ -50,15 +50,16 @@ def first_chosen(args: Iterable[Any]) -> Selection | None:
     return None
 
 
-def as_mask(index: Any) -> Any:
-    """``np.nonzero(mask)`` as an index is the mask itself; all else stays."""
+def as_mask(x: Any, index: Any) -> Any:
+    """``np.nonzero(mask)`` as an index of x is the mask itself, if it has the dims that x begins
+    with; all else stays."""
     items = index if isinstance(index, tuple) else (index,)
     if not items or not all(isinstance(item, Places) for item in items):
         return index
     mask = items[0].mask
     whole = [item.axis for item in items] == list(range(mask.ndim)) and all(
         item.same(mask) for item in items)
-    return mask if whole else index
+    return mask if whole and shape_of(x)[:mask.ndim] == mask.type.shape else index
 
 
 def among(x: Any, index: Any) -> Selection | None:

@@ -18,7 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
-from ....ir.types import BOOL, TensorType, number_kind
+from ....ir.types import BOOL, I64, TensorType, number_kind
 from ...tracing.active import current
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import (
@@ -37,9 +37,9 @@ from ...tracing.operand import (
 )
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
-from .index import Index, Span, arranged_shape, index_operands, parse, take_spans
+from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
 from .masks import as_mask, assigned, is_mask, known_mask
-from .runs import aligned, computed_slice, parts_of_run
+from .runs import aligned, computed_slice, flat, parts_of_run
 from .windows import window_of
 
 Shape = tuple[Dim, ...]
@@ -47,12 +47,15 @@ Shape = tuple[Dim, ...]
 
 def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     """A copy of x with the indexed elements set to, or increased by, ``value``."""
-    x, index = to_tracer(x), as_mask(index)
+    x = to_tracer(x)
+    index = as_mask(x, index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
     run = computed_slice(index)
     if run is not None:
         return _update_run(x, *run, value, mode)
+    if isinstance(index, Selection) and index.known is None and mode == "set":
+        return _at_chosen(x, index, value)
     if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
         value = value.settled() if value.known is not None else value
     if isinstance(value, Selection):
@@ -141,6 +144,22 @@ def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tra
     each = len(shape_of(value)) == part.ndim
     made = _masked(part, mask, _fitting(part, value, mode), mode, each=each)
     return update(x, whole, made, "set")
+
+
+def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:
+    """``x[i] = v`` at chosen places along the first axis; of equal ones the last counts."""
+    if index.ndim != 1 or index.dtype.kind not in "iu" or (
+            shape_of(value.array if isinstance(value, Selection) else value) and not (
+                isinstance(value, Selection) and value.ndim == x.ndim)):
+        raise index.refused("used as an index to write several values at")
+    places, mask = flat(index)
+    number: Any = current().emit("iota", axis=0, dtype=I64, shape=mask.type.shape)
+    last: Any = np.full(x.type.shape[0], -1, like=number)
+    np.maximum.at(last, np.where(mask, places, 0), np.where(mask, number, -1))
+    if isinstance(value, Selection):
+        array = flat(value)[0] if value.same(index.mask) else aligned(value, mask)
+        value = getitem(array, (np.maximum(last, 0),))
+    return _masked(x, last >= 0, _fitting(x, value, "set"), "set", each=bool(shape_of(value)))
 
 
 def _patch(x: Tracer, value: Any, place: Shape) -> Tracer:

@@ -129,8 +129,8 @@ class Selection(ArrayMethods):
         """An operand in the places of these elements."""
         if isinstance(x, Selection) and self.same(x.mask) and self.array.ndim == x.array.ndim:
             return x.array
-        if np.ndim(x) == 0 and not isinstance(x, Selection):
-            return x
+        if np.ndim(x) < self.ndim and not isinstance(x, Selection):
+            return x  # the same for each of them
         rank = self.mask.ndim
         if self.ndim != 1 or self.array.ndim != rank or np.ndim(x) != 1 or (
                 isinstance(x, Selection) and x.ndim != 1):
