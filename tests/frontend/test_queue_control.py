@@ -249,6 +249,7 @@ def test_what_has_room_goes_into_a_closed_queue() -> None:
         q.enqueue(9, timeout=0.01)
     q.close(cancel_pending=True)
     taken = q.resource.take(3)
+    taken.enter()
     assert not taken.done
     room.put([np.array([5, 6])], many=True).wait()
     assert taken.wait(5)[0].tolist() == [1, 5, 6]
