@@ -15,12 +15,9 @@ Machine Learning", OSDI 2016, and its documentation of queues).
 
 from __future__ import annotations
 
-import itertools
-import operator
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -32,6 +29,7 @@ from ..ir.diagnose import Error, error
 from ..ir.indices.dims import bind_dims
 from ..ir.indices.index import symbols_of
 from ..ir.types import TensorType
+from .changes import Change
 from .stores import Array, Columns, Rows, Store
 
 
@@ -122,9 +120,10 @@ class Known(Attempt):
     """What is done as soon as it begins: it gives what a function gives then."""
 
     def __init__(self, queue: Queue, wake: Callable[[], object] | None,
-                 known: Callable[[], Columns] = tuple) -> None:
+                 known: Callable[[], Columns]) -> None:
         super().__init__(queue, wake)
-        self._known, self._found = known, ()
+        self._known = known
+        self._found: Columns = ()
 
     def begin(self) -> None:
         self._found = self._known()
@@ -267,12 +266,12 @@ class Queue:
         self.name, self.capacity, self.types = name, capacity, tuple(types)
         self.store, self.least = store, least
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
-        # Nothing changes but attributes of a queue, its store and its attempts: see _Change.
+        # Nothing changes but attributes of a queue, its store and its attempts: see Change.
         self._puts: tuple[Attempt, ...] = ()
         self._takes: tuple[Attempt, ...] = ()
         self._closing = False
         self.kept = 0  # for rows that will come
-        self.changing: _Change | None = None
+        self.changing: Change | None = None
         Queue.living.add(self)
 
     @property
@@ -373,13 +372,13 @@ class Queue:
         An interrupt in between leaves all as it was; or it is raised after the change, which so is
         made ``surely``. ``others`` are attempts that the change is of, if they stand in no line.
         """
-        made: list[_Change] = []
+        made: list[Change] = []
         interrupt: BaseException | None = None
         try:
             with self._lock:
                 while not made or not made[-1].made:
                     try:
-                        made.append(_Change(self, others))
+                        made.append(Change(self, others))
                         made[-1].make(change)
                     except Exception:
                         raise
@@ -422,69 +421,7 @@ class Queue:
                 self._takes = self._takes[1:]
 
 
-class _Change:
-    """One change of a queue, which happens as a whole or not at all.
-
-    Before it, the attributes of all that may change are noted; if it is interrupted, they are set
-    back. That, and the end of it, are one call of C code each, which no signal handler splits (see
-    ``state``). A handler or finalizer that uses the queue in the middle of a change of its own
-    thread sets that back, too, and goes first; the change finds out at its end, and is made anew.
-    """
-
-    def __init__(self, queue: Queue, others: Sequence[Attempt]) -> None:
-        self.made = self.overtaken = False
-        self.finished: list[Attempt] = []
-        self._queue, self._others = queue, tuple(others)
-        self._over = queue.changing  # the change that this one interrupts
-        if self._over is not None:
-            self._over.overtaken = True
-            self._over.undo()
-            self._others = (*self._others, *self._over._others)
-        self.note()
-
-    def note(self) -> None:
-        """Set everything back to what it is now."""
-        queue = self._queue
-        self._attributes = [each.__dict__ for each in (
-            queue, queue.store, *queue.waiting, *self._others)]
-        self._values = list(map(dict, self._attributes))
-        self._values[0]["changing"] = self._over
-
-    def undo(self) -> None:
-        """Set everything back."""
-        _exhaust(map(dict.update, self._attributes, self._values))
-
-    def make(self, change: Callable[[list[Attempt]], None]) -> None:
-        """Make it; ``made`` says whether nobody went first."""
-        queue, found = self._queue, self.finished
-        try:
-            queue.changing = self
-            change(found)
-            queue.settle(found)
-            ends = [*((attempt, "done", True) for attempt in found), (self, "made", True),
-                    (queue, "changing", self._over)]
-            mine = map(operator.not_, map(_overtaken, itertools.repeat(self)))
-            _exhaust(itertools.starmap(setattr, itertools.compress(ends, mine)))
-        except BaseException as problem:
-            if self.made:
-                raise
-            self.undo()
-            if self.overtaken and isinstance(problem, Exception):
-                return
-            raise
-        if not self.made:
-            self.undo()
-            return
-        if self._over is not None:  # what it sets back from now on is this
-            self._over.note()
-        queue.store.settled()
-
-
-_overtaken = operator.attrgetter("overtaken")
-_exhaust = deque[Any](maxlen=0).extend  # runs an iterator to its end
-
-
-def _wake(changes: Sequence[_Change]) -> None:
+def _wake(changes: Sequence[Change]) -> None:
     """Wake all that are done by what was made. Whom an interrupt keeps from being woken looks by
     himself some time later."""
     for made in changes:

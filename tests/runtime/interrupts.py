@@ -36,7 +36,7 @@ _TOTAL = 1000  # what all elements and the variable sum up to
 def _places(code: CodeType) -> frozenset[int]:
     """The offsets of what comes after a place where Python looks for signals, and is handled by
     the same handler."""
-    table = dis.Bytecode(code).exception_entries
+    table = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
 
     def handler(offset: int) -> int:
         return next((each.target for each in table if each.start <= offset < each.end), -1)
