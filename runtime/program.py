@@ -79,6 +79,7 @@ class Program:
         self._written = [written[slot.var] for slot in results if slot.var]
         self._returned = len(results) - len(self._written)
         self._writer: Writer | Turns = Writer(self._written)
+        self._settles: tuple[Any, ...] = ()  # what is told, at once, that a step has committed
         self._updates = (asynchronous is None
                          and not set(self._written).isdisjoint(self._read))
         names = [slot.var for slot in results if slot.var]
@@ -200,7 +201,7 @@ class Program:
         new = list(results[self._returned:])
         for at, place in self._merged:
             new[at] = merged(read[place], new[at], self._written[at].value)
-        commit(self._written, new)
+        commit(self._written, new, *self._settles)
         return results[:self._returned]
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -30,20 +29,29 @@ from ..ir.diagnose import Error, error
 from ..ir.indices.dims import bind_dims
 from ..ir.indices.index import symbols_of
 from ..ir.types import TensorType
+from .changes import Change
 from .stores import Array, Columns, Rows, Store
 
 
 class Attempt:
-    """A call that stands in line; ``wake`` is called once it is done, in whichever thread."""
-
-    problem: Error | None = None
+    """A call that stands in line once it is entered; ``wake`` is called when it is done, in
+    whichever thread."""
 
     def __init__(self, queue: Queue, wake: Callable[[], object] | None = None) -> None:
         self.queue = queue
-        self.done = False
+        self.problem: Error | None = None
+        self.begun = self.done = False
         self._latch = threading.Lock()
         self._latch.acquire()
         self.wake: Callable[[], object] = wake or self._latch.release
+
+    def enter(self) -> None:
+        """Begin: stand in line."""
+        self.begun = True
+        self.begin()
+
+    def begin(self) -> None:
+        """What ``enter`` does."""
 
     def advance(self) -> bool:
         """Go on as far as the queue lets it, which is locked; True when it is done."""
@@ -66,6 +74,8 @@ class Attempt:
         """
         end = float("inf") if timeout is None else time.monotonic() + timeout
         try:
+            if not self.begun:
+                self.enter()
             # A signal that comes just before a wait does not end it, and is seen after it; whoever
             # was to wake this one may have been interrupted.
             while not self.done and not self._latch.acquire(
@@ -77,7 +87,10 @@ class Attempt:
                         hint="wait longer, or see who is to fill or empty it"))
                     break
         except BaseException:
-            self.drop()
+            try:
+                self.drop()
+            finally:  # an interrupt may have ended that
+                self.drop()
             raise
         try:
             return self.results()
@@ -88,7 +101,8 @@ class Attempt:
 
     def cancel(self, problem: Error) -> None:
         """End it with a problem, unless it is done by now, which ``undo`` undoes."""
-        self.queue.change(lambda finished: self.queue.withdraw(self, problem, finished))
+        self.queue.change(lambda finished: self.queue.withdraw(self, problem, finished), self,
+                          surely=True)
 
     def drop(self) -> None:
         """Have it come to nothing, whether it is done or not."""
@@ -99,20 +113,25 @@ class Attempt:
     def undo(self) -> None:
         """Give back what was taken: it comes first again, where there is an order. What was put
         stays."""
-        self.queue.change(lambda _: self.withdrawn())
+        self.queue.change(lambda _: self.withdrawn(), self, surely=True)
 
 
 class Known(Attempt):
-    """What is done at once, with these results."""
+    """What is done as soon as it begins: it gives what a function gives then."""
 
-    def __init__(self, queue: Queue, wake: Callable[[], object] | None, *known: Any) -> None:
+    def __init__(self, queue: Queue, wake: Callable[[], object] | None,
+                 known: Callable[[], Columns]) -> None:
         super().__init__(queue, wake)
-        self._known = tuple(map(np.asarray, known))
+        self._known = known
+        self._found: Columns = ()
+
+    def begin(self) -> None:
+        self._found = self._known()
         self.done = True
         self.wake()
 
     def results(self) -> Columns:
-        return self._known
+        return self._found
 
 
 class Put(Attempt):
@@ -121,6 +140,9 @@ class Put(Attempt):
     def __init__(self, queue: Queue, rows: Rows, wake: Callable[[], object] | None) -> None:
         super().__init__(queue, wake)
         self._left = rows
+
+    def begin(self) -> None:
+        self.queue.enter_put(self)
 
     def advance(self) -> bool:
         store = self.queue.store
@@ -146,8 +168,7 @@ class Room(Attempt):
         self.queue.kept += self._kept
         return True
 
-    def enter(self) -> None:
-        """Stand in line for it."""
+    def begin(self) -> None:
         self.queue.enter_put(self)
 
     def withdrawn(self) -> None:
@@ -169,8 +190,11 @@ class Room(Attempt):
             self._release(count)
             self.queue.store.put(Rows(rows, 0, count))
 
-        self.queue.change(fill)
-        return Known(self.queue, wake)
+        def filled() -> Columns:
+            self.queue.change(fill, self)
+            return ()
+
+        return Known(self.queue, wake, filled)
 
 
 class Take(Attempt):
@@ -182,7 +206,10 @@ class Take(Attempt):
         super().__init__(queue, wake)
         self._count, self._single = max(count, 1), count == 0
         self._least, self._have = 1 if partial else self._count, 0
-        self._parts: list[Rows] = []
+        self._parts: tuple[Rows, ...] = ()
+
+    def begin(self) -> None:
+        self.queue.enter_take(self)
 
     def advance(self) -> bool:
         store, ended = self.queue.store, self.queue.ended
@@ -192,13 +219,13 @@ class Take(Attempt):
             return True
         now = min(store.size - (0 if ended else self.queue.least), self._count - self._have)
         if now > 0:
-            self._parts += store.take(now)
+            self._parts = (*self._parts, *store.take(now))
             self._have += now
         return ended or self._have == self._count
 
     def withdrawn(self) -> None:
         self.queue.store.give_back(self._parts)
-        self._parts, self._have = [], 0
+        self._parts, self._have = (), 0
 
     def results(self) -> Columns:
         super().results()
@@ -239,9 +266,12 @@ class Queue:
         self.name, self.capacity, self.types = name, capacity, tuple(types)
         self.store, self.least = store, least
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
-        self._puts, self._takes = deque[Attempt](), deque[Attempt]()
+        # Nothing changes but attributes of a queue, its store and its attempts: see Change.
+        self._puts: tuple[Attempt, ...] = ()
+        self._takes: tuple[Attempt, ...] = ()
         self._closing = False
         self.kept = 0  # for rows that will come
+        self.changing: Change | None = None
         Queue.living.add(self)
 
     @property
@@ -266,12 +296,12 @@ class Queue:
 
     def put(self, columns: Sequence[Any], many: bool = False,
             wake: Callable[[], object] | None = None) -> Attempt:
-        """Put an element, or the rows of columns: now or when there is room.
+        """What puts an element, or the rows of columns: once it is entered, when there is room.
 
         It fails with W411 when the queue is closed. Raises W305 for what does not fit.
         """
         rows = rows_of(self, columns, many)
-        return self._enter(Put(self, Rows(rows, 0, len(rows[0])), wake), self._puts)
+        return Put(self, Rows(rows, 0, len(rows[0])), wake)
 
     def keep(self, count: int) -> Room:
         """What asks, when it is entered, for room for ``count`` rows that are put into it later.
@@ -280,93 +310,123 @@ class Queue:
         """
         return Room(self, count)
 
-    def enter_put(self, attempt: Attempt) -> None:
-        """Let an attempt stand in line with those that put."""
-        self._enter(attempt, self._puts)
-
     def take(self, count: int = 0, partial: bool = False,
              wake: Callable[[], object] | None = None) -> Attempt:
-        """Take ``count`` rows, or one element, now or when they are there.
+        """What takes ``count`` rows, or one element, once it is entered, when they are there.
 
         It fails with W412 when the queue ends before; with ``partial``, what is left is taken then.
         """
-        return self._enter(Take(self, count, partial, wake), self._takes)
+        return Take(self, count, partial, wake)
 
     def count(self, wake: Callable[[], object] | None = None) -> Attempt:
-        """How many elements are in it now."""
-        return Known(self, wake, np.int64(self.size))
+        """How many elements are in it when it is entered."""
+        return Known(self, wake, lambda: (np.asarray(np.int64(self.size)),))
 
     def shut(self, cancel_pending: bool, wake: Callable[[], object] | None = None) -> Attempt:
         """``close``, as an attempt."""
-        self.close(cancel_pending)
-        return Known(self, wake)
+        def close() -> Columns:
+            self.close(cancel_pending)
+            return ()
+
+        return Known(self, wake, close)
 
     def close(self, cancel_pending: bool = False) -> None:
         """Let nothing more in. Puts that wait still go on, unless they are cancelled, too; takes go
         on until the queue is empty."""
         def end(finished: list[Attempt]) -> None:
             self._closing = True
-            for attempt in list(self._puts) if cancel_pending else ():
+            for attempt in self._puts if cancel_pending else ():
                 self.withdraw(attempt, _cancelled(self), finished)
 
-        self.change(end)
+        self.change(end, surely=True)
+
+    def enter_put(self, attempt: Attempt) -> None:
+        """Let an attempt stand in line with those that put."""
+        def enter(finished: list[Attempt]) -> None:
+            self._puts = (*self._puts, attempt)
+            if self._closing:
+                self.withdraw(attempt, _cancelled(self), finished)
+
+        self.change(enter, attempt)
+
+    def enter_take(self, attempt: Attempt) -> None:
+        """Let an attempt stand in line with those that take."""
+        def enter(_: list[Attempt]) -> None:
+            self._takes = (*self._takes, attempt)
+
+        self.change(enter, attempt)
 
     def withdraw(self, attempt: Attempt, problem: Error, finished: list[Attempt]) -> None:
         """End an attempt that stands in line; the queue is locked."""
-        for line in (self._puts, self._takes):
-            if attempt in line:
-                line.remove(attempt)
-                attempt.withdrawn()
-                attempt.problem = problem
-                finished.append(attempt)
+        if attempt in self._puts or attempt in self._takes:
+            self._puts = tuple([each for each in self._puts if each is not attempt])
+            self._takes = tuple([each for each in self._takes if each is not attempt])
+            attempt.withdrawn()
+            attempt.problem = problem
+            finished.append(attempt)
 
-    def change(self, change: Callable[[list[Attempt]], None]) -> None:
-        """Make a change, let all go on as far as they can, and wake those that are done."""
-        finished: list[Attempt] = []
+    def change(self, change: Callable[[list[Attempt]], None], *others: Attempt,
+               surely: bool = False) -> None:
+        """Make a change, let all go on as far as they can, and wake those that are done.
+
+        An interrupt in between leaves all as it was; or it is raised after the change, which so is
+        made ``surely``. ``others`` are attempts that the change is of, if they stand in no line.
+        """
+        made: list[Change] = []
+        interrupt: BaseException | None = None
         try:
             with self._lock:
-                try:
-                    change(finished)
-                finally:
-                    self._settle(finished)
-                    for attempt in finished:
-                        attempt.done = True
+                while not made or not made[-1].made:
+                    try:
+                        made.append(Change(self, others))
+                        made[-1].make(change)
+                    except Exception:
+                        raise
+                    except BaseException as problem:
+                        if interrupt is not None or not surely:
+                            raise
+                        interrupt = problem
         finally:
-            _wake(finished)
+            _wake(made)
+        if interrupt is not None:
+            raise interrupt
 
     def forked(self) -> None:
         """In a forked child, no other thread waits or holds the lock."""
+        change = self.changing
+        if change is not None:  # in the middle of which it was forked
+            change.overtaken = True
+            change.undo()
         self._lock, self.kept = threading.RLock(), 0
-        for line in (self._puts, self._takes):
-            for attempt in reversed(line):
-                attempt.withdrawn()
-            line.clear()
+        for attempt in (*reversed(self._puts), *reversed(self._takes)):
+            attempt.withdrawn()
+        self._puts = self._takes = ()
+        if change is not None:
+            change.note()
 
-    def _enter(self, attempt: Attempt, line: deque[Attempt]) -> Attempt:
-        def enter(finished: list[Attempt]) -> None:
-            line.append(attempt)
-            if self._closing and line is self._puts:
-                self.withdraw(attempt, _cancelled(self), finished)
+    @property
+    def waiting(self) -> tuple[Attempt, ...]:
+        """All that stand in line."""
+        return (*self._puts, *self._takes)
 
-        self.change(enter)
-        return attempt
-
-    def _settle(self, finished: list[Attempt]) -> None:
+    def settle(self, finished: list[Attempt]) -> None:
+        """Let all go on as far as they can; the queue is locked."""
         before = None
         while before != (before := (self.store.moves, len(self._puts), len(self._takes))):
-            for line in (self._puts, self._takes):
-                while line and line[0].advance():
-                    finished.append(line.popleft())
+            while self._puts and self._puts[0].advance():
+                finished.append(self._puts[0])
+                self._puts = self._puts[1:]
+            while self._takes and self._takes[0].advance():
+                finished.append(self._takes[0])
+                self._takes = self._takes[1:]
 
 
-def _wake(finished: list[Attempt]) -> None:
-    """Wake them all, whatever an interrupt ends in between."""
-    try:
-        while finished:
-            finished.pop(0).wake()
-    finally:
-        if finished:
-            _wake(finished)
+def _wake(changes: Sequence[Change]) -> None:
+    """Wake all that are done by what was made. Whom an interrupt keeps from being woken looks by
+    himself some time later."""
+    for made in changes:
+        for attempt in made.finished if made.made else ():
+            attempt.wake()
 
 
 def _before_fork() -> None:

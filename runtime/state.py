@@ -84,16 +84,18 @@ def moment() -> AbstractContextManager[Any]:
     return _COMMITS
 
 
-def commit(cells: Sequence[Cell], values: Sequence[Array]) -> None:
+def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> None:
     """Give the cells these values, which nobody writes to from now on, all at one moment.
 
-    The caller is a Writer of the cells.
+    The caller is a Writer of the cells. Of what is ``settled`` with it, the attribute of that name
+    is set to True at that moment.
     """
     for array in values:
         array.flags.writeable = False
+    names = itertools.chain(itertools.repeat("value", len(cells)), itertools.repeat("settled"))
     with _COMMITS:
         old = list(map(_value, cells))
-        _exhaust(map(setattr, cells, itertools.repeat("value"), values))
+        _exhaust(map(setattr, (*cells, *settled), names, (*values, *[True] * len(settled))))
     del old  # which frees their memory; under the lock, all others would wait for that
 
 

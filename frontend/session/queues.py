@@ -40,9 +40,13 @@ class FIFOQueue:
     known sizes; a list of one spec is that spec, as in TensorFlow. Calls wait for room or for
     elements, and are served in their order. In a graph that is being built they are nodes, which
     wait when a step comes to them: a step that fails gives back what it has taken, first in line
-    again; what it has put stays. A step that updates variables first waits for all that does not
-    depend on them; while it waits for room for what does, other updates of these variables wait for
-    it.
+    again; what it has put stays. Branches and loops of a graph may use queues, too: in each round,
+    and only where the branch is taken.
+
+    A step that updates variables first waits for all that does not depend on them, and for the room
+    for what does; then it reads them. Where it puts such values into several queues, more of them
+    than the queue holds, or in a loop, it waits while other updates of these variables wait for it
+    (not those of a session with ``updates="async"``).
 
     Raises W305 for elements of other structures, dtypes or shapes, W411 (a RuntimeError) where
     something is put into a closed queue, W412 (an EOFError) where a closed one has too few elements

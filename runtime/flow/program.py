@@ -119,7 +119,7 @@ class FlowProgram(Program):
                 return NotImplemented
             args, dims = self._fitted(args)
         step, run, frame = copy(self), self._new_run(), self._frame(args, dims)
-        step._begun = run, frame
+        step._begun, step._settles = (run, frame), (run,)
         step._call = step._flow if self._watch is None else self._watch.calls(step._flow)
         try:
             if frame.pause:
@@ -128,7 +128,10 @@ class FlowProgram(Program):
                 self._keeping.wait(run, count)
             results = super(FlowProgram, step)._run(leaves, otherwise)
         except BaseException:
-            run.undo()
+            try:
+                run.undo()
+            finally:  # an interrupt may have ended that
+                run.undo()
             raise
         self.launches += self.each
         return results

@@ -8,7 +8,6 @@ is undone, as far as it can be.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,32 +83,32 @@ class _Asked:
     def __init__(self, node: Node, task: Task) -> None:
         self._node, self._task = node, task
         self._pending: Any = None
-        self._once = threading.Lock()  # whoever gets it answers: who began, or who woke
 
     def begin(self, resource: Any, args: Sequence[Array]) -> None:
         ref = self._node.op.ref
         assert ref is not None
         self._pending = ref(resource, *args, **self._node.attrs, wake=self.answer)
-        self._task.on_cancel(self.cancel)
+        self._task.on_cancel(self.cancel, self.answer)
+        self._pending.enter()
         self.answer()
 
     def answer(self) -> None:
         """Tell the task what has come out, if anything has."""
         pending = self._pending
-        if pending is None or not pending.done or not self._once.acquire(blocking=False):
+        if not pending.done:
             return
         try:
             results = pending.results()
-        except BaseException as problem:
-            pending.undo()
+        except Exception as problem:
+            pending.drop()
             self._task.fail(_at(self._node.locs, problem))
             return
-        if not self._task.done(results, pending.undo):
-            pending.undo()
+        if not self._task.done(results, pending.drop):
+            pending.drop()
 
     def cancel(self) -> None:
         """The step is over without it."""
-        self._pending.cancel(error("W411", "the step that waited has ended", locs=self._node.locs))
+        self._pending.drop()
 
 
 def _at(locs: Sequence[Loc], problem: BaseException) -> BaseException:

@@ -138,7 +138,9 @@ class Run:
         self._ready: list[tuple[bool, int, int, Frame, Unit]] = []
         self._serial = 0
         self._bell: Any = None  # the caller's, while it waits
+        self.settled = False  # it is done for good: variables have their new values
         self._cancels: dict[int, Callable[[], None]] = {}
+        self._polls: dict[int, Callable[[], None]] = {}
         self._undos: list[Callable[[], None]] = []
         self.mirrors: defaultdict[str, Mirrors] = defaultdict(Mirrors)  # by the name of a device
         self._rooms: dict[int, Any] = {}  # by the identity of the resource that keeps it
@@ -223,16 +225,32 @@ class Run:
         self._call_others()
 
     def undo(self) -> None:
-        """Give back what has been taken of resources, since the step comes to nothing."""
-        while True:
-            with self.lock:
-                if self._cancels:
-                    _, end = self._cancels.popitem()
-                elif self._undos:
-                    end = self._undos.pop()
-                else:
-                    return
-            end()
+        """Give back what has been taken of resources, since the step comes to nothing.
+
+        What is called may be called again: an interrupt ends none of it, and is raised after.
+        """
+        interrupt: BaseException | None = None
+        while not self.settled and (end := self._next_end()) is not None:
+            key, give_back = end
+            try:
+                give_back()
+                with self.lock:
+                    if key is None:
+                        self._undos.remove(give_back)
+                    else:
+                        self._cancels.pop(key, None)
+            except BaseException as problem:
+                if interrupt is not None:
+                    raise
+                interrupt = problem
+        if interrupt is not None:
+            raise interrupt
+
+    def _next_end(self) -> tuple[int | None, Callable[[], None]] | None:
+        with self.lock:
+            if self._cancels:
+                return next(iter(self._cancels.items()))
+            return (None, self._undos[-1]) if self._undos else None
 
     def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
         try:
@@ -295,7 +313,9 @@ class Run:
             self._bell = bell
         # A signal that comes just before a wait does not end it, and is seen after it.
         left = 1.0 if self.deadline is None else min(1.0, self.deadline - time.monotonic())
-        bell.acquire(timeout=max(0.0, left))
+        if not bell.acquire(timeout=max(0.0, left)):
+            for poll in list(self._polls.values()):  # who was to answer may have been interrupted
+                poll()
         self._bell = None
 
     def _execute(self, frame: Frame, unit: Unit) -> None:
@@ -391,11 +411,11 @@ class Task:
     later. If it cannot answer yet, it gives ``on_cancel`` a function that makes it forget the task.
     """
 
-    __slots__ = ("_began", "_beginning", "_frame", "_run", "_unit")
+    __slots__ = ("_answered", "_began", "_beginning", "_frame", "_run", "_unit")
 
     def __init__(self, run: Run, frame: Frame, unit: Unit) -> None:
         self._run, self._frame, self._unit = run, frame, unit
-        self._beginning, self._began = True, time.monotonic_ns()
+        self._beginning, self._answered, self._began = True, False, time.monotonic_ns()
 
     def place(self, resource: Any) -> Any:
         """Where the step puts what goes into the resource: into the room that is kept for it."""
@@ -414,32 +434,39 @@ class Task:
 
         ``undo`` is called if the step fails later: it gives back what was taken.
         """
-        run = self._run
-        with run.lock:
-            run._cancels.pop(id(self), None)
-            if run.ended:
-                return False
-            if undo is not None:
-                run._undos.append(undo)
+        run, mine = self._run, False
         try:
+            with run.lock:
+                if self._answered or run.ended:
+                    return self._answered
+                if undo is not None:
+                    run._undos.append(undo)
+                mine = self._answered = True
+                run._cancels.pop(id(self), None)
+                run._polls.pop(id(self), None)
             if run.notes is not None:
                 run.notes.done("queue", self._frame, self._unit, self._began, results)
             run.finish(self._frame, self._unit, results)
             if not self._beginning:  # this thread runs nothing of the step
                 run._call_others(0)
         except BaseException as problem:
-            run.fail(problem)
+            if mine:
+                run.fail(problem)
+            if not mine or not (self._beginning or isinstance(problem, Exception)):
+                raise
         return True
 
     def fail(self, problem: BaseException) -> None:
         """The operation, and so the step, has failed."""
         self._run.fail(problem)
 
-    def on_cancel(self, cancel: Callable[[], None]) -> None:
-        """Call ``cancel`` once if the step ends without an answer; now, if it has ended."""
+    def on_cancel(self, cancel: Callable[[], None], poll: Callable[[], None]) -> None:
+        """Call ``cancel`` if the step ends without an answer; now, if it has ended. ``poll``
+        answers, if there is an answer by now."""
         run = self._run
         with run.lock:
             if not run.ended:
+                run._polls[id(self)] = poll
                 run._cancels[id(self)] = cancel
                 return
         cancel()

@@ -224,13 +224,21 @@ def test_room_that_is_kept_is_given_back() -> None:
 
     holder = started(hold)
     held.wait(20)
-    step = started(lambda: pytest.raises(TimeoutError, s.run, put, timeout=0.5))
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        with pytest.raises(TimeoutError) as found:
+            s.run(put, timeout=0.5)
+        failed.append(found.value)
+
+    step = started(run)
     while not q.resource.kept:
         time.sleep(0.001)
     assert q.resource.room == 0  # it is full for all others
     q.close()
     assert not q.resource.ended
     step.join(20)
+    assert failed
     release.set()
     holder.join()
     assert q.resource.kept == 0 and q.resource.ended and q.size() == 1 and v.numpy() == 1
@@ -246,9 +254,9 @@ def test_what_has_room_goes_into_a_closed_queue() -> None:
     room.wait(1)
     with pytest.raises(TimeoutError):
         q.enqueue(9, timeout=0.01)
-        q.enqueue(9, timeout=0.01)
     q.close(cancel_pending=True)
     taken = q.resource.take(3)
+    taken.enter()
     assert not taken.done
     room.put([np.array([5, 6])], many=True).wait()
     assert taken.wait(5)[0].tolist() == [1, 5, 6]

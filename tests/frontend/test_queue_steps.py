@@ -231,9 +231,8 @@ def test_what_steps_cannot_do() -> None:
     q, g = numbers(), weft.Graph()
     with pytest.raises(Error, match="W113: queue 'numbers' is used in a compiled function"):
         weft.compile(lambda x: x + q.dequeue())(1)
-    with g.as_default():
-        with pytest.raises(Error, match=r"W305: in a graph, .* as long as their step"):
-            q.dequeue(timeout=1)
+    with g.as_default(), pytest.raises(Error, match=r"W305: in a graph, .* as long as their step"):
+        q.dequeue(timeout=1)
 
 
 def test_a_step_that_waits_for_its_input_keeps_no_one_waiting() -> None:

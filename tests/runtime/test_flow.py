@@ -277,7 +277,7 @@ def test_a_step_waits_for_a_queue_and_knows_its_sizes_then(devices: tuple[str, .
     queue = Queue("q", 10, [VECTOR], Line())
     program = of_queue(devices, queue)
     x = np.array([1, 2, 3], np.float32)
-    producer = threading.Timer(0.05, lambda: queue.put([np.ones((3, 3), np.float32)], many=True))
+    producer = threading.Timer(0.05, queue.put([np.ones((3, 3), np.float32)], many=True).enter)
     producer.start()
     found = program.run([x])
     assert [each.tolist() for each in found] == [[4, 5, 6], [4, 4, 4]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import interrupts
 import pytest
 from running import python
 
@@ -144,3 +145,12 @@ print("alive")
 def test_in_a_process_of_its_own(program: str, wanted: str, tmp_path: Path) -> None:
     run = python(program, cwd=tmp_path)
     assert (run.stdout.strip(), run.stderr) == (wanted, "")
+
+
+@pytest.mark.parametrize("handled", [False, True], ids=["interrupts", "handlers"])
+@pytest.mark.parametrize("devices", [("cpu:0",), ("cpu:0", "cpu:1")], ids=["one", "two"])
+def test_at_some_places_of_the_runtime(devices: tuple[str, ...], handled: bool) -> None:
+    """All of them: ``python tests/runtime/interrupts.py``."""
+    told: list[str] = []
+    bad = interrupts.check(devices, 41, 7 * len(devices), handled=handled, report=told.append)
+    assert not bad, told

@@ -182,7 +182,8 @@ def test_a_take_can_be_undone() -> None:
     taken = q.take(2)
     assert taken.wait()[0].tolist() == [1, 2]
     q.put([np.int64(4)]).wait()
-    later = q.take(3)  # waits: it has 3 and 4
+    later = q.take(3)
+    later.enter()  # it waits, and has 3 and 4
     taken.undo()
     assert later.wait()[0].tolist() == [3, 4, 1] and q.take().wait()[0] == 2
 
@@ -191,8 +192,9 @@ def test_wake_is_called_once_it_is_done() -> None:
     q = FIFOQueue(3, "i64[]").resource
     seen: list[int] = []
     pending = q.take(wake=lambda: seen.append(1))
+    pending.enter()
     assert not pending.done and not seen
-    q.put([np.int64(7)])
+    q.put([np.int64(7)]).wait()
     assert pending.done and seen == [1] and pending.results()[0] == 7
 
 
