@@ -60,6 +60,12 @@ def prune(
     return Pruned(clone.graph, clone.values, clone.nodes)
 
 
+def parameters_of(graph: Graph, fetches: Sequence[Value | Node]) -> list[Value]:
+    """The parameters that ``fetches`` need if nothing else is fed, in the graph's order."""
+    _, readers = _needed(graph, set(), fetches)
+    return [value for value in graph.params if value in readers]
+
+
 def _needed(
     graph: Graph, fed: set[Value], fetches: Sequence[Value | Node]
 ) -> tuple[set[Node], dict[Value, Node | None]]:

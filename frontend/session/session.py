@@ -17,7 +17,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...passes.prune import prune
+from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch
@@ -247,14 +247,19 @@ class Session:
         return call
 
     @boundary
-    def program(self, fetches: Any, feeds: Sequence[Any] = ()) -> Stages | FlowStages:
-        """The stages of the program for a set of fetches and feeds: ``.text("plan")``."""
+    def program(self, fetches: Any, feeds: Sequence[Any] | None = None) -> Stages | FlowStages:
+        """The stages of the program for a set of fetches and feeds (None: the placeholders that
+        are needed): ``.text("plan")``."""
         elements, _ = self._fetched(fetches)
-        return self._compile(elements, [self._fed(key) for key in feeds]).stages
+        return self._compile(elements, [
+            self._fed(key) for key in self._or_needed(elements, feeds)]).stages
 
     @boundary
-    def explain(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
-        """A table of where each part of a step runs, how long it takes and why it is there."""
+    def explain(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+        """A table of where each part of a step runs, how long it takes and why it is there.
+
+        Without ``feeds`` it is that of a step in which the placeholders are fed that it needs.
+        """
         stages = self.program(fetches, feeds)
         return "\n".join((stages.placement.report(), *described(self._options.devices)))
 
@@ -280,9 +285,12 @@ class Session:
             save_costs(costs, path)
         self.close()
         self._options = replace(self._options, costs=costs)
-    def lower(self, fetches: Any, feeds: Sequence[Any] = ()) -> Lowered:
+
+    @boundary
+    def lower(self, fetches: Any, feeds: Sequence[Any] | None = None) -> Lowered:
         """The program for a set of fetches and feeds as ``f.lower`` gives it: its text at every
-        stage, its costs, and ``.compile()`` for a function of the fed values in order.
+        stage, its costs, and ``.compile()`` for a function of the fed values in order. Without
+        ``feeds`` these are the placeholders that the fetches need, in the order they were made in.
 
         >>> import weft
         >>> g = weft.Graph()
@@ -292,8 +300,17 @@ class Session:
         >>> weft.Session(g).lower(y, [x]).cost_analysis()["flops"]
         4
         """
+        feeds = self._or_needed(self._fetched(fetches)[0], feeds)
         return lowered(self.program(fetches, feeds),
                        lambda: self.make_callable(fetches, feeds))
+
+    def _or_needed(self, elements: list[Element], feeds: Sequence[Any] | None) -> Sequence[Any]:
+        """The feeds, or if there are none the names of the placeholders that are needed."""
+        if feeds is not None:
+            return feeds
+        captured = {capture.param for capture in self.graph.captures}
+        needed = parameters_of(self.graph.graph, _parts(elements))
+        return [value.name for value in needed if value not in captured]
 
     def _found(self, fetches: Any, feeds: Mapping[Any, Any]) -> Step:
         """The step for fetches and feeds, made now if need be."""
@@ -358,12 +375,8 @@ class Session:
         values = [feed for feed in feeds if isinstance(feed, Value)]
         with taken("prune", self.graph.graph.name), self.graph.lock:  # it may be growing
             captures = {capture.param: capture.array for capture in self.graph.captures}
-            fetches: list[Value | Node] = []
-            for element in elements:
-                if not isinstance(element, Variable):
-                    fetches += [element] if isinstance(element, Value) else list(element)
             hidden = [param for param in captures if param not in values]
-            pruned = prune(self.graph.graph, values, fetches, implicit=hidden)
+            pruned = prune(self.graph.graph, values, _parts(elements), implicit=hidden)
             self._read_last(pruned.graph, elements)
             variables = dict(self.graph.variables)
         sources: list[Source] = list(range(len(values)))
@@ -396,6 +409,15 @@ class Session:
             elif isinstance(element, Value):
                 results.append(next(others))
         graph.results = results
+
+
+def _parts(elements: Sequence[Element]) -> list[Value | Node]:
+    """What a graph has of fetched elements; variables are read at the end."""
+    found: list[Value | Node] = []
+    for element in elements:
+        if not isinstance(element, Variable):
+            found += [element] if isinstance(element, Value) else list(element)
+    return found
 
 
 def _transfer(name: str | None) -> str:

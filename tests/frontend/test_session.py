@@ -469,3 +469,19 @@ def test_steps_are_found_again_by_what_is_asked_now() -> None:
     with pytest.raises(Error, match="W303"):
         step(np.ones(4, np.float32))
     assert step([1, 2, 3])[0].tolist() == [5, 10, 15]
+
+
+def test_what_is_needed_is_fed_where_no_feeds_are_named() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        v = weft.Variable(2.0, name="scale")
+        y, x = (weft.placeholder("f64", (2,), name=name) for name in "yx")
+        weft.placeholder("f64", (), name="unused")
+        z = x * v + np.array([1.0, 2.0]) - y
+    s = weft.Session(g)
+    lowered = s.lower(z)
+    assert lowered.as_text("plan") == s.lower(z, [y, x]).as_text("plan")
+    np.testing.assert_array_equal(lowered.compile()([3.0, 3.0], [1.0, 1.0]), [0.0, 1.0])
+    assert s.explain([z, v]) == s.explain([z, v], [y, x]) != ""
+    with pytest.raises(weft.Error, match="W302"):
+        s.lower(z, [y])
