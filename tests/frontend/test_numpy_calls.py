@@ -236,6 +236,11 @@ def test_poly_of_many_zeros(size: int) -> None:
         np.testing.assert_allclose(compiled(zeros), np.poly(zeros), rtol=1e-6, atol=1e-12)
 
 
+def test_poly_of_no_zeros_is_a_number() -> None:
+    found = weft.compile(np.poly)(np.zeros(0))
+    assert found == np.poly(np.zeros(0)) == 1 and type(found) is float
+
+
 def test_poly_of_a_placeholder() -> None:
     with weft.Graph().as_default() as graph:
         zeros = weft.placeholder("f64", (None,))

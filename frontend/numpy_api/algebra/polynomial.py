@@ -212,6 +212,8 @@ def poly(seq_of_zeros: Any) -> Any:
     elif zeros.ndim != 1:
         raise error("W102", "np.poly takes a vector of zeros or a square matrix",
                     types=[zeros.type])
+    if zeros.type.shape[0] == 0:
+        return 1.0  # a number, as in NumPy
     narrow = (np.float32, np.complex64)
     kind = zeros.dtype if zeros.dtype.kind == "c" or zeros.dtype in narrow else _F64
     zeros, size = cast(zeros, kind), zeros.type.shape[0]

@@ -43,6 +43,7 @@ from ...tracing.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
 from ..registry import MEANINGS
 from . import bits, special
+from .halves import PAIRWISE, halved
 
 ROWS: Mapping[Any, OpDef] = MappingProxyType({
     function: row for row in OPS.values() for function in row.numpy
@@ -201,10 +202,15 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
             if dtype is not None and ufunc in (np.add, np.multiply):
                 options["dtype"] = dtype
-            return function(inputs[0], axis=axis, **options)
-        if ufunc in PAIRWISE and options.keys() <= {"axis", "keepdims"}:
+            if ufunc not in (np.logical_and, np.logical_or):
+                return function(inputs[0], axis=axis, **options)
+            initial = options.pop("initial", ufunc.identity)
+            found = function(inputs[0], axis=axis, **options)
+            return found if initial is ufunc.identity else ufunc(found, initial)
+        if ufunc in PAIRWISE and options.keys() <= {"axis", "keepdims", "initial", "where"}:
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
-            return _halved(ufunc, inputs[0], axis, **options)
+            result = resolve(ufunc, (inputs[0], inputs[0]))[-1]
+            return halved(ufunc, inputs[0], result, axis, **options)
     if method == "reduceat" and (ufunc is np.add or not isinstance(inputs[1], Tracer)):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
         return MEANINGS["ufunc.reduceat"](ufunc, inputs[0], inputs[1], axis, dtype)
@@ -269,33 +275,6 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
 REDUCTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min,
     np.logical_and: np.all, np.logical_or: np.any})
-
-
-# Reduced by halves: the order does not matter, or to the last bit only.
-PAIRWISE = frozenset((np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax,
-                       np.fmin, np.gcd, np.logaddexp, np.logaddexp2, np.hypot))
-
-
-def _halved(ufunc: np.ufunc, x: Any, axis: Any, keepdims: bool = False) -> Any:
-    """A reduction over one axis of known size by a tree of elementwise steps."""
-    rows: Any = strong(x)
-    result = resolve(ufunc, (rows, rows))[-1]
-    if rows.ndim == 0:
-        return cast(fresh(rows if ufunc.identity is None else ufunc(rows, ufunc.identity)), result)
-    rows = np.moveaxis(rows, axis, 0) if axis is not None else np.ravel(rows)
-    size = rows.type.shape[0]
-    if not isinstance(size, int) or size == 0:
-        raise error("W113", f"np.{ufunc.__name__}.reduce over an axis of size {size} is not "
-                            "supported", types=[rows.type], hint="give the axis a known size")
-    if ufunc is np.logical_xor:
-        rows = np.not_equal(rows, 0)
-    if size == 1 and ufunc.identity is not None:  # hypot(0, -2) is 2
-        rows = ufunc(rows, ufunc.identity)
-    while size > 1:
-        half = size // 2
-        rows = np.concatenate([ufunc(rows[:half], rows[half:2 * half]), rows[2 * half:]])
-        size = rows.type.shape[0]
-    return cast(rows[0] if not keepdims else np.moveaxis(rows, 0, axis), result)
 
 
 def name_of(ufunc: np.ufunc) -> str:

@@ -19,7 +19,8 @@ from ...tracing.active import current
 from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
-from ..elements.elementwise import PAIRWISE, REDUCTIONS, resolve
+from ..elements.elementwise import REDUCTIONS, resolve
+from ..elements.halves import PAIRWISE
 from ..registry import MEANINGS, numpy
 
 _BOOL = np.dtype(bool)
