@@ -48,6 +48,7 @@ from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
 from . import demo, models
+from . import options as options_of
 from .profiled import run_profiled
 from .text import graph_page, run_step, show_run
 
@@ -258,25 +259,6 @@ def explain(options: argparse.Namespace) -> None:
     print("\n".join(map(str, (*placed.ignored, placed.report()))))
 
 
-def _size(text: str) -> tuple[str, int]:
-    name, _, size = text.partition("=")
-    if not name or not size.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE")
-    return name, int(size)
-
-
-def _fed(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, np.load(value) if value.endswith(".npy") else ast.literal_eval(value)
-    except OSError as problem:
-        raise argparse.ArgumentTypeError(f"cannot read {value}: {problem.strerror}") from None
-    except (ValueError, SyntaxError):
-        raise argparse.ArgumentTypeError(f"{value!r} is no number, list or .npy file") from None
-
-
 def write(options: argparse.Namespace) -> None:
     """Export a function ahead of time."""
     function = load_function(options.function)
@@ -303,91 +285,33 @@ def show(options: argparse.Namespace) -> None:
     demo.run(Path(options.output), epochs=options.epochs, seed=options.seed)
 
 
+COMMANDS = (
+    ("dump", "print a stage of a function",
+     options_of.dump, dump),
+    ("viz", "write a page that shows a function: its graph by stages, its kernels, its memory",
+     options_of.viz, view),
+    ("explain", "say where parts of a function run, and why",
+     options_of.explain, explain),
+    ("run", "run a text file of graphs, kernels and plans",
+     options_of.run, run),
+    ("profile", "run a program, and say which kernels and lines take its time",
+     options_of.profile, profiled),
+    ("export", "write a function as object file and C header",
+     options_of.export, write),
+    ("demo", "train a digit classifier on real images, or a model of examples/models by its name",
+     options_of.demo, show),
+)
+
+
 def parser() -> argparse.ArgumentParser:
     """The options of every command."""
     root = argparse.ArgumentParser(prog="weft", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = root.add_subparsers(required=True, metavar="COMMAND")
-
-    command = commands.add_parser("dump", help="print a stage of a function")
-    command.add_argument("function", metavar="FILE.py:FUNCTION")
-    command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
-                         help="for each argument a type, such as 'f32[b,784]', or a nest of types, "
-                              """such as '{"w": "f32[784,10]"}'""")
-    command.add_argument("--stage", choices=STAGES, default="opt")
-    command.add_argument("--devices", metavar="NAMES",
-                         help="cut the step for devices: cpu:0,cpu:1")
-    command.add_argument("--diff", action="store_true", help="against the stage before")
-    command.add_argument("-o", "--output", metavar="FILE.ir",
-                         help="write the graph as it was traced, and beside it its variables and "
-                              "arrays as safetensors; weft run reads both")
-    command.add_argument("--passes", metavar="PASSES",
-                         help="run these passes on the trace, such as 'state,simplify{rounds=1}'")
-    command.set_defaults(action=dump)
-
-    command = commands.add_parser("viz", help="write a page that shows a function: its graph at "
-                                              "each stage, kernels, memory over time")
-    command.add_argument("program", metavar="FILE.py:FUNCTION | FILE.ir")
-    command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
-    command.add_argument("--devices", metavar="NAMES",
-                         help="cut the step for devices: cpu:0,cpu:1")
-    command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE",
-                         help="draw it for this size of a dim; 128 where it is not given")
-    command.add_argument("--fetch", action="append", default=[], metavar="NAME",
-                         help="of a saved graph: show the step that computes this")
-    command.add_argument("-o", "--output", default="weft.html", metavar="FILE.html")
-    command.set_defaults(action=view)
-
-    command = commands.add_parser("explain", help="say where parts of a function run, and why")
-    command.add_argument("function", metavar="FILE.py:FUNCTION")
-    command.add_argument("--args", nargs="*", default=[], metavar="TYPE", help="as for dump")
-    command.add_argument("--devices", default="cpu:0,cpu:1", metavar="NAMES")
-    command.add_argument("--costs", metavar="FILE", help="of Session.measure_costs")
-    command.add_argument("--soft", action="store_true",
-                         help="constraints that no device meets are not kept")
-    command.set_defaults(action=explain)
-
-    command = commands.add_parser("run", help="run a text file of graphs, kernels and plans")
-    command.add_argument("file", metavar="FILE.ir")
-    command.add_argument("--dim", action="append", default=[], type=_size, metavar="NAME=SIZE")
-    command.add_argument("--feed", action="append", default=[], type=_fed, metavar="NAME=VALUE",
-                         help="a number, a list, or the name of a .npy file")
-    command.add_argument("--fetch", action="append", default=[], metavar="NAME",
-                         help="run one step that computes this; may be given several times")
-    command.add_argument("--save", action="store_true",
-                         help="write the variables back as the step leaves them")
-    command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--interpret", action="store_true",
-                         help="use the reference interpreter for graphs, too")
-    command.set_defaults(action=run)
-
-    command = commands.add_parser(
-        "profile", help="run a program, and say which kernels and lines take its time")
-    command.add_argument("-o", "--output", metavar="TRACE.json",
-                         help="write a trace for ui.perfetto.dev or chrome://tracing")
-    command.add_argument("--lines", action="store_true", help="show lines instead of kernels")
-    command.add_argument("--rows", type=int, default=30, metavar="N")
-    command.add_argument("file", metavar="FILE.py")
-    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
-                         help="the program's own arguments")
-    command.set_defaults(action=profiled)
-
-    command = commands.add_parser("export", help="write a function as object file and C header")
-    command.add_argument("function", metavar="FILE.py:FUNCTION")
-    command.add_argument("--args", nargs="*", default=[], metavar="TYPE",
-                         help="as for dump")
-    command.add_argument("-o", "--output", required=True, metavar="FOLDER")
-    command.add_argument("--target", metavar="CPU")
-    command.set_defaults(action=write)
-
-    command = commands.add_parser("demo", help="train a digit classifier on real images, or a "
-                                               "model of examples/models by its name")
-    command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.names()) or None)
-    command.add_argument("--size", choices=("small", "normal"), default="normal")
-    command.add_argument("-o", "--output", default="weft-demo", metavar="FOLDER")
-    command.add_argument("--epochs", type=int, default=200)
-    command.add_argument("--seed", type=int, default=0)
-    command.set_defaults(action=show)
+    for name, about, add_options, action in COMMANDS:
+        command = commands.add_parser(name, help=about)
+        add_options(command)
+        command.set_defaults(action=action)
     return root
 
 

@@ -19,6 +19,7 @@ from ..tracing.operand import as_dim
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
+from ..transforms import loops as loop_nodes
 from ..transforms import regions
 from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
@@ -204,8 +205,8 @@ class _Loop:
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
-        self.results = regions.rounds(self.what, self._tested, self._round, self.body, init,
-                                      self.limit, self.ctx, self.flag)
+        self.results = loop_nodes.rounds(self.what, self._tested, self._round, self.body, init,
+                                         self.limit, self.ctx, self.flag)
 
     def _zeros(self, type_: TensorType) -> Any:
         if all(isinstance(dim, int) for dim in type_.shape):

@@ -29,6 +29,7 @@ from ..tracing.source import user_loc
 from ..tracing.trace import trace_region
 from ..tracing.tracer import SymbolicDim
 from .bodies import check_body, operands
+from .loops import rounds, scanned
 from .regions import (
     Slot,
     bound_of,
@@ -39,8 +40,6 @@ from .regions import (
     is_size,
     name_of_body,
     or_operation,
-    rounds,
-    scanned,
     traced,
 )
 

@@ -35,7 +35,7 @@ from ..tracing.operand import (
     to_tracer,
 )
 from ..tracing.tracer import Tracer
-from .regions import scanned
+from .loops import scanned
 
 
 @meaning("ufunc.accumulate")
