@@ -42,7 +42,7 @@ def test_the_programs_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     last, sums = namespace["recurrent"](np.ones((5, 3)), np.zeros(3), np.eye(3))
     assert last.shape == (3,) and sums.shape == (5,)
     assert namespace["loss"] < 2.2 and int(namespace["steps"]) == 120  # 2.3 is a guess
-    assert len(PROGRAMS) == 8 and (folder / "model" / "model.h").is_file()
+    assert len(PROGRAMS) == 9 and (folder / "model" / "model.h").is_file()
     loaded = weft.load("model")
     params, x = namespace["params"], np.ones((256, 1), np.float32)
     np.testing.assert_array_equal(loaded(params, x), namespace["predict"](params, x))

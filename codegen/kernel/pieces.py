@@ -176,8 +176,9 @@ def _turns(difference: Dim, axis: str) -> Dim | None:
 
 def _insert(points: list[Dim], point: Dim, extent: Dim) -> None:
     """Add a point inside of the axis in its order, if that is known."""
-    high, left = bounds(point)[1], bounds(extent - point)[1]
-    if point in points or (high is not None and high <= 0) or (left is not None and left <= 0):
+    (least, most), left = bounds(point), bounds(extent - point)[1]
+    if point in points or least is None or least < 0 or most == 0 or (
+            left is not None and left <= 0):
         return
     place = 0
     for at, other in enumerate(points):

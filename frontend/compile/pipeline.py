@@ -221,7 +221,7 @@ class Stages:
         return self.after("place").target
 
     @cached_property
-    def _processor(self) -> Target:
+    def processor(self) -> Target:
         return cpu_target(self.options.target)
 
     @cached_property
@@ -230,7 +230,7 @@ class Stages:
 
     def after(self, name: str) -> Known:
         """What is known after a step."""
-        known = Known(self.options, self._processor, self.traced, self.traced, self.entry_kinds,
+        known = Known(self.options, self.processor, self.traced, self.traced, self.entry_kinds,
                       self.single, self.scalars)
         for step in STEPS:
             if step.name not in self._after:

@@ -53,7 +53,7 @@ def programs(function: Any, *args: Array) -> dict[str, list[Array]]:
     runs = {"graph": run_graph(graph, args), "kernels": run_plan(stages.plan, args)}
     for name, target in TARGETS.items():
         other = Stages(graph, Options())
-        other.target = target
+        other.processor = target
         runs[name] = make_program(other).run(args)
         text = other.llvm
         assert ("half" in text) == (name != "bits") or "f16" not in str(graph.params[0].type)
@@ -121,7 +121,7 @@ def test_functions_of_one_half(dtype: Any) -> None:
     traced = trace_function(lambda x: tuple(u(x) for u in functions.values()), (x,), {})
     for name, target in TARGETS.items():
         stages = Stages(traced.graph, Options())
-        stages.target = target
+        stages.processor = target
         results = make_program(stages).run([x])
         for (label, u), got, wide in zip(functions.items(), results, single, strict=True):
             with np.errstate(all="ignore"):

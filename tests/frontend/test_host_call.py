@@ -224,7 +224,7 @@ def test_one_warning_for_each_function_and_line() -> None:
 
 @pytest.mark.parametrize(("function", "reason"), [
     (lambda x: x.transpose().getfield(np.int64), "it returns a view"),
-    (lambda x: np.setxor1d(x, 1), "the type of its result depends on values"),
+    (lambda x: np.unique(x[None], axis=1), "the type of its result depends on values"),
     (np.array_str, "it returns no arrays of numbers"),
     (lambda x: np.busday_count(x, x), "a trial on the host failed"),
 ])
