@@ -168,7 +168,7 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
     if feature == "row np.poly" and (  # real by what the zeros are; a number if there are none
-            any(x.kind == "c" for x in used) or not all(
+            bool(w.symbols) or any(x.kind == "c" for x in used) or not all(
                 np.size(sample) for x in used for sample in x.samples)):
         return True
     if feature == "ufunc np.log1p" and any(x.dtype == "c8" for x in used):
