@@ -76,6 +76,16 @@ def test_indices_out_of_range(function: Callable[..., Any]) -> None:
             weft.compile(function)(np.array([0, bad]))
 
 
+@pytest.mark.parametrize(("shape", "index", "values", "axis"), [
+    ((1,), [0], [[2.5]], 0), ((3, 4), [[1, 0, 1, 2]], [[[1.0, 2.0, 3.0, 4.0]]], 0),
+    ((3, 4), [[1], [0], [3]], [[[[7.0]]]], 1)])
+def test_leading_dims_of_one_may_be_too_many(shape: Any, index: Any, values: Any,
+                                             axis: int) -> None:
+    write = into(lambda y, i, v: np.put_along_axis(y, i, v, axis))
+    args = np.zeros(shape), np.array(index), np.array(values)
+    np.testing.assert_array_equal(weft.compile(write)(*args), write(*args))
+
+
 def test_plain_arrays_cannot_hold_traced_values() -> None:
     plain = np.zeros(3)
     for write in (lambda x: np.put(plain, [0], x[0]), lambda x: np.putmask(plain, x > 0, 1.0),

@@ -205,10 +205,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
         raise error("W102", f"{name} needs indices of as many dims as the array",
                     types=[x.type, places.type])
     shape = (*x.type.shape[:at], places.type.shape[at], *x.type.shape[at + 1:])
-    places, new = broadcast(places, shape), spread(values, x.dtype, shape)
+    places = broadcast(places, shape)
     index = tuple(places if axis == at else current().emit("iota", axis=axis, dtype=I64,
                                                            shape=shape) for axis in range(x.ndim))
-    store(name, x, update(x, index, new, "set"))
+    store(name, x, update(x, index, values, "set"))
 
 
 @numpy(np.put, method=True)
