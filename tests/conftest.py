@@ -19,6 +19,18 @@ settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
 settings.load_profile("weft")
 
+# Files that take minutes: they come first, so that no worker is left with one when others are done.
+LONG = ("test_rows_triton.py", "test_programs_random.py", "test_triton.py", "test_nested_random.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",

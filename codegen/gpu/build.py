@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ...ir.indices.walk import evaluate
 from ...ir.interp.kernel import ChecksFailedError
 from ...ir.kernels.kernel import Kernel
+from .pointer import Pointer
 from .source import TritonSource, emit_triton
 
 _Array = NDArray[Any]
@@ -142,11 +143,12 @@ def run_kernel_triton(
     grid = evaluate(source.grid, dims)
     if grid == 0:
         return
-    arguments = [_Memory(buffers[param.name]) for param in kernel.params]
     status = np.zeros(1, np.int32)
-    more = [_Memory(status)] if source.status else []
+    given = [*(buffers[param.name] for param in kernel.params),
+             *(dims[name] for name in kernel.dims), *([status] if source.status else [])]
     launch(source.text, source.name, grid,
-           [*arguments, *(dims[name] for name in kernel.dims), *more])
+           [_pointer(x, type_[1:]) if isinstance(x, np.ndarray) else x
+            for x, (_, type_) in zip(given, source.signature, strict=True)])
     if status[0]:
         raise ChecksFailedError(kernel.name, frozenset((int(status[0]),)), kernel.locs)
 
@@ -171,48 +173,11 @@ def _launch(text: str, name: str, grid: int, arguments: Sequence[Any]) -> None:
         namespace[name][(grid,)](*arguments)
 
 
-class _Memory:
-    """An array dressed as the tensor that Triton's interpreter expects; copies are no-ops."""
-
-    _TYPES = MappingProxyType({
-        "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "int8": "i8",
-        "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
-        "uint32": "u32", "uint64": "u64", "bool": "i8",
-    })
-
-    def __init__(self, array: _Array) -> None:
-        if not array.flags.c_contiguous:
-            raise ValueError("kernels run on dense row-major arrays")
-        self.array, self.dtype = array, self._TYPES[array.dtype.name]
-        self.shape: tuple[int, ...] = array.shape
-
-    def data_ptr(self) -> int:
-        return int(self.array.ctypes.data)
-
-    def untyped_storage(self) -> _Memory:
-        return self
-
-    def cpu(self) -> _Memory:
-        return self
-
-    def new_empty(self, *_: Any, **__: Any) -> _Memory:
-        return self
-
-    def set_(self, *_: Any) -> _Memory:
-        return self
-
-    def copy_(self, _: Any) -> _Memory:
-        return self
-
-    def storage_offset(self) -> int:
-        return 0
-
-    def size(self) -> tuple[int, ...]:
-        return self.shape
-
-    def stride(self) -> tuple[int, ...]:
-        strides: tuple[int, ...] = self.array.strides
-        return tuple(step // self.array.itemsize for step in strides)
+def _pointer(array: _Array, dtype: str) -> Pointer:
+    """Where the array is, which must outlive the launch."""
+    if not array.flags.c_contiguous:
+        raise ValueError("kernels run on dense row-major arrays")
+    return Pointer(int(array.ctypes.data), dtype)
 
 
 @functools.cache

@@ -29,6 +29,7 @@ import traceback
 from typing import Any
 
 from .build import prepared
+from .pointer import Pointer
 
 PATIENCE = 1.0  # seconds in which the end of the parent is seen
 
@@ -80,7 +81,7 @@ def _begun() -> dict[str, str]:
 
 def _launched(asked: dict[str, Any], base: int) -> dict[str, str]:
     try:
-        arguments = [_Pointer(base + value, type_[1:]) if type_.startswith("*") else value
+        arguments = [Pointer(base + value, type_[1:]) if type_.startswith("*") else value
                      for type_, value in zip(asked["types"], asked["arguments"], strict=True)]
         prepared()(asked["code"], asked["name"], asked["grid"], arguments)
     except Exception as problem:
@@ -90,38 +91,3 @@ def _launched(asked: dict[str, Any], base: int) -> dict[str, str]:
 
 def _said(problem: BaseException) -> str:
     return "".join(traceback.format_exception_only(problem)).strip()
-
-
-class _Pointer:
-    """An address dressed as the tensor that Triton's interpreter expects; copies are no-ops."""
-
-    def __init__(self, address: int, dtype: str) -> None:
-        self._address, self.dtype = address, dtype
-        self.shape: tuple[int, ...] = ()
-
-    def data_ptr(self) -> int:
-        return self._address
-
-    def untyped_storage(self) -> _Pointer:
-        return self
-
-    def cpu(self) -> _Pointer:
-        return self
-
-    def new_empty(self, *_: Any, **__: Any) -> _Pointer:
-        return self
-
-    def set_(self, *_: Any) -> _Pointer:
-        return self
-
-    def copy_(self, _: Any) -> _Pointer:
-        return self
-
-    def storage_offset(self) -> int:
-        return 0
-
-    def size(self) -> tuple[int, ...]:
-        return self.shape
-
-    def stride(self) -> tuple[int, ...]:
-        return self.shape

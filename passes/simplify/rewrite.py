@@ -30,7 +30,7 @@ from functools import cache
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, live_nodes
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, freeze, live_nodes
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.types import DType, TensorType
@@ -236,6 +236,7 @@ class Rewriter:
         self.uses: Counter[Value] = Counter()
         self._rules = rules
         self._depth = 0
+        self._found: dict[Any, Value | None] = {}  # by op, inputs and attributes, for one node
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
@@ -295,9 +296,7 @@ class Rewriter:
             constant_of(value) is not None for value in inputs)
         if (op.name in self._rules and not folds and not self.builder.after
                 and self._depth < _DEPTH):
-            self._depth += 1
-            found = self._rewritten(op, inputs, attrs, name)
-            self._depth -= 1
+            found = self._replaced(op, inputs, attrs, name)
             if found is not None:
                 return (found,)
         results = self.builder.emit(op, inputs, attrs, name=name).results
@@ -305,6 +304,22 @@ class Rewriter:
             bits = self._checks(inputs)
             self._behind.update((value, bits | self._behind.get(value, 0)) for value in results)
         return results
+
+    def _replaced(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+    ) -> Value | None:
+        """What the rules make of an op. What a replacement asks for twice is looked for once: a
+        slice of a product of one value with itself, of one of those, would double at each."""
+        key = op.name, tuple(inputs), tuple((k, freeze(v)) for k, v in sorted(attrs.items()))
+        if self._depth == 0:
+            self._found.clear()
+        elif key in self._found:
+            return self._found[key]
+        self._depth += 1
+        found = self._rewritten(op, inputs, attrs, name)
+        self._depth -= 1
+        self._found[key] = found
+        return found
 
     def _rewritten(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
