@@ -45,7 +45,11 @@ needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
 TARGETS = ("sm_80", "sm_90", "gfx942")
 # Cases of single primitives are compiled together, by ``every_primitive``.
 SINGLE = re.compile(rf"({'|'.join((*PRIMITIVES, 'cast', 'bitcast'))})-")
-COMPILED = [name for name in CASES if not SINGLE.match(name)] + [f"every-{d}" for d in COMPUTED]
+# Each of the others is compiled for one of the targets, those of all primitives for each.
+COMPILED = [
+    *((name, TARGETS[at % len(TARGETS)])
+      for at, name in enumerate(name for name in CASES if not SINGLE.match(name))),
+    *((f"every-{dtype}", target) for dtype in COMPUTED for target in TARGETS)]
 
 
 Binary = Callable[[str, str], Compiled]  # of a case, for a target
@@ -228,8 +232,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Binary]:
 
 
 @needs_triton
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(("name", "target"), COMPILED)
 def test_compiled(name: str, target: str, binary: Binary) -> None:
     built = binary(name, target)
     assert built.binary.startswith(b"\x7fELF")
