@@ -92,10 +92,7 @@ def _bounds(regions: Sequence[range]) -> Bounds:
 
 def _beside(one: Bounds, other: Bounds) -> bool:
     """True if regions within these bounds surely have nothing in common."""
-    for (a, b), (c, d) in zip(one, other, strict=True):
-        if b < c or d < a:
-            return True
-    return False
+    return any(b < c or d < a for (a, b), (c, d) in zip(one, other, strict=True))
 
 
 def _region(attrs: Mapping[str, Any], shape: Sequence[Any]) -> Regions | None:
