@@ -201,7 +201,7 @@ class Builder:
         key: Any = None
         if self._share and pure and not self.after:
             key = (op.name, tuple(map(id, inputs)), self.device,
-                   tuple((k, freeze(v)) for k, v in sorted(attrs.items())))
+                   tuple([(k, freeze(attrs[k])) for k in sorted(attrs)]) if attrs else ())
             known = self._known.get(key)
             if known is not None:
                 # The merged node keeps the lines it came from, for errors and profiles.

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...ir.graph import Node, Value
 from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import apart, within
+from ..simplify.written import apart, within
 
 FAR = 16  # writes behind which a slice may find what it reads
 

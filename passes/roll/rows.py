@@ -21,7 +21,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import Update, update_of
+from ..simplify.written import Update, update_of
 
 FAR = 16  # rows behind which one may be found
 
