@@ -112,6 +112,9 @@ class Graph:
             yield from node.results
 
 
+_PLAIN = frozenset((int,))
+
+
 def freeze(attr: Any) -> Any:
     """An attribute as a hashable key: floats by their bits, graphs by identity."""
     if isinstance(attr, float):
@@ -119,7 +122,9 @@ def freeze(attr: Any) -> Any:
     if isinstance(attr, complex):
         return struct.pack("<dd", attr.real, attr.imag)
     if isinstance(attr, tuple):
-        return tuple(freeze(item) for item in attr)
+        # Plain integers are what nearly all tuples have, and are their own key.
+        return attr if all(map(_PLAIN.__contains__, map(type, attr))) else tuple(
+            [freeze(item) for item in attr])
     return (type(attr), attr) if isinstance(attr, (bool, int)) else attr
 
 
@@ -196,7 +201,7 @@ class Builder:
         key: Any = None
         if self._share and pure and not self.after:
             key = (op.name, tuple(map(id, inputs)), self.device,
-                   tuple((k, freeze(v)) for k, v in sorted(attrs.items())))
+                   tuple([(k, freeze(attrs[k])) for k in sorted(attrs)]) if attrs else ())
             known = self._known.get(key)
             if known is not None:
                 # The merged node keeps the lines it came from, for errors and profiles.
@@ -319,9 +324,10 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 
 def can_fail(node: Node) -> bool:
     """True if computing a node may fail the step, by itself or in its bodies."""
-    return node.op.can_fail or any(
-        inner.op.can_fail for attr in node.attrs.values() if isinstance(attr, Graph)
-        for inner in all_nodes(attr))
+    if node.op.can_fail:
+        return True
+    bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
+    return bool(bodies) and any(inner.op.can_fail for body in bodies for inner in all_nodes(body))
 
 
 def effects_of(node: Node) -> Iterator[Node]:
@@ -340,15 +346,19 @@ def effects_of(node: Node) -> Iterator[Node]:
 def writes(node: Node) -> bool:
     """True if the node changes a variable, talks to a resource or may fail on purpose, so that it
     is never merged or dropped as dead."""
+    if node.op.effect is None and node.op.control is None:
+        return talks(node)
     return talks(node) or any(each.op.effect is not Effect.READS for each in effects_of(node))
 
 
 def talks(node: Node) -> bool:
     """True if a resource computes the node, or one in its bodies: it may wait, and what it does is
     seen at once."""
-    return node.op.kind is Kind.RESOURCE or any(
-        inner.op.kind is Kind.RESOURCE for attr in node.attrs.values() if isinstance(attr, Graph)
-        for inner in all_nodes(attr))
+    if node.op.kind is Kind.RESOURCE:
+        return True
+    bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
+    return bool(bodies) and any(
+        inner.op.kind is Kind.RESOURCE for body in bodies for inner in all_nodes(body))
 
 
 def queues_of(node: Node) -> set[str]:

@@ -39,12 +39,12 @@ class Clone:
 
     def copy(self, node: Node, values: dict[Value, Value], device: Device | None = None) -> Node:
         """Copy a node that reads and gives ``values``: perhaps a second time."""
-        copy = Node(node.op, tuple(values[value] for value in node.inputs), node.attrs,
+        copy = Node(node.op, tuple([values[value] for value in node.inputs]), node.attrs,
                     self.graph.unique_name(node.name), device=device or node.device,
                     locs=node.locs,
-                    after=tuple(self.nodes[n] for n in node.after if n in self.nodes))
-        copy.results = tuple(Value(value.type, f"{copy.name}:{value.index}", copy, value.index)
-                             for value in node.results)
+                    after=tuple([self.nodes[n] for n in node.after if n in self.nodes]))
+        copy.results = tuple([Value(value.type, f"{copy.name}:{value.index}", copy, value.index)
+                              for value in node.results])
         for old, new in zip(node.results, copy.results, strict=True):
             values.setdefault(old, new)
         self.graph.nodes.append(copy)

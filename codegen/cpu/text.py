@@ -10,16 +10,52 @@ Text is as quick to parse as objects are to build, and what is written here is w
         f.do(f"store float {f(f'fmul float {v}, 2.0')}, ptr {p}")
     f.ret()
     print(f)
+
+What is known here is not left to LLVM, whose time is most of a compilation: arithmetic on constants
+is done, loops of no or of one round and branches that are decided are no loops and no branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 # Attributes of a function that hardly ever runs: all that is to be saved on is its compilation.
 COLD = "noinline optnone cold nounwind"
+
+_INTEGERS = re.compile(r"(add|sub|mul|and|icmp s..|call smin|call smax) i64 (\S+), (-?\d+)")
+_LITERAL = re.compile(r"-?\d+")
+_FOLDS: Mapping[str, Callable[[int, int], int | bool]] = MappingProxyType({
+    "add": int.__add__, "sub": int.__sub__, "mul": int.__mul__, "and": int.__and__,
+    "icmp sge": int.__ge__, "icmp sgt": int.__gt__, "icmp sle": int.__le__,
+    "icmp slt": int.__lt__, "call smin": min, "call smax": max})
+_IDLE = frozenset({("add", "0"), ("sub", "0"), ("mul", "1")})
+
+
+def _known(instruction: str) -> str | None:
+    """The operand that an instruction on i64 comes to, if that is plain.
+
+    >>> _known("sub i64 7, 3"), _known("icmp slt i64 4, 4"), _known("add i64 %a, 0")
+    ('4', 'false', '%a')
+    """
+    match = _INTEGERS.fullmatch(instruction)
+    if match is None:
+        return None
+    name, left, right = match.groups()
+    if _LITERAL.fullmatch(left):
+        found = _FOLDS[name](int(left), int(right))
+        return str(found).lower() if -1 << 63 <= found < 1 << 63 else None
+    return left if (name, right) in _IDLE else None
+
+
+def _rounds(start: str, stop: str, step: int | str) -> int | None:
+    """How often a loop runs, if that is known."""
+    if not (isinstance(step, int) and _LITERAL.fullmatch(start) and _LITERAL.fullmatch(stop)):
+        return None
+    return len(range(int(start), int(stop), step))
 
 
 @dataclass
@@ -62,7 +98,9 @@ class FunctionText:
         return f"{stem}{self._fresh}"
 
     def __call__(self, instruction: str) -> str:
-        """Emit ``instruction`` and return the name of its value."""
+        """Emit ``instruction`` and return the name of its value; what is known is not emitted."""
+        if instruction[-1].isdigit() and (known := _known(instruction)) is not None:
+            return known
         name = f"%{self.fresh()}"
         self._lines.append(f"  {name} = {instruction}")
         return name
@@ -77,6 +115,10 @@ class FunctionText:
 
     def call(self, result: str, name: str, *args: tuple[str, str]) -> str:
         """Call ``@name`` on (type, value) pairs, declaring it; return its value's name."""
+        if name.startswith(("llvm.smin.i64", "llvm.smax.i64")):
+            known = _known(f"call {name[5:9]} i64 {args[0][1]}, {args[1][1]}")
+            if known is not None:
+                return known
         types = ", ".join(type_ for type_, _ in args)
         self.declare(f"declare {result} @{name}({types})")
         spelled = ", ".join(f"{type_} {value}" for type_, value in args)
@@ -109,6 +151,10 @@ class FunctionText:
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """Run the body only if the i1 ``condition`` holds; the body yields no values."""
+        if condition in ("true", "false"):
+            with self._kept(condition == "true"):
+                yield
+            return
         then, done = self.fresh("then"), self.fresh("done")
         self.branch(condition, then, done)
         self.place(then)
@@ -116,11 +162,22 @@ class FunctionText:
         self.jump(done)
         self.place(done)
 
+    @contextmanager
+    def _kept(self, keep: bool) -> Iterator[None]:
+        """What the body emits in the place where it stands, or nothing of it."""
+        place, block = len(self._lines), self.block
+        yield
+        if not keep:
+            del self._lines[place:]
+            self.block = block
+
     def either(
         self, condition: str, types: Sequence[str], then: Callable[[], Sequence[str]],
         other: Callable[[], Sequence[str]],
     ) -> list[str]:
         """What one of two bodies gives, values of ``types``: that for the i1 ``condition``."""
+        if condition in ("true", "false"):
+            return list(then() if condition == "true" else other())
         one, two, done = self.fresh("then"), self.fresh("else"), self.fresh("done")
         self.branch(condition, one, two)
         found = []
@@ -143,6 +200,12 @@ class FunctionText:
         The body sets ``loop.next``; after the ``with`` block, ``loop.results`` holds the final
         values (the initial ones when the loop does not run).
         """
+        rounds = _rounds(start, stop, step)
+        if rounds is not None and rounds <= 1:
+            with self._kept(rounds == 1):
+                yield (loop := Carried(start, [init for _, init in carry]))
+            loop.results = list(loop.next if rounds else loop.values)
+            return
         before, head = self.block, self.fresh("loop")
         body, latch, done = self.fresh("body"), self.fresh("latch"), self.fresh("end")
         index, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"

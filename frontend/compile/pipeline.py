@@ -44,6 +44,7 @@ from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ...runtime.threads import thread_limit
+from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
 from .gpu import local_costs
 from .oracle import PassOracle
@@ -242,7 +243,7 @@ class Stages:
 
     def _taken(self, step: Step, known: Known) -> Known:
         """Take a step: time it, and verify what it makes if that is asked for."""
-        with taken(step.name, self.traced.name, self.times):
+        with paused_collector(), taken(step.name, self.traced.name, self.times):
             made = step.run(known)
         if self._oracle is not None:
             match step.makes:

@@ -8,6 +8,8 @@ from .walk import rebuild
 
 def coefficient(dim: Dim, name: str) -> tuple[Dim, Dim] | None:
     """Split ``dim`` as ``a*name + rest`` and return (a, rest); None if it is not affine in name."""
+    if name not in symbols_of(dim):
+        return 0, dim
     slope: list[Dim] = []
     rest: list[Dim] = []
     for monomial, scale in terms_of(dim):

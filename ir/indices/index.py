@@ -89,7 +89,7 @@ def _grouped(dim: Dim) -> str:
 
 def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
     # The constant comes last, products before their factors: 8*i + j + 1.
-    return (-len(monomial), tuple(str(atom) for atom in monomial))
+    return (-len(monomial), tuple([str(atom) for atom in monomial]))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Expr:
         return Expr, (self.terms,)
 
     def __add__(self, other: Dim) -> Dim:
-        return sum_of((self, other))
+        return sum_of((self, other)) if other else self
 
     __radd__ = __add__
 
@@ -114,12 +114,16 @@ class Expr:
         return self * -1
 
     def __sub__(self, other: Dim) -> Dim:
-        return sum_of((self, other * -1))
+        return sum_of((self, other * -1)) if other else self
 
     def __rsub__(self, other: Dim) -> Dim:
         return sum_of((other, self * -1))
 
     def __mul__(self, other: Dim) -> Dim:
+        if isinstance(other, int):
+            if other == 1:
+                return self
+            return Expr(tuple([(m, c * other) for m, c in self.terms])) if other else 0
         table: dict[Monomial, int] = {}
         for left, p in self.terms:
             for right, q in terms_of(other):
@@ -202,9 +206,11 @@ def terms_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
 
 def canonical(table: Mapping[Monomial, int]) -> Dim:
     """The expression with a coefficient for each monomial."""
-    terms = tuple(sorted(((m, c) for m, c in table.items() if c), key=lambda t: _order(t[0])))
+    terms = tuple([term for term in table.items() if term[1]])
     if not terms:
         return 0
+    if len(terms) > 1:
+        terms = tuple(sorted(terms, key=lambda term: _order(term[0])))
     if terms[0][0] == ():
         return terms[0][1]
     return Expr(terms)

@@ -433,13 +433,20 @@ def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
     return (stmt.expr,) if isinstance(stmt, Index) else ()
 
 
+_NO_AXES = frozenset[str]()
+
+
 def _depends(
     stmt: Stmt, values: Mapping[str, frozenset[str]], names: frozenset[str]
 ) -> frozenset[str]:
-    axes = frozenset[str]().union(*(values[operand] for operand in stmt.operands))
+    axes = _NO_AXES
+    for operand in stmt.operands:
+        axes |= values[operand]
     for expr in index_exprs(stmt):
-        axes |= symbols_of(expr) & names
-    return axes - set(summed_axes(stmt))
+        if not isinstance(expr, int):
+            axes |= symbols_of(expr) & names
+    summed = summed_axes(stmt)
+    return axes.difference(summed) if summed else axes
 
 
 def summed_axes(stmt: Stmt) -> tuple[str, ...]:

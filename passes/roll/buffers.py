@@ -14,7 +14,7 @@ from ...ir.graph import Builder, Value
 from ...ir.indices.index import Dim
 from ...ir.types import BOOL, TensorType
 from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import Update, apart, update_of
+from ..simplify.written import Update, apart, update_of
 from .line import Line
 from .segment import Inside, Segment
 

@@ -79,20 +79,41 @@ class Line:
     def keys(self, *, constants: bool) -> Keys:
         """What nodes have in common that may be the same of two rounds: op, types, attributes but
         for those that may move, and ``constants`` that are read everywhere."""
+        kinds = self._kinds
+        if constants and (often := self._often()):
+            kinds = np.where(np.isin(self.sources, list(often)), self.sources, kinds)
         known: dict[Any, int] = {}
-        types: dict[Any, int] = {}
-        often = self._often() if constants else ()
-        kind = {value: number if number in often else types.setdefault(value.type, len(types))
-                for value, number in self.number.items()}
-        found = np.empty(len(self.nodes), np.int64)
+        row, starts = kinds.tolist(), self.first_source.tolist()
+        return np.array([known.setdefault((form, *row[first:stop]), len(known))
+                         for form, first, stop in zip(self._forms, starts, starts[1:],
+                                                      strict=False)], np.int64)
+
+    @cached_property
+    def _types(self) -> dict[Value, int]:
+        """A number for the type of each value, equal for equal types."""
+        known: dict[Any, int] = {}
+        return {value: known.setdefault(value.type, len(known)) for value in self.number}
+
+    @cached_property
+    def _kinds(self) -> Numbers:
+        """The types of all operands, node by node."""
+        types = self._types
+        return np.array([types[value] for node in self.nodes for value in self.inputs(node)],
+                        np.int64)
+
+    @cached_property
+    def _forms(self) -> list[int]:
+        """A number for what a node is but for its operands."""
+        known: dict[Any, int] = {}
+        types, found = self._types, []
         for at, node in enumerate(self.nodes):
-            op = node.op
-            attrs = tuple([_masked(value) if name in op.moving else freeze(value)
-                           for name, value in self.attrs(node).items()])
-            kinds = tuple([kind[value] for value in (*self.inputs(node), *node.results)])
+            op, attrs = node.op, self.attrs(node)
             # What has an order of its own, or effects, is no part of a round.
             after = at if node.after or op.effect is not None or talks(node) else -1
-            found[at] = known.setdefault((op.name, attrs, kinds, after), len(known))
+            form = (op.name, after, *[types[value] for value in node.results],
+                    *[_masked(value) if name in op.moving else freeze(value)
+                      for name, value in attrs.items()])
+            found.append(known.setdefault(form, len(known)))
         return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...ir.graph import Node, Value
 from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import apart, within
+from ..simplify.written import apart, within
 
 FAR = 16  # writes behind which a slice may find what it reads
 
@@ -24,6 +24,7 @@ _WRITE = Rule("write", "select(pad(k), x, y)", "x")
 _PATCH = Rule("patch", "pad(x)", "x")
 
 Regions = tuple[range, ...]
+Bounds = tuple[tuple[int, int], ...]  # the first and the last index of each axis
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ class _Write:
     come, all of which lie in ``hull``."""
 
     region: Regions
+    bounds: Bounds
     inside: Value
     outside: Value
     first: Value
-    hull: Regions
+    hull: Bounds
 
 
 def reads_from_written(nodes: Sequence[Node]) -> dict[Node, Read]:
@@ -72,14 +74,25 @@ def _write(value: Value, writes: Mapping[Value, _Write]) -> _Write | None:
     region = _region(match.attrs[1], match["k"].shape)
     if region is None:
         return None
-    outside, hull = match["y"], region
-    first = outside
+    outside, bounds = match["y"], _bounds(region)
+    first, hull = outside, bounds
     if outside in writes:
         before = writes[outside]
         first = before.first
-        hull = tuple(range(min(a.start, b.start), max(a.stop, b.stop))
-                     for a, b in zip(before.hull, region, strict=True))
-    return _Write(region, match["x"], outside, first, hull)
+        hull = tuple([(min(a, c), max(b, d))
+                      for (a, b), (c, d) in zip(before.hull, bounds, strict=True)])
+    return _Write(region, bounds, match["x"], outside, first, hull)
+
+
+def _bounds(regions: Sequence[range]) -> Bounds:
+    """Where regions that have elements lie."""
+    return tuple([(part[0], part[-1]) if part.step > 0 else (part[-1], part[0])
+                  for part in regions])
+
+
+def _beside(one: Bounds, other: Bounds) -> bool:
+    """True if regions within these bounds surely have nothing in common."""
+    return any(b < c or d < a for (a, b), (c, d) in zip(one, other, strict=True))
 
 
 def _region(attrs: Mapping[str, Any], shape: Sequence[Any]) -> Regions | None:
@@ -97,13 +110,15 @@ def _read(node: Node, writes: Mapping[Value, _Write]) -> Read | None:
         return None
     parts = [range(first, first + by * n, by)
              for first, by, n in zip(start, step, shape, strict=True)]
-    value = node.inputs[0]
+    value, bounds = node.inputs[0], _bounds(parts)
     for _ in range(FAR):
         write = writes.get(value)
         if write is None:
             break
-        if any(map(apart, parts, write.hull)):
+        if _beside(bounds, write.hull):
             value = write.first
+        elif _beside(bounds, write.bounds):
+            value = write.outside
         elif all(map(within, parts, write.region)):
             patch = matched(_PATCH, write.inside)
             if patch is not None and _region(patch.attrs[0], patch["x"].shape) == write.region:

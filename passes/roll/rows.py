@@ -21,7 +21,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
-from ..simplify.updates import Update, update_of
+from ..simplify.written import Update, update_of
 
 FAR = 16  # rows behind which one may be found
 
@@ -108,8 +108,7 @@ class _Writer:
         for param in self.clone.old.params:
             self.clone.param(param)
         for node in self.clone.old.nodes:
-            with self.b.like(node):
-                self._node(node)
+            self._node(node)
         for value in self.clone.old.results:
             self._whole(value)
         made = self.clone.finish()
@@ -117,14 +116,19 @@ class _Writer:
         return made
 
     def _node(self, node: Node) -> None:
+        values = self.clone.values
         if len(node.results) == 1 and node.results[0] in self.of:
-            self._update(node.results[0])
-        elif _is_slice(node) and node.inputs[0] in self.states:
+            with self.b.like(node):
+                self._update(node.results[0])
+        elif node.inputs and node.inputs[0] in self.states and _is_slice(node):
             start, step, shape = (node.attrs[name] for name in ("start", "step", "shape"))
-            self.clone.values[node.results[0]] = self._slice(node.inputs[0], start, step, shape)
+            with self.b.like(node):
+                values[node.results[0]] = self._slice(node.inputs[0], start, step, shape)
         else:
             for value in node.inputs:
-                self._whole(value)
+                if value not in values:
+                    with self.b.like(node):
+                        self._whole(value)
             self.clone.node(node)
 
     def _update(self, value: Value) -> None:

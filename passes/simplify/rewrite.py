@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, freeze, live_nodes
@@ -35,6 +35,10 @@ from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.types import DType, TensorType
 from ..clone import Clone
+
+Held = TypeVar("Held")
+
+_FEW = 3     # operands: how patterns with more are found does not matter
 
 _DEPTH = 32  # of replacements inside replacements: a bound for rules that undo each other
 
@@ -145,6 +149,7 @@ class Table:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules: dict[str, list[Rule]] = {}
         self._entries: dict[str, list[_Entry]] = {}
+        self._made_by: dict[tuple[str | None, ...], list[_Entry]] = {}
         for rule in rules:
             op, call, _ = rule.pattern.partition("(")
             if not call:
@@ -158,6 +163,18 @@ class Table:
         found = self._entries.get(op)
         if found is None:
             found = self._entries[op] = [_Entry(rule) for rule in self._rules[op]]
+        return found
+
+    def about(self, op: str, inputs: Sequence[Value]) -> Sequence[_Entry]:
+        """The rules of an op whose operands are made by such ops: most have none."""
+        if len(inputs) > _FEW:
+            return self[op]
+        key = (op, *[value.node.op.name if value.node else None for value in inputs])
+        found = self._made_by.get(key)
+        if found is None:
+            found = self._made_by[key] = [
+                entry for entry in self[op] if entry.arity == len(inputs) and all(
+                    key[1 + at] == maker for at, maker in entry.producers)]
         return found
 
 
@@ -240,6 +257,14 @@ class Rewriter:
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
+        self._held: dict[type, Any] = {}
+
+    def held(self, kind: type[Held]) -> Held:
+        """What rules keep of the new graph from one match to the next, one of each kind."""
+        if kind not in self._held:
+            self._held[kind] = kind()
+        found: Held = self._held[kind]
+        return found
 
     def run(self) -> Graph:
         """The rewritten graph, without dead nodes."""
@@ -324,7 +349,7 @@ class Rewriter:
     def _rewritten(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
     ) -> Value | None:
-        for entry in self._rules[op.name]:
+        for entry in self._rules.about(op.name, inputs):
             if not entry.may_match(inputs):
                 continue
             match = find(entry.rule, entry.root, inputs, attrs,

@@ -1,9 +1,5 @@
 """Elements that were written are read from what was written, not from the whole array.
 
-An update is a select of a padded patch, by a mask padded alike:
-
-    y = select(pad(true), pad(v), x)        x with the elements of a region replaced by v
-
     slice of y inside of the region    ->   slice of v
     slice of y outside of the region   ->   slice of x
     updates side by side               ->   concatenate(v0, v1, ...)
@@ -14,6 +10,7 @@ So a buffer that a loop fills element by element costs no pass through memory fo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,67 +20,14 @@ from ...ir.indices.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from .rewrite import Match, Rewriter, Rule, matched
+from .rewrite import Match, Rewriter, Rule
+from .written import Update, Written, within
 
 LETTERS = "xyz"
 SMALL = 8   # elements that are computed one by one where one of them is asked for
 FEWEST = 4  # patches that are joined: a loop's, or as many lines of code
-
-
-@dataclass(frozen=True)
-class Update:
-    """An array with a region of known bounds replaced."""
-
-    base: Value
-    patch: Value | None     # or
-    fill: Value | None      # a constant, which every element is
-    low: tuple[int, ...]
-    step: tuple[int, ...]
-    count: tuple[int, ...]
-
-    @property
-    def number(self) -> bool | int | float:
-        """The constant of an update without a patch."""
-        found = None if self.fill is None else constant_of(self.fill)
-        assert found is not None
-        return found
-
-    def part(self, at: int) -> range:
-        """The indices of one axis that are replaced."""
-        stop = self.low[at] + self.count[at] * self.step[at]
-        return range(self.low[at], stop, self.step[at])
-
-
-_KEYS = ("low", "high", "interior")
-_PATCHED = Rule("update", "select(pad(k), pad(y), x)", "x", when=lambda match: all(
-    match.attrs[1][key] == match.attrs[2][key] for key in _KEYS))
-_FILLED = Rule("filled", "select(pad(k), m, x)", "x")
-
-
-def update_of(value: Value) -> Update | None:
-    """What a value is, if it is an update whose region is known."""
-    match = matched(_PATCHED, value) or matched(_FILLED, value)
-    if match is None or match.constant("k") is not True or match.attrs[1]["value"]:
-        return None
-    low, gap, sizes = match.attrs[1]["low"], match.attrs[1]["interior"], match["k"].shape
-    count = tuple(size for size in sizes if isinstance(size, int))
-    if len(count) < len(sizes) or not all(isinstance(n, int) for n in (*low, *gap)):
-        return None
-    return Update(match["x"], match.values.get("y"), match.values.get("m"), tuple(low),
-                  tuple(between + 1 for between in gap), count)
-
-
-def within(part: range, whole: range) -> bool:
-    return not part or (part[0] in whole and part[-1] in whole and (
-        len(part) == 1 or part.step % whole.step == 0))
-
-
-def apart(one: range, other: range) -> bool:
-    """True if two ranges surely have nothing in common."""
-    if not one or not other or max(one[0], one[-1]) < other[0] or other[-1] < min(
-            one[0], one[-1]):
-        return True
-    return one.step % other.step == 0 and (one[0] - other[0]) % other.step != 0
+OFTEN = 4   # concatenations that a patch may be a part of: each of n values of one buffer would be
+            # n patches
 
 
 def _slice_update(r: Rewriter, match: Match) -> Any:
@@ -93,20 +37,18 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
         return None
     parts = [range(first, first + by * count, by)
              for first, by, count in zip(start, step, shape, strict=True)]
-    value = whole = match.inner[0]
-    while (update := update_of(value)) is not None:
-        regions = [update.part(at) for at in range(len(parts))]
-        if all(map(within, parts, regions)):
-            if update.patch is None:
-                return r.builder.full(update.number, match.type)
-            begin = tuple((part[0] - region[0]) // region.step if part else 0
-                          for part, region in zip(parts, regions, strict=True))
-            steps = tuple(by // region.step if len(part) > 1 else 1
-                          for by, part, region in zip(step, parts, regions, strict=True))
-            return r.slice(update.patch, start=begin, step=steps, shape=shape)
-        if not any(map(apart, parts, regions)):
-            break
-        value = update.base
+    whole, written = match.inner[0], r.held(Written)
+    value = written.behind(whole, parts)
+    update = written.update(value)
+    regions = [update.part(at) for at in range(len(parts))] if update is not None else []
+    if update is not None and all(map(within, parts, regions)):
+        if update.patch is None:
+            return r.builder.full(update.number, match.type)
+        begin = tuple((part[0] - region[0]) // region.step if part else 0
+                      for part, region in zip(parts, regions, strict=True))
+        steps = tuple(by // region.step if len(part) > 1 else 1
+                      for by, part, region in zip(step, parts, regions, strict=True))
+        return r.slice(update.patch, start=begin, step=steps, shape=shape)
     return None if value is whole else r.slice(value, start=start, step=step, shape=shape)
 
 
@@ -242,11 +184,15 @@ def join_updates(graph: Graph) -> Graph:
         for value in node.inputs:
             readers.setdefault(value, []).append(node)
     chains: dict[Node, _Side] = {}
-    for node in nodes:
-        if node.results and not _goes_on(node, readers, graph):
-            side = _chain(node.results[0])
-            if side is not None:
+    written, joined_in = Written(), Counter[Value]()
+    results = set(graph.results)
+    for node in reversed(nodes):
+        if node.results and written.update(node.results[0]) is not None and not _goes_on(
+                node, readers, results, written):
+            side = _chain(node.results[0], written)
+            if side is not None and joined_in[side.last] < OFTEN:
                 chains[node] = side
+                joined_in.update(side.members)
     if not chains:
         return graph
     clone = Clone(graph)
@@ -300,13 +246,14 @@ def _joined(
     return builder.emit(OPS["concatenate"], parts, {"axis": axis}, name=node.name).results[0]
 
 
-def _goes_on(node: Node, readers: dict[Value, list[Node]], graph: Graph) -> bool:
+def _goes_on(node: Node, readers: dict[Value, list[Node]], results: set[Value],
+             written: Written) -> bool:
     """True if an update is nothing but the base of another one."""
     value = node.results[0]
-    if value in graph.results:
+    if value in results:
         return False
     return all(update is not None and update.base is value for update in (
-        update_of(reader.results[0]) if reader.results else None
+        written.update(reader.results[0]) if reader.results else None
         for reader in readers.get(value, ())))
 
 
@@ -317,13 +264,18 @@ class _Side:
     axis: int
     patches: tuple[Update, ...]
     base: Value
+    members: tuple[Value, ...]  # the values that they make, the last one first
+
+    @property
+    def last(self) -> Value:
+        return self.members[0]
 
 
-def _chain(value: Value) -> _Side | None:
+def _chain(value: Value, written: Written) -> _Side | None:
     """Updates of whole cross-sections, one after the other; None if they are too few."""
-    axis, found, taken = -1, list[Update](), set[int]()
+    axis, found, taken, members = -1, list[Update](), set[int](), list[Value]()
     shape = value.shape
-    while (update := update_of(value)) is not None:
+    while (update := written.update(value)) is not None:
         narrow = [at for at, size in enumerate(update.count)
                   if size != shape[at] or update.step[at] != 1]
         along = narrow[0] if narrow else max(axis, 0)
@@ -334,7 +286,9 @@ def _chain(value: Value) -> _Side | None:
         axis = along
         taken.update(part)
         found.append(update)
+        members.append(value)
         value = update.base
     if len(found) < FEWEST:
         return None
-    return _Side(axis, tuple(sorted(found, key=lambda update: update.low[axis])), value)
+    patches = tuple(sorted(found, key=lambda update: update.low[axis]))
+    return _Side(axis, patches, value, tuple(members))

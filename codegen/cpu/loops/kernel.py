@@ -17,7 +17,7 @@ order, whatever the width.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 
 from ....ir.indices.index import Dim
@@ -35,6 +35,7 @@ from ....ir.kernels.kernel import (
 )
 from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import round_up
+from ....ir.plans.plan import tasks_of
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
@@ -62,7 +63,8 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     ], linkage="internal", attributes="noinline nounwind")
     stmts = StmtEmitter(f, kernel, target)
     stmts.use_scratch("%scratch")
-    with f.loop("%begin", "%end") as task:
+    # The one task of a kernel is what it is called for, if it is called.
+    with nullcontext("0") if tasks_of(kernel) == 1 else f.loop("%begin", "%end") as task:
         scope = stmts.task_scope(task)
         last = kernel.body[-1] if kernel.body else None
         if isinstance(last, Sort):

@@ -13,6 +13,7 @@ that is found in vain costs a trace at most, never a result.
 from __future__ import annotations
 
 import dis
+import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -89,6 +90,12 @@ def _receiver(function: Any, method: FunctionType) -> Get | None:
     return (lambda: function) if type(function).__dict__.get("__call__") is method else None
 
 
+@functools.lru_cache(1024)
+def _instructions(code: CodeType) -> tuple[tuple[str, Any, str], ...]:
+    """Names, arguments and shown arguments: to take code apart is what takes the time."""
+    return tuple([(step.opname, step.argval, step.argrepr) for step in dis.get_instructions(code)])
+
+
 def _holder(value: Any, name: str) -> Any:
     """The dict that an attribute is in: that of the object or module, or of a class. No code of
     the user's runs, as it would for a property."""
@@ -116,11 +123,11 @@ class _Reader:
     def read(self) -> Iterator[tuple[str, partial[Any], tuple[Step, ...], Array]]:
         """First part, its look-up, further parts and array of each name of one."""
         key: Any = _NOTHING
-        for step in dis.get_instructions(self.code):
-            if step.opname == "LOAD_CONST":
-                key = step.argval
+        for name, argument, shown in _instructions(self.code):
+            if name == "LOAD_CONST":
+                key = argument
                 continue
-            self._follow(step.opname, step.argval, step.argrepr, key)
+            self._follow(name, argument, shown, key)
             key = _NOTHING
             if isinstance(self.value, np.ndarray):
                 yield self.name, self.root, self.steps, self.value
