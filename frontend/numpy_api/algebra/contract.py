@@ -20,6 +20,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
+from ....ir.types import number_kind
 from ...tracing.active import current
 from ...tracing.operand import (
     array_dtype,
@@ -227,7 +228,13 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     subscripts, *arrays = operands if isinstance(operands[0], str) else _as_text(operands)
     terms, out = _parse(subscripts, [len(shape_of(x)) for x in arrays])
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
-    left = [_diagonals(to_tracer(x, kind), term) for x, term in zip(arrays, terms, strict=True)]
+    made = [to_tracer(x, kind) for x in arrays]
+    every = "".join(terms) + out
+    if kind.itemsize == 2 and number_kind(kind) == "f" and (
+            len(made) > 2 or (len(made) == 2 and any(every.count(c) == 1 for c in every))):
+        # What is summed on the way is not rounded: halves are float32 until they are done.
+        made = [cast(x, np.dtype(np.float32)) for x in made]
+    left = [_diagonals(x, term) for x, term in zip(made, terms, strict=True)]
     while len(left) > 1:
         i, j = _cheapest(left, out) if len(left) > 2 else (0, 1)
         (y, second), (x, first) = left.pop(j), left.pop(i)
@@ -238,7 +245,7 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     result, letters = _sum_alone(*left[0], out)
     if letters != out:
         result = current().emit("transpose", result, perm=tuple(letters.index(c) for c in out))
-    return result
+    return result if result.dtype == kind else cast(result, kind)
 
 
 def _as_text(operands: Sequence[Any]) -> list[Any]:
