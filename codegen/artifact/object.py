@@ -21,6 +21,7 @@ from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.types import TensorType
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
+from ..cpu.sorts.sorter import sorts_of
 from ..cpu.target import Target
 from ..cpu.text import FunctionText, module_text
 from ..cpu.types import LLVM_TYPES, memory_type
@@ -109,6 +110,7 @@ def emit_artifact(artifact: Artifact) -> str:
         pool_functions, pool_globals = pool_parts(target.triple, pool, "internal")
         functions += pool_functions
         globals_ += pool_globals
+    functions += sorts_of(functions, target)
     for function in functions:
         if "internal" not in function.header:
             function.header = function.header.replace("define ", "define internal ", 1)

@@ -1,8 +1,9 @@
 """LLVM IR text to code in this process, or to an object file; the only user of llvmlite.
 
 One ``Jit`` per target serves the process. The worker pool and the support code of entry points are
-linked once into each and stay: workers and arrays outlive programs. A program's code is a
-``Library`` of its own, which its owner unloads when nothing can call it any more.
+linked once into each and stay: workers and arrays outlive programs; so do functions that sort, once
+a program calls them. A program's code is a ``Library`` of its own, which its owner unloads when
+nothing can call it any more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from ...ir.diagnose import error
 from .host.support import emit_support
 from .host.threads import pool_module
+from .sorts.sorter import SORTS
 from .target import Target
 from .text import module_text
 
@@ -128,22 +130,24 @@ def _plainly(step: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly) -> tuple[Any, Any]:
+def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
+               plain: bool = False) -> tuple[Any, Any]:
     with taken("parse"):
         # In a context of its own: the global one would keep every constant for ever.
         module = _llvm().parse_assembly(text, context=_llvm().create_context())
         machine = _machine(target, opt)
         module.data_layout = str(machine.target_data)
     with taken("optimise"):
-        if opt:
+        if opt and not plain:
             _optimise(module, machine, opt)
     return module, machine
 
 
-def compile_object(text: str, target: Target, opt: int = 2, taken: Taken = _plainly) -> Code:
+def compile_object(text: str, target: Target, opt: int = 2, taken: Taken = _plainly, *,
+                   plain: bool = False) -> Code:
     """Optimise and assemble a module; the result is position independent. The steps are parse,
-    optimise and assemble."""
-    module, machine = _optimised(text, target, opt, taken)
+    optimise and assemble. ``plain``: the text is such that LLVM's passes find nothing in it."""
+    module, machine = _optimised(text, target, opt, taken, plain)
     with taken("assemble"):
         return Code(machine.emit_object(module))
 
@@ -202,13 +206,15 @@ class Jit:
         text = module_text(support.functions, support.globals_,
                            prelude=f'target triple = "{target.triple}"')
         code = compile_object(text, target)
-        self._forever = (self.link(pool.object, ("weft_parallel_for",)),
-                         self.link(code.object, support.exports))
-        self._shared.update(self._forever[0].addresses)
-        self.support = self._forever[1].addresses
+        workers = self.link(pool.object, ("weft_parallel_for",))
+        entry = self.link(code.object, support.exports)
+        self._forever: tuple[Library, ...] = (workers, entry)
+        self._shared.update(workers.addresses)
+        self.support = entry.addresses
 
     def link(self, image: bytes, exports: tuple[str, ...]) -> Library:
         """Load an object file whose ``exports`` are wanted."""
+        self._provide(image, exports)
         builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
         for name, address in self._shared.items():
             builder.import_symbol(name, address)
@@ -221,6 +227,16 @@ class Jit:
         tracker = builder.link(linker.lljit, f"weft{next(_COUNTER)}")
         addresses = {name: tracker[name] for name in exports}
         return Library(addresses, partial(linker.unload, tracker))
+
+    def _provide(self, image: bytes, own: tuple[str, ...]) -> None:
+        """Compile what an object names, and is not its own, of the functions that are shared."""
+        for name, emit in SORTS.items():
+            if name not in (*own, *self._shared) and name.encode() + b"\0" in image:
+                text = module_text([emit(self.target)],
+                                   prelude=f'target triple = "{self.target.triple}"')
+                library = self.link(compile_object(text, self.target, plain=True).object, (name,))
+                self._forever += (library,)
+                self._shared.update(library.addresses)
 
 
 @cache

@@ -11,149 +11,114 @@ Runs of a vector are sorted in its lanes, longer ones by whole vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..text import FunctionText
+from .records import Record, Records
 
-LANES = 512  # bits of a vector, which LLVM takes apart where they are narrower
 
-
-def network(bits: int, limit: int) -> FunctionText:
-    """``void(ptr keys, i64 n)`` for 1 to ``limit`` signed keys, in place."""
-    f = FunctionText("void", f"weft_network_i{bits}", [("ptr", "keys"), ("i64", "n")],
-                     linkage="internal", attributes="noinline nounwind")
-    _Network(f, bits).emit(limit)
+def network(bits: int, limit: int, words: int = 1) -> FunctionText:
+    """``void(ptr from.., ptr to.., i64 n)`` for 1 to ``limit`` signed keys, which may be sorted in
+    place; of two ``words`` the second one decides where keys are equal."""
+    names = [f"{side}{word}" for side in ("from", "to") for word in range(words)]
+    f = FunctionText("void", f"weft_network_i{bits}x{words}", [
+        *(("ptr", name) for name in names), ("i64", "n")],
+        linkage="internal", attributes="noinline nounwind")
+    _Network(f, bits, words).emit(limit)
     return f
 
 
-class _Network:
-    def __init__(self, f: FunctionText, bits: int) -> None:
-        self.f, self.bits, self.lanes = f, bits, LANES // bits
-        self.word, self.vector = f"i{bits}", f"<{self.lanes} x i{bits}>"
-        self.most = f"splat (i{bits} {(1 << (bits - 1)) - 1})"
-
+class _Network(Records):
     def emit(self, limit: int) -> None:
         f, lanes = self.f, self.lanes
-        self.room = f.alloca(self.vector, limit // lanes)
+        self.rooms = [f.alloca(self.vector, limit // lanes) for _ in range(self.words)]
         some = f(f"add i64 %n, {lanes - 1}")
-        used = f(f"lshr i64 {some}, {lanes.bit_length() - 1}")
+        self.used = f(f"lshr i64 {some}, {lanes.bit_length() - 1}")
         # The vectors are a power of two: 1 << levels.
-        zeros = f.call("i64", "llvm.ctlz.i64", ("i64", f(f"sub i64 {used}, 1")), ("i1", "false"))
+        zeros = f.call("i64", "llvm.ctlz.i64", ("i64", f(f"sub i64 {self.used}, 1")),
+                       ("i1", "false"))
         levels = f(f"sub i64 64, {zeros}")
-        count = f(f"shl i64 1, {levels}")
-        self._copy_in(used, count)
-        half = f(f"lshr i64 {count}, 1")
+        self._copy_in(f(f"shl i64 1, {levels}"))
         with f.loop("1", f(f"add i64 {levels}, 1")) as level:
-            self._merge(level, half, count)
+            self._merge(level)
         self._copy_out()
         f.ret()
 
     # -- runs of vectors
 
-    def _merge(self, level: str, half: str, count: str) -> None:
-        """Pairs of sorted runs of 1 << (level - 1) vectors become sorted runs."""
+    def _merge(self, level: str) -> None:
+        """Pairs of sorted runs of 1 << (level - 1) vectors become sorted runs, where any of their
+        vectors is used."""
         f = self.f
         before = f(f"sub i64 {level}, 1")
         run = f(f"shl i64 1, {before}")
         last = f(f"sub i64 {f(f'shl i64 {run}, 1')}, 1")
+        blocks = f(f"lshr i64 {f(f'add i64 {self.used}, {last}')}, {level}")
+        half = f(f"shl i64 {blocks}, {before}")
         with f.loop("0", half) as pair:
             own = f(f"and i64 {pair}, {f(f'sub i64 {run}, 1')}")
             base = f(f"shl i64 {f(f'lshr i64 {pair}, {before}')}, {level}")
-            low = self._place(f(f"add i64 {base}, {own}"))
-            high = self._place(f(f"add i64 {base}, {f(f'sub i64 {last}, {own}')}"))
-            first, other = self._load(low), self._turned(self._load(high))
-            self._store(low, self._extreme("smin", first, other))
-            self._store(high, self._turned(self._extreme("smax", first, other)))
+            low = f(f"add i64 {base}, {own}")
+            high = f(f"add i64 {base}, {f(f'sub i64 {last}, {own}')}")
+            least, most = self.ordered(self._load(low), self.turned(self._load(high)))
+            self._store(low, least)
+            self._store(high, self.turned(most))
         with f.loop("1", level) as finer:
             step = f(f"lshr i64 {run}, {finer}")
             with f.loop("0", half) as pair:
                 own = f(f"and i64 {pair}, {f(f'sub i64 {step}, 1')}")
                 base = f(f"shl i64 {f(f'sub i64 {pair}, {own}')}, 1")
-                at = f(f"add i64 {base}, {own}")
-                low, high = self._place(at), self._place(f(f"add i64 {at}, {step}"))
-                first, other = self._load(low), self._load(high)
-                self._store(low, self._extreme("smin", first, other))
-                self._store(high, self._extreme("smax", first, other))
-        with f.loop("0", count) as at:
-            place = self._place(at)
-            self._store(place, self._halves(self._load(place), self.lanes // 2))
-
-    # -- lanes of a vector
-
-    def _sorted(self, vector: str) -> str:
-        run = 1
-        while run < self.lanes:
-            turned = [lane ^ (2 * run - 1) for lane in range(self.lanes)]
-            vector = self._halves(self._exchanged(vector, turned), run // 2)
-            run *= 2
-        return vector
-
-    def _halves(self, vector: str, step: int) -> str:
-        while step:
-            vector = self._exchanged(vector, [lane ^ step for lane in range(self.lanes)])
-            step //= 2
-        return vector
-
-    def _exchanged(self, vector: str, partners: Sequence[int]) -> str:
-        """Each lane compared with its partner: the lower one gets the smaller key."""
-        other = self._shuffled(vector, partners)
-        low, high = (self._extreme(word, vector, other) for word in ("smin", "smax"))
-        mask = ", ".join(f"i1 {'true' if partner > lane else 'false'}"
-                         for lane, partner in enumerate(partners))
-        return self.f(f"select <{self.lanes} x i1> <{mask}>, {self.vector} {low}, "
-                      f"{self.vector} {high}")
-
-    def _turned(self, vector: str) -> str:
-        return self._shuffled(vector, range(self.lanes)[::-1])
-
-    def _shuffled(self, vector: str, lanes: Sequence[int]) -> str:
-        mask = ", ".join(f"i32 {lane}" for lane in lanes)
-        return self.f(f"shufflevector {self.vector} {vector}, {self.vector} poison, "
-                      f"<{self.lanes} x i32> <{mask}>")
-
-    def _extreme(self, word: str, a: str, b: str) -> str:
-        return self.f.call(self.vector, f"llvm.{word}.v{self.lanes}{self.word}", (self.vector, a),
-                           (self.vector, b))
+                low = f(f"add i64 {base}, {own}")
+                high = f(f"add i64 {low}, {step}")
+                least, most = self.ordered(self._load(low), self._load(high))
+                self._store(low, least)
+                self._store(high, most)
+        with f.loop("0", self.used) as at:
+            self._store(at, self.halves(self._load(at), self.lanes // 2))
 
     # -- memory
 
-    def _copy_in(self, used: str, count: str) -> None:
-        """The keys into vectors that are sorted, and what is past the end as the largest keys."""
+    def _copy_in(self, count: str) -> None:
+        """The records into vectors that are sorted, and what is past the end as the largest."""
         f, lanes = self.f, self.lanes
-        with f.loop(f(f"lshr i64 %n, {lanes.bit_length() - 1}"), count) as at:
-            f.do(f"store {self.vector} {self.most}, ptr {self._place(at)}, align 64")
         full = f(f"and i64 %n, {-lanes}")
+        with f.loop(f(f"lshr i64 %n, {lanes.bit_length() - 1}"), count) as at:
+            self._store(at, [self.most] * self.words)
         with f.loop("0", full, lanes) as at:
-            ref = f(f"load {self.vector}, ptr {self._key(at)}, align {self.bits // 8}")
-            self._store(self._element(at), self._sorted(ref))
+            record = [self._whole(f"%from{word}", at) for word in range(self.words)]
+            self._store(f(f"lshr i64 {at}, {lanes.bit_length() - 1}"), self.sorted(record))
         with f.loop(full, "%n") as at:
-            ref = f(f"load {self.word}, ptr {self._key(at)}, align {self.bits // 8}")
-            f.do(f"store {self.word} {ref}, ptr {self._element(at)}, align {self.bits // 8}")
+            for word, room in enumerate(self.rooms):
+                self._copy_one(room, f"%from{word}", at)
         with f.when(f(f"icmp slt i64 {full}, %n")):
-            place = self._element(full)
-            self._store(place, self._sorted(self._load(place)))
+            last = f(f"lshr i64 {full}, {lanes.bit_length() - 1}")
+            self._store(last, self.sorted(self._load(last)))
 
     def _copy_out(self) -> None:
         f, lanes = self.f, self.lanes
         full = f(f"and i64 %n, {-lanes}")
-        with f.loop("0", full, lanes) as at:
-            f.do(f"store {self.vector} {self._load(self._element(at))}, ptr {self._key(at)}, "
-                 f"align {self.bits // 8}")
-        with f.loop(full, "%n") as at:
-            ref = f(f"load {self.word}, ptr {self._element(at)}, align {self.bits // 8}")
-            f.do(f"store {self.word} {ref}, ptr {self._key(at)}, align {self.bits // 8}")
+        for word, room in enumerate(self.rooms):
+            with f.loop("0", full, lanes) as at:
+                f.do(f"store {self.vector} {self._whole(room, at)}, "
+                     f"ptr {self._key(f'%to{word}', at)}, align {self.bits // 8}")
+            with f.loop(full, "%n") as at:
+                self._copy_one(f"%to{word}", room, at)
 
-    def _key(self, at: str) -> str:
-        return self.f(f"getelementptr {self.word}, ptr %keys, i64 {at}")
+    def _whole(self, memory: str, at: str) -> str:
+        return self.f(f"load {self.vector}, ptr {self._key(memory, at)}, align {self.bits // 8}")
 
-    def _element(self, at: str) -> str:
-        return self.f(f"getelementptr {self.word}, ptr {self.room}, i64 {at}")
+    def _copy_one(self, to: str, start: str, at: str) -> None:
+        ref = self.f(f"load {self.word}, ptr {self._key(start, at)}, align {self.bits // 8}")
+        self.f.do(f"store {self.word} {ref}, ptr {self._key(to, at)}, align {self.bits // 8}")
 
-    def _place(self, at: str) -> str:
-        return self.f(f"getelementptr {self.vector}, ptr {self.room}, i64 {at}")
+    def _key(self, memory: str, at: str) -> str:
+        return self.f(f"getelementptr {self.word}, ptr {memory}, i64 {at}")
 
-    def _load(self, place: str) -> str:
-        return self.f(f"load {self.vector}, ptr {place}, align 64")
+    def _load(self, at: str) -> Record:
+        return [self.f(f"load {self.vector}, ptr {self._place(room, at)}, align 64")
+                for room in self.rooms]
 
-    def _store(self, place: str, ref: str) -> None:
-        self.f.do(f"store {self.vector} {ref}, ptr {place}, align 64")
+    def _store(self, at: str, record: Record) -> None:
+        for room, ref in zip(self.rooms, record, strict=True):
+            self.f.do(f"store {self.vector} {ref}, ptr {self._place(room, at)}, align 64")
+
+    def _place(self, room: str, at: str) -> str:
+        return self.f(f"getelementptr {self.vector}, ptr {room}, i64 {at}")

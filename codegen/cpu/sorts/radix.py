@@ -10,56 +10,30 @@ pass in which all keys have one byte does nothing.
 from __future__ import annotations
 
 from ..text import FunctionText
-from .network import network
 
 VALUES = 256
-FEW = 64  # keys with places that are put in turn one by one
 
 
-def sorter(bits: int, first: int, limit: int) -> FunctionText:
-    """``void(ptr keys, ptr room, i64 n)`` for signed keys that are in order of the bytes before
-    ``first``; ``room`` has the size of the keys. Up to ``limit`` by a network."""
-    f = _function(f"weft_sort_i{bits}_{first}")
-    short = network(bits, limit)
-    f.helpers.append(short)
-    _otherwise(f, limit, lambda: f.do(f"call void @{short.name}(ptr %keys, i64 %n)"))
-    _Radix(f, bits, first).emit()
+def radix(bits: int, words: int, first: int) -> FunctionText:
+    """``void(ptr x.., ptr y.., i64 n)``: records of ``words`` memories x, signed keys and what goes
+    with them, are put in order there; they are in order of the bytes before ``first`` already.
+    The memories y have room for as many."""
+    names = [f"{side}{word}" for side in ("x", "y") for word in range(words)]
+    f = FunctionText("void", f"weft_radix_i{bits}x{words}_{first}", [
+        *(("ptr", name) for name in names), ("i64", "n")],
+        linkage="internal", attributes="noinline nounwind")
+    _Radix(f, bits, words, first).emit()
     return f
-
-
-def sorter_of_pairs() -> FunctionText:
-    """``void(ptr places, ptr room, i64 n)``: the places of keys of 64 bits, which are the first
-    third of the room."""
-    f = _function("weft_sort_places", "places")
-    _Pairs(f).emit()
-    return f
-
-
-def _function(name: str, keys: str = "keys") -> FunctionText:
-    return FunctionText("void", name, [("ptr", keys), ("ptr", "room"), ("i64", "n")],
-                        linkage="internal", attributes="noinline nounwind")
-
-
-def _otherwise(f: FunctionText, limit: int, short: object) -> None:
-    """Do the short thing, and no other, for at most ``limit`` keys."""
-    assert callable(short)
-    few, many = f.fresh("few"), f.fresh("many")
-    f.branch(f(f"icmp sle i64 %n, {limit}"), few, many)
-    f.place(few)
-    with f.when(f("icmp sgt i64 %n, 1")):
-        short()
-    f.ret()
-    f.place(many)
 
 
 class _Radix:
-    """Passes over keys; ``moved`` are the memories that go with them: from where, to where."""
+    """Passes over records: from which memories, to which."""
 
-    def __init__(self, f: FunctionText, bits: int, first: int) -> None:
+    def __init__(self, f: FunctionText, bits: int, words: int, first: int) -> None:
         self.f, self.bits, self.first = f, bits, first
         self.word, self.size, self.passes = f"i{bits}", bits // 8, bits // 8
-        self.sources, self.targets = ["%keys"], ["%room"]
-        self.words = [self.word]
+        self.sources, self.targets = ([f"%{side}{word}" for word in range(words)]
+                                      for side in "xy")
 
     def emit(self) -> None:
         f = self.f
@@ -91,7 +65,7 @@ class _Radix:
         return byte if self.bits == 64 else f(f"zext {self.word} {byte} to i64")
 
     def _pass(self, digit: str, counts: str, slots: list[str]) -> None:
-        f, many = self.f, len(self.words)
+        f, many = self.f, len(self.sources)
         sources, targets = ([f(f"load ptr, ptr {slot}, align 8") for slot in part]
                             for part in (slots[:many], slots[many:]))
         shift = f(f"shl i64 {digit}, 3")
@@ -103,13 +77,12 @@ class _Radix:
             self._begin(digit, counts)
             with f.loop("0", "%n") as at:
                 key = self._load(self.word, sources[0], at)
-                others = [self._load(word, source, at) for word, source in zip(
-                    self.words[1:], sources[1:], strict=True)]
+                others = [self._load(self.word, source, at) for source in sources[1:]]
                 place = self._at("i64", counts, self._value(key, shift))
                 to = self._loaded(place)
                 f.do(f"store i64 {f(f'add i64 {to}, 1')}, ptr {place}, align 8")
-                for word, target, ref in zip(self.words, targets, [key, *others], strict=True):
-                    f.do(f"store {word} {ref}, ptr {self._at(word, target, to)}, "
+                for target, ref in zip(targets, [key, *others], strict=True):
+                    f.do(f"store {self.word} {ref}, ptr {self._at(self.word, target, to)}, "
                          f"align {self.size}")
             for slot, new in zip(slots, (*targets, *sources), strict=True):
                 f.do(f"store ptr {new}, ptr {slot}, align 8")
@@ -131,12 +104,10 @@ class _Radix:
         f = self.f
         here = f(f"load ptr, ptr {slots[0]}, align 8")
         with f.when(f(f"icmp ne ptr {here}, {self.sources[0]}")):
-            self._copy(self.sources[0], here)
-
-    def _copy(self, to: str, start: str) -> None:
-        count = self.f(f"mul i64 %n, {self.size}")
-        self.f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", to), ("ptr", start), ("i64", count),
-                    ("i1", "false"))
+            count = f(f"mul i64 %n, {self.size}")
+            for to, start in zip(self.sources, self.targets, strict=True):
+                f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", to), ("ptr", start),
+                       ("i64", count), ("i1", "false"))
 
     def _at(self, word: str, start: str, at: str) -> str:
         return self.f(f"getelementptr {word}, ptr {start}, i64 {at}")
@@ -146,49 +117,3 @@ class _Radix:
 
     def _loaded(self, place: str) -> str:
         return self.f(f"load i64, ptr {place}, align 8")
-
-
-class _Pairs(_Radix):
-    """Keys of 64 bits with their places; the room has the keys, room for them, and for places."""
-
-    def __init__(self, f: FunctionText) -> None:
-        super().__init__(f, 64, 0)
-        self.words = [self.word, self.word]
-        self.sources = ["%room", "%places"]
-        self.targets = [self._at("i64", "%room", "%n"),
-                        self._at("i64", "%room", f("shl i64 %n, 1"))]
-
-    def emit(self) -> None:
-        _otherwise(self.f, FEW, self._one_by_one)
-        super().emit()
-
-    def _end(self, slots: list[str]) -> None:
-        f = self.f
-        here = f(f"load ptr, ptr {slots[1]}, align 8")
-        with f.when(f(f"icmp ne ptr {here}, %places")):
-            self._copy("%places", here)
-
-    def _one_by_one(self) -> None:
-        """Each key goes before those that are larger, from the end."""
-        f = self.f
-        with f.loop("1", "%n") as at:
-            key, place = self._load("i64", "%room", at), self._load("i64", "%places", at)
-            head, body, done = f.fresh("head"), f.fresh("larger"), f.fresh("found")
-            before = f.block
-            hole, left = f"%{f.fresh('hole')}", f"%{f.fresh('left')}"
-            f.jump(head)
-            f.place(head)
-            f.do(f"{hole} = phi i64 [ {at}, %{before} ], [ {left}, %{body}2 ]")
-            f.branch(f(f"icmp sgt i64 {hole}, 0"), body, done)
-            f.place(body)
-            f.do(f"{left} = sub i64 {hole}, 1")
-            other = self._load("i64", "%room", left)
-            f.branch(f(f"icmp sgt i64 {other}, {key}"), f"{body}2", done)
-            f.place(f"{body}2")
-            f.do(f"store i64 {other}, ptr {self._at('i64', '%room', hole)}, align 8")
-            moved = self._load("i64", "%places", left)
-            f.do(f"store i64 {moved}, ptr {self._at('i64', '%places', hole)}, align 8")
-            f.jump(head)
-            f.place(done)
-            f.do(f"store i64 {key}, ptr {self._at('i64', '%room', hole)}, align 8")
-            f.do(f"store i64 {place}, ptr {self._at('i64', '%places', hole)}, align 8")

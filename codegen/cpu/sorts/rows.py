@@ -19,10 +19,9 @@ from ..dims import emit_dim
 from ..loops.scalars import LlvmValue
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
-from .radix import sorter, sorter_of_pairs
+from .sorter import sort
 
 STEP = 16    # elements of a vector step
-NETWORK = {32: 2048, 64: 1024}  # keys up to which a network is faster, by their bits
 
 
 def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
@@ -44,13 +43,15 @@ class _Row:
 
     def emit(self) -> None:
         self._each(self._fill)
-        f, arguments = self.f, [("ptr", self.row), ("ptr", self.room), ("i64", self.length)]
-        bits = self.word.bits
-        helper = sorter_of_pairs() if self.pairs else sorter(
-            bits, 4 if self.stmt.places else 0, NETWORK[bits])
-        if all(other.name != helper.name for other in f.helpers):
-            f.helpers.append(helper)
-        f.do(f"call void @{helper.name}({', '.join(' '.join(pair) for pair in arguments)})")
+        f, extent = self.f, self.stmts.kernel.axis(self.stmt.axis).extent
+        x, y = [self.row], [self.room]
+        if self.pairs:
+            free = f(f"getelementptr i64, ptr {self.room}, i64 {self.length}")
+            x, y = [self.room, self.row], [
+                free, f(f"getelementptr i64, ptr {free}, i64 {self.length}")]
+        sort(f, self.stmts.target, self.word.bits, x, y, self.length,
+             extent if isinstance(extent, int) else None,
+             places=self.stmt.places and not self.pairs)
         if not self.pairs and (self.stmt.places or self.dtype.kind != "i"):
             self._each(self._finish)
 

@@ -1,0 +1,109 @@
+"""The functions that sort keys, alone: patterns that lead pivots astray, and bad pivots at once."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu.sorts import sorter
+from weft.codegen.cpu.sorts.columns import comparisons
+from weft.codegen.cpu.text import module_text
+
+RNG = np.random.default_rng(3)
+LENGTHS = (0, 1, 2, 15, 17, 64, 127, 128, 129, 257, 300, 1000, 2049, 5000, 32767, 40_000)
+PATTERNS: dict[str, Callable[[int], Any]] = {
+    "random": lambda n: RNG.integers(-1 << 63, (1 << 63) - 1, n),
+    "up": lambda n: np.arange(n) - n // 2,
+    "down": lambda n: n // 2 - np.arange(n),
+    "pipe": lambda n: np.minimum(np.arange(n), np.arange(n)[::-1]),
+    "equal": lambda n: np.zeros(n, np.int64),
+    "largest": lambda n: np.full(n, (1 << 63) - 1),
+    "few": lambda n: RNG.integers(0, 3, n),
+    "mostly largest": lambda n: np.where(RNG.random(n) < 0.9, (1 << 63) - 1, RNG.integers(0, 9, n)),
+    "mostly smallest": lambda n: np.where(RNG.random(n) < 0.9, -1 << 63, RNG.integers(0, 9, n)),
+    "sawtooth": lambda n: np.arange(n) % 125,
+    "one above": lambda n: np.where(np.arange(n) == n // 2, 1, 0),
+    "one below": lambda n: np.where(np.arange(n) == n // 3, -1, 0),
+}
+
+
+def native(name: str, words: int, target: str | None = None) -> tuple[Any, Any]:
+    """A sorter by its name in ``SORTS``, and what is to be held as long as it is called."""
+    machine = cpu_target(target)
+    text = module_text([sorter.SORTS[name](machine)],
+                       prelude=f'target triple = "{machine.triple}"')
+    library = jit_for(machine).link(compile_object(text, machine, plain=True).object, (name,))
+    type_ = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 * words), ctypes.c_int64)
+    return type_(library.addresses[name]), library
+
+
+def check(sort: Any, words: int, bits: int) -> None:
+    """Rows between guards, which nothing may be written to."""
+    for n in LENGTHS:
+        for name, pattern in PATTERNS.items():
+            keys = pattern(n).astype(f"i{bits // 8}")
+            x, y = ([np.full(n + 32, 77, keys.dtype) for _ in range(words)] for _ in range(2))
+            x[0][16:16 + n] = keys
+            x[-1][16:16 + n] = keys if words == 1 else np.arange(n)
+            sort(*(array.ctypes.data + 16 * array.itemsize for array in (*x, *y)), n)
+            order = np.argsort(keys, kind="stable")
+            np.testing.assert_array_equal(x[0][16:16 + n], keys[order], f"{name} of {n}")
+            if words == 2:
+                np.testing.assert_array_equal(x[1][16:16 + n], order, f"{name} of {n}")
+            for array in (*x, *y):
+                assert (array[:16] == 77).all() and (array[16 + n:] == 77).all(), f"{name} of {n}"
+
+
+@pytest.mark.parametrize(("name", "words", "bits"), [
+    ("weft_sort_i32x1", 1, 32), ("weft_sort_i64x1", 1, 64), ("weft_sort_i64x2", 2, 64)])
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+def test_patterns_of_every_length(name: str, words: int, bits: int, target: str | None) -> None:
+    sort, _held = native(name, words, target)
+    check(sort, words, bits)
+
+
+@pytest.mark.skipif(not cpu_target().mask_registers, reason="there are no pivots")
+@pytest.mark.parametrize("budget", [0, 1])
+def test_radix_passes_take_over_from_bad_pivots(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and after so many levels as there would be with perfect pivots."""
+    sizes: list[str] = []
+    monkeypatch.setattr(sorter, "BUDGET", budget)
+    given = sorter.radix
+
+    def radix(bits: int, words: int, first: int) -> Any:
+        sizes.append(f"{bits}x{words}")
+        return given(bits, words, first)
+
+    monkeypatch.setattr(sorter, "radix", radix)
+    for name, words, bits in (("weft_sort_i32x1", 1, 32), ("weft_sort_i64x2", 2, 64)):
+        sort, _held = native(name, words)
+        check(sort, words, bits)
+    assert sizes == ["32x1", "64x2"]
+
+
+@pytest.mark.skipif(not cpu_target().mask_registers, reason="there are no pivots")
+def test_words_that_differ_below_their_first_bytes_stay_in_turn() -> None:
+    """Words of a key and a place: many equal keys, beyond what stays in two memories."""
+    sort, _held = native("weft_sort_places", 1)
+    keys = RNG.integers(0, 50, 70_000)
+    x = (keys << 32) | np.arange(keys.size)
+    y = np.empty_like(x)
+    sort(x.ctypes.data, y.ctypes.data, x.size)
+    np.testing.assert_array_equal(x & 0xFFFFFFFF, np.argsort(keys, kind="stable"))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 8, 16])
+def test_comparisons_are_a_network(rows: int) -> None:
+    """What sorts all rows of zeros and ones sorts everything (Knuth, *Sorting and searching*)."""
+    pairs = list(comparisons(rows))
+    every = np.arange(1 << rows)[:, None] >> np.arange(rows) & 1
+    for low, high in pairs:
+        every[:, [low, high]] = np.sort(every[:, [low, high]], axis=1)
+    assert (np.diff(every, axis=1) >= 0).all()
