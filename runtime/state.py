@@ -73,7 +73,7 @@ class Cell:
         Cell.living.add(self)
 
 
-_replace = Cell.value.__set__  # type: ignore[attr-defined]  # what makes a slot
+_replace: Callable[[Cell, Array], None] = vars(Cell)["value"].__set__
 
 
 def cut(cells: Sequence[Cell]) -> list[Array]:

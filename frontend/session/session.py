@@ -20,7 +20,7 @@ from ...ir.ops.table import OPS
 from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
-from ...runtime.watch import Watch
+from ...runtime.watch import Watch, seconds_of
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.gpu import described
@@ -28,6 +28,7 @@ from ..compile.link import make_program
 from ..compile.pipeline import BUILDING, STEPS, Options, Stages
 from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
+from ..stays import Stays
 from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
@@ -78,8 +79,9 @@ class Step:
         native = isinstance(made.stages, Stages) and made.program.stateless
         self._direct = made.program.direct if native else None
         self.single = native and structure.kind is None and not any(self._operations)
-        self._plain = structure.kind if structure.kind in (list, tuple) and not any(
-            (*self._operations, *(child.kind is not None for child in structure.children))) else None
+        flat = not any(self._operations) and all(
+            child.kind is None for child in structure.children)
+        self._plain = structure.kind if flat and structure.kind in (list, tuple) else None
 
     def __call__(self, *arrays: Any) -> Any:
         given = arrays if self._order is None else self._ordered(arrays)
@@ -119,7 +121,7 @@ class Step:
                                                                              leaves)
 
 
-class Session:
+class Session(Stays):
     """Runs parts of ``graph`` (default: the graph that is being built), which may be that of a
     traced function, too: ``f.trace(x).graph``.
 
@@ -142,6 +144,8 @@ class Session:
     ``measure_costs``; by default they are estimates. ``progress`` is called while steps are
     compiled, as that of ``weft.compile``; ``total`` grows where a step is cut for devices.
     """
+
+    instead = "make a session in each process; weft.save and Graph.save keep what it has"
 
     def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
                  devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
@@ -201,7 +205,8 @@ class Session:
         compilation and a native program are one each. ``trace`` is filled with where the time went.
 
         Raises W301 for an unknown name, W302 for a placeholder that is needed and not fed, W303 for
-        a value that does not fit, W413 for a step that takes too long.
+        a value that does not fit, W305 for a timeout that is no number, W413 for a step that takes
+        too long.
 
         >>> import weft
         >>> g = weft.Graph()
@@ -224,7 +229,7 @@ class Session:
 
     def _run(self, fetches: Any, feeds: Mapping[Any, Any], timeout: float | None,
              trace: StepReport | None) -> Any:
-        watch = None if timeout is None and trace is None else Watch(timeout)
+        watch = None if timeout is None and trace is None else Watch(seconds_of(timeout))
         key = _key(fetches), tuple(map(_name, feeds))
         step = self._steps.get(key)
         if step is None:
