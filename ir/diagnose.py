@@ -118,6 +118,14 @@ class DeadlineError(Error, TimeoutError):
     """What took longer than it was given."""
 
 
+class BoundError(Error, TypeError):
+    """What belongs to one process or one place, and was to be pickled or copied."""
+
+
+class UnwritableError(Error, OSError):
+    """A file that could not be written: a full disk, a limit, a folder that is read-only."""
+
+
 class DeviceLostError(Error, RuntimeError):
     """A device that has failed, with all that it was doing."""
 
@@ -141,6 +149,8 @@ _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
     "W132": ParameterError,
+    "W407": BoundError,
+    "W408": UnwritableError,
     "W411": QueueClosedError,
     "W412": QueueEndError,
     "W413": DeadlineError,
@@ -189,6 +199,8 @@ CODES = MappingProxyType({
     "W404": "the linker or an extra package is missing",
     "W405": "functions recompiled although on_recompile='error'",
     "W406": "a device that was asked for is not used, as soft placement allows",
+    "W407": "what belongs to its process is neither pickled nor copied",
+    "W408": "a file cannot be written",
     "W411": "a queue is closed: nothing can be put into it",
     "W412": "a queue is closed and has too few elements",
     "W413": "a step or a call waited longer than it was given",

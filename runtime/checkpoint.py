@@ -12,13 +12,14 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.diagnose import Error, error
 from ..ir.types import CPU0
 from .history import added, entries
 from .shards import Tensors, opened, type_of, write_shards, write_tensors
@@ -48,7 +49,8 @@ def save(
 
     Raises FeedError (W304) if two variables have one name, for arrays without names, for dtypes
     that the format lacks, for a ``keep`` that is no positive number, and where a folder is needed
-    and ``path`` is a file.
+    and ``path`` is a file. Raises UnwritableError (W408), an OSError, where it cannot be written:
+    what was there before is there as it was.
 
     >>> import tempfile, weft
     >>> w, steps = weft.Variable([1.0, 2.0], name="save/w"), weft.Variable(7, name="save/steps")
@@ -67,16 +69,34 @@ def save(
         home = getattr(named[name], "home", None) or CPU0
         parts.setdefault(str(home), {})[name] = array
     if keep is None and len(parts) < 2:
-        write_tensors(path, arrays, _metadata(step))
+        with _written(path):
+            write_tensors(path, arrays, _metadata(step))
         return
     if keep is None and Path(path).is_file():
         raise error("W304", f"variables of {len(parts)} devices are saved in a folder, and {path} "
                             "is a file", hint="name a new folder")
-    with added(Path(path), step, keep or 1) as new:
+    with _written(path), added(Path(path), step, keep or 1) as new:
         if len(parts) < 2:
             write_tensors(new.folder / new.file, arrays, _metadata(new.step))
         else:
             write_shards(new, parts, _metadata(new.step))
+
+
+@contextmanager
+def _written(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What goes wrong as the body writes files at ``path`` is UnwritableError (W408)."""
+    try:
+        yield
+    except (OSError, ValueError) as problem:  # a name that no file can have is a ValueError
+        if isinstance(problem, Error):
+            raise
+        why = getattr(problem, "strerror", None) or str(problem)
+        found = error("W408", f"no checkpoint can be written to {os.fspath(path)!r}: {why}",
+                      hint="see that the disk has room and the folder may be written to; "
+                           "what was saved before is there")
+        if isinstance(found, OSError) and isinstance(problem, OSError):
+            found.errno = problem.errno
+        raise found from None
 
 
 def restore(

@@ -198,21 +198,24 @@ class Program:
         return results if results is NotImplemented else self._commit(results)
 
     def _commit(self, results: tuple[Array, ...], read: Sequence[Array] = ()) -> tuple[Array, ...]:
-        new = list(results[self._returned:])
-        for at, place in self._merged:
-            new[at] = merged(read[place], new[at], self._written[at].value)
+        new: Sequence[Array] = results[self._returned:]
+        if self._merged:
+            new = list(new)
+            for at, place in self._merged:
+                new[at] = merged(read[place], new[at], self._written[at].value)
         commit(self._written, new, *self._settles)
         return results[:self._returned]
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
               read: Sequence[Array] | None = None) -> Any:
-        args = self._arguments(leaves, cut(self._read) if read is None else read)
+        args = [*leaves, *self.held, *(cut(self._read) if read is None else read)]
+        if self._order is not None:
+            args = [args[place] for place in self._order]
         self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)
-        plain = isinstance(results, tuple) or results is NotImplemented
-        return results if plain else (results,)
+        return results if type(results) is tuple or results is NotImplemented else (results,)
 
     def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
         """What the parameters are, in order."""

@@ -29,8 +29,9 @@ from ..ir.diagnose import Error, error
 from ..ir.indices.dims import bind_dims
 from ..ir.indices.index import symbols_of
 from ..ir.types import TensorType
-from .changes import Change
+from .changes import Change, End
 from .stores import Array, Columns, Rows, Store
+from .watch import seconds_of
 
 
 class Attempt:
@@ -40,10 +41,14 @@ class Attempt:
     def __init__(self, queue: Queue, wake: Callable[[], object] | None = None) -> None:
         self.queue = queue
         self.problem: Error | None = None
-        self.begun = self.done = False
-        self._latch = threading.Lock()
-        self._latch.acquire()
-        self.wake: Callable[[], object] = wake or self._latch.release
+        self.begun = False
+        self.end: End | None = None  # of the change that finished it
+        self.wake = wake
+
+    @property
+    def done(self) -> bool:
+        """Whether it has gone as far as it goes."""
+        return self.end is not None and self.end.made
 
     def enter(self) -> None:
         """Begin: stand in line."""
@@ -72,20 +77,17 @@ class Attempt:
         Whatever ends the waiting early (an interrupt, too) leaves the queue as if this call had
         not been, but for rows that were put.
         """
+        if timeout is not None:
+            timeout = seconds_of(timeout)
         end = float("inf") if timeout is None else time.monotonic() + timeout
         try:
             if not self.begun:
                 self.enter()
-            # A signal that comes just before a wait does not end it, and is seen after it; whoever
-            # was to wake this one may have been interrupted.
-            while not self.done and not self._latch.acquire(
-                    timeout=max(0.0, min(1.0, end - time.monotonic()))):
-                if time.monotonic() >= end:
-                    self.cancel(error(
-                        "W413", f"queue '{self.queue.name}' kept this call waiting for "
-                                f"{timeout:g} seconds",
-                        hint="wait longer, or see who is to fill or empty it"))
-                    break
+            if not self.done and not self._woken(end):
+                self.cancel(error(
+                    "W413", f"queue '{self.queue.name}' kept this call waiting for "
+                            f"{timeout:g} seconds",
+                    hint="wait longer, or see who is to fill or empty it"))
         except BaseException:
             try:
                 self.drop()
@@ -98,6 +100,19 @@ class Attempt:
             if self.problem is None:  # there is no memory for a batch, say
                 self.undo()
             raise
+
+    def _woken(self, end: float) -> bool:
+        """Wait until it is done; False if it is not by ``end``."""
+        latch = threading.Lock()
+        latch.acquire()
+        self.wake = latch.release
+        # Who came to its end before knew of no latch. A signal that comes just before a wait does
+        # not end it, and is seen after it; whoever was to wake this one may have been interrupted.
+        while not self.done and not latch.acquire(
+                timeout=max(0.0, min(1.0, end - time.monotonic()))):
+            if time.monotonic() >= end:
+                return False
+        return True
 
     def cancel(self, problem: Error) -> None:
         """End it with a problem, unless it is done by now, which ``undo`` undoes."""
@@ -123,15 +138,19 @@ class Known(Attempt):
                  known: Callable[[], Columns]) -> None:
         super().__init__(queue, wake)
         self._known = known
-        self._found: Columns = ()
+        self._found: Columns | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._found is not None
 
     def begin(self) -> None:
         self._found = self._known()
-        self.done = True
-        self.wake()
+        if self.wake is not None:
+            self.wake()
 
     def results(self) -> Columns:
-        return self._found
+        return self._found or ()
 
 
 class Put(Attempt):
@@ -145,11 +164,14 @@ class Put(Attempt):
         self.queue.enter_put(self)
 
     def advance(self) -> bool:
-        store = self.queue.store
-        room = min(self.queue.room, len(self._left))
-        if room > 0:
-            now, self._left = self._left.split(room)
-            store.put(now)
+        queue, left = self.queue, self._left
+        room = queue.room
+        if len(left) <= room:
+            now, self._left = left, left.none
+        else:
+            now, self._left = left.split(max(0, room))
+        if now:
+            queue.store.put(now)
         return not self._left
 
 
@@ -212,12 +234,13 @@ class Take(Attempt):
         self.queue.enter_take(self)
 
     def advance(self) -> bool:
-        store, ended = self.queue.store, self.queue.ended
+        queue = self.queue
+        store, ended = queue.store, queue.ended
         if ended and self._have + store.size < self._least:
             self.withdrawn()
             self.problem = _at_end(self.queue, self._count)
             return True
-        now = min(store.size - (0 if ended else self.queue.least), self._count - self._have)
+        now = min(store.size - (0 if ended else queue.least), self._count - self._have)
         if now > 0:
             self._parts = (*self._parts, *store.take(now))
             self._have += now
@@ -229,9 +252,12 @@ class Take(Attempt):
 
     def results(self) -> Columns:
         super().results()
-        batch = tuple([_joined([(part.columns[at], part) for part in self._parts], type_)
-                       for at, type_ in enumerate(self.queue.types)])
-        return tuple([column[0, ...] for column in batch]) if self._single else batch
+        if self._single:
+            (part,) = self._parts
+            return tuple([column[part.start, ...].copy() if len(column) > 1 else column[0, ...]
+                          for column in part.columns])
+        return tuple([_joined([(part.columns[at], part) for part in self._parts], type_)
+                      for at, type_ in enumerate(self.queue.types)])
 
 
 def _joined(parts: Sequence[tuple[Array, Rows]], type_: TensorType) -> Array:
@@ -264,6 +290,10 @@ class Queue:
     def __init__(self, name: str, capacity: int, types: Sequence[TensorType], store: Store,
                  least: int = 0) -> None:
         self.name, self.capacity, self.types = name, capacity, tuple(types)
+        # What is known of the arrays of a row, and whether sizes have names to be held against.
+        self.forms = [(type_.dtype.numpy, type_.shape if all(
+            isinstance(dim, int) for dim in type_.shape) else None) for type_ in types]
+        self.named = any(symbols_of(dim) for type_ in types for dim in type_.shape)
         self.store, self.least = store, least
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
         # Nothing changes but attributes of a queue, its store and its attempts: see Change.
@@ -393,7 +423,7 @@ class Queue:
 
     def forked(self) -> None:
         """In a forked child, no other thread waits or holds the lock."""
-        change = self.changing
+        change = None if self.changing is None or self.changing.made else self.changing
         if change is not None:  # in the middle of which it was forked
             change.overtaken = True
             change.undo()
@@ -411,14 +441,16 @@ class Queue:
 
     def settle(self, finished: list[Attempt]) -> None:
         """Let all go on as far as they can; the queue is locked."""
-        before = None
-        while before != (before := (self.store.moves, len(self._puts), len(self._takes))):
+        while True:
             while self._puts and self._puts[0].advance():
                 finished.append(self._puts[0])
                 self._puts = self._puts[1:]
+            moves = self.store.moves
             while self._takes and self._takes[0].advance():
                 finished.append(self._takes[0])
                 self._takes = self._takes[1:]
+            if not self._puts or self.store.moves == moves:  # they have no more room than before
+                return
 
 
 def _wake(changes: Sequence[Change]) -> None:
@@ -426,7 +458,8 @@ def _wake(changes: Sequence[Change]) -> None:
     himself some time later."""
     for made in changes:
         for attempt in made.finished if made.made else ():
-            attempt.wake()
+            if attempt.wake is not None:
+                attempt.wake()
 
 
 def _before_fork() -> None:
@@ -457,26 +490,31 @@ def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:
         raise error("W305", f"elements of queue '{queue.name}' have {len(queue.types)} arrays, got "
                             f"{len(columns)}")
     found = []
-    for column, type_ in zip(columns, queue.types, strict=True):
-        array = np.asarray(column)
-        wanted = type_.dtype.numpy
+    for column, type_, (wanted, sizes) in zip(columns, queue.types, queue.forms, strict=True):
+        array = column if type(column) is np.ndarray else np.asarray(column)
         plain = not isinstance(column, np.ndarray | np.generic)
         if array.dtype != wanted and not (plain and np.can_cast(array.dtype, wanted, "same_kind")):
             raise _misfit(queue, array, type_, many)
         array = np.array(array if many else array[None], wanted, order="C")
-        if array.ndim != type_.rank + 1 or not all(
-                size == dim for size, dim in zip(array.shape[1:], type_.shape, strict=True)
-                if isinstance(dim, int)):
+        fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)
+        if not fits or not array.ndim:
             raise _misfit(queue, array if many else array[0], type_, many)
         found.append(array)
-    if many and len({len(array) for array in found}) > 1:
+    if len(found) > 1 and many and len({len(array) for array in found}) > 1:
         raise error("W305", f"arrays of {', '.join(str(len(each)) for each in found)} rows do not "
                             f"make elements of queue '{queue.name}'",
                     hint="give as many rows of each")
-    if len(found[0]) and any(symbols_of(dim) for type_ in queue.types for dim in type_.shape):
+    if queue.named and len(found[0]):
         bind_dims(queue.types, [array[0] for array in found],
                   [f"array {at}" for at in range(len(found))])
     return tuple(found)
+
+
+def _fits(array: Array, type_: TensorType) -> bool:
+    """Whether rows have the sizes that a type knows."""
+    return array.ndim == type_.rank + 1 and all(
+        size == dim for size, dim in zip(array.shape[1:], type_.shape, strict=True)
+        if isinstance(dim, int))
 
 
 def _misfit(queue: Queue, array: Array, type_: TensorType, many: bool) -> Error:

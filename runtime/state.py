@@ -23,7 +23,8 @@ values of that moment.
 Locks are re-entrant, since a signal handler or a finalizer may run a step in the middle of
 another one of the same thread; what it writes to that step's own cells, the step then replaces.
 Neither they nor a KeyboardInterrupt can split a cut or a commit, or leave a lock taken: what must
-not be split is a single call of C code, and Python runs handlers between those only.
+not be split is a single call of C code, or a line without calls, and Python runs handlers where a
+call has ended, where a function begins and where a loop goes round only.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _COMMITS = threading.RLock()
 _SERIALS = itertools.count()
 
 _value = operator.attrgetter("value")
+_freeze = operator.methodcaller("setflags", False)
 _lock = operator.attrgetter("lock")
 _serial = operator.attrgetter("serial")
 _acquire = operator.methodcaller("acquire")
@@ -71,10 +73,15 @@ class Cell:
         Cell.living.add(self)
 
 
+_replace: Callable[[Cell, Array], None] = vars(Cell)["value"].__set__
+
+
 def cut(cells: Sequence[Cell]) -> list[Array]:
     """The values that the cells have at one moment."""
-    if len(cells) < 2:
-        return [cell.value for cell in cells]
+    if len(cells) == 1:
+        return [cells[0].value]
+    if not cells:
+        return []
     with _COMMITS:
         return list(map(_value, cells))
 
@@ -90,12 +97,21 @@ def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> Non
     The caller is a Writer of the cells. Of what is ``settled`` with it, the attribute of that name
     is set to True at that moment.
     """
-    for array in values:
-        array.flags.writeable = False
-    names = itertools.chain(itertools.repeat("value", len(cells)), itertools.repeat("settled"))
+    if len(cells) == 1 and not settled:  # which costs half
+        (cell,), (array,) = cells, values
+        array.setflags(write=False)
+        with _COMMITS:
+            last, cell.value = cell.value, array
+        del last
+        return
+    _exhaust(map(_freeze, values))
+    changes: Iterable[Any] = map(_replace, cells, values)
+    if settled:
+        changes = itertools.chain(changes, map(
+            setattr, settled, itertools.repeat("settled"), itertools.repeat(True)))
     with _COMMITS:
         old = list(map(_value, cells))
-        _exhaust(map(setattr, (*cells, *settled), names, (*values, *[True] * len(settled))))
+        _exhaust(changes)
     del old  # which frees their memory; under the lock, all others would wait for that
 
 
@@ -111,6 +127,9 @@ class Writer:
 
     def run(self, update: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
         """``update(*args, **named)``, with these cells written by nobody else."""
+        if len(self.cells) == 1:
+            with self.cells[0].lock:
+                return update(*args, **named)
         taken: list[Any] = []
         give_back = map(_release, taken)
         try:

@@ -7,7 +7,6 @@ attribute had as its value before is written to: who sets the attributes back ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,13 +18,18 @@ Array = np.ndarray[Any, Any]
 Columns = tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Rows:
     """The rows from ``start`` to ``stop`` of columns, to which nobody writes."""
 
-    columns: Columns
-    start: int
-    stop: int
+    __slots__ = ("columns", "start", "stop")
+
+    def __init__(self, columns: Columns, start: int, stop: int) -> None:
+        self.columns, self.start, self.stop = columns, start, stop
+
+    @property
+    def none(self) -> Rows:
+        """No rows of them."""
+        return Rows(self.columns, self.stop, self.stop)
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -92,9 +96,10 @@ class Line:
         self._count(sum(map(len, parts)))
 
     def settled(self) -> None:
-        for number in range(self._held, self._first):
-            self._blocks.pop(number, None)
-        self._held = self._first
+        if self._held != self._first:
+            for number in range(self._held, self._first):
+                self._blocks.pop(number, None)
+            self._held = self._first
 
     def _count(self, change: int) -> None:
         self.size += change

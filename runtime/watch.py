@@ -6,6 +6,7 @@ when the step's turn has come, and when it has computed its results: before anyt
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -76,6 +77,21 @@ class Watch:
             return results
 
         return call
+
+
+def seconds_of(timeout: Any) -> float | None:
+    """A timeout as a number of seconds, None for any time. Raises FeedError (W305) for what is no
+    number, or NaN, which no time ever comes to."""
+    if timeout is None:
+        return None
+    try:
+        seconds = math.nan if isinstance(timeout, str) else float(timeout)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise error("W305", f"timeout is a number of seconds, or None, not {timeout!r}",
+                    hint="timeout=10.0 waits for ten seconds at most")
+    return seconds
 
 
 class Turns:

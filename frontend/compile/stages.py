@@ -14,6 +14,7 @@ from ...ir.indices.index import Dim, product
 from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
+from ..stays import Stays
 from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
 from ..viz.page import frame, page
@@ -32,8 +33,10 @@ class MemoryAnalysis:
 
 
 @dataclass(frozen=True, eq=False)
-class Lowered:
+class Lowered(Stays):
     """A traced function on its way through the compiler; nothing is compiled yet."""
+
+    instead = "lower the function again; weft.export writes what it compiles to"
 
     traced: Traced
     stages: Stages | FlowStages
@@ -117,8 +120,10 @@ def kernel_flops(kernel: Kernel) -> Dim:
 
 
 @dataclass(frozen=True, eq=False)
-class Compiled:
+class Compiled(Stays):
     """Native code of one specialisation; call it with arguments of the same types."""
+
+    instead = "pickle the function of weft.compile by its name; weft.export writes its code"
 
     lowered: Lowered
     _call: Callable[..., Any]

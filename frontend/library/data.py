@@ -16,6 +16,7 @@ Framework", VLDB 2021).
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import weakref
 from collections import deque
@@ -24,7 +25,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
-from typing import Any, cast
+from typing import Any, ClassVar, cast
+from weakref import WeakSet
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from ...ir.diagnose import error
 from ...ir.host import note
 from ...ir.indices.index import Dim
 from .. import tree
+from ..stays import Stays
 from ..tracing.boundary import boundary
 from ..tracing.recorder import ACTIVE
 from ..tracing.source import user_loc
@@ -184,7 +187,7 @@ def from_files(paths: Iterable[Any], read: Callable[[Any], Any]) -> Dataset:
     return Dataset(lambda _: iter(found), _each(read), len(found))
 
 
-class Input:
+class Input(Stays):
     """Reads a data set; its position can be saved and restored with the variables.
 
         batches = data.input("train")
@@ -196,8 +199,12 @@ class Input:
     call tries it again.
 
     A position is that of what was given, and so of no step: a checkpoint that is written while
-    steps run (``weft.Saver``) goes by its ``step``, to which ``assign`` brings an input.
+    steps run (``weft.Saver``) goes by its ``step``, to which ``assign`` brings an input. A forked
+    process has an input of its own, which goes on from the same position.
     """
+
+    instead = "make one of the data set, and assign the position to it"
+    living: ClassVar[WeakSet[Input]] = WeakSet()  # whose threads a forked child has not
 
     def __init__(self, dataset: Dataset, name: str = "input") -> None:
         self.name = name
@@ -205,6 +212,7 @@ class Input:
         self._position = 0
         self._lock = threading.Lock()
         self._stream: _Stream | None = None
+        Input.living.add(self)
 
     @property
     def position(self) -> int:
@@ -258,6 +266,16 @@ class Input:
             self._stream = None
 
 
+def _forked() -> None:
+    for each in list(Input.living):
+        if each._stream is not None:
+            each._stream.abandon()
+        each._lock, each._stream = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class _Stream:
     """The elements from one position on; the executor's threads end with it."""
 
@@ -268,7 +286,13 @@ class _Stream:
         self._tasks: deque[Future[Any]] = deque()
         self._executor = ThreadPoolExecutor(dataset.threads, "weft-data") if self._ahead else None
         if self._executor is not None:
-            weakref.finalize(self, self._executor.shutdown, False, cancel_futures=True)
+            self._end = weakref.finalize(self, self._executor.shutdown, False,
+                                         cancel_futures=True)
+
+    def abandon(self) -> None:
+        """Its threads are those of another process."""
+        if self._executor is not None:
+            self._end.detach()
 
     def next(self) -> Any:
         if self._executor is None:

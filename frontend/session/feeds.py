@@ -66,7 +66,12 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
         raise error("W303", f"{feed.name} is fed with a traced value", locs=user_loc(),
                     hint="feed arrays and numbers")
     wanted = feed.type
-    array = given.value if isinstance(given, Variable) else np.asarray(given)
+    try:
+        array = given.value if isinstance(given, Variable) else np.asarray(given)
+    except ValueError:
+        raise error("W303", f"{feed.name} is {wanted}, got {type(given).__name__} with parts of "
+                            "other lengths", locs=user_loc(),
+                    hint="make the parts equally long, or feed them one by one") from None
     dtype = wanted.dtype.numpy
     if whole and array.shape != wanted.shape:
         raise error("W303", f"{feed.name} is {wanted}, got {array.dtype}{list(array.shape)}",

@@ -24,6 +24,7 @@ from ...ir.graph import Node, Value, all_nodes
 from ...ir.ops.op import Effect
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
+from ..stays import Stays
 from ..tracing.active import active
 from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
@@ -42,8 +43,10 @@ Element = Value | tuple[Node, ...] | Variable
 """What can be fetched: a value, an operation's nodes, a variable as it is when the step ends."""
 
 
-class Graph(TraceContext):
+class Graph(Stays, TraceContext):
     """A graph under construction; ``weft.Session(g)`` runs parts of it."""
+
+    instead = "g.save(path) writes it with its state, weft.Graph.load reads it"
 
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())

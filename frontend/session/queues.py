@@ -23,6 +23,7 @@ from ...runtime.queues import Queue
 from ...runtime.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
+from ..stays import Stays
 from ..tracing.active import context_for
 from ..tracing.boundary import boundary
 from ..tracing.operand import cast, to_tracer
@@ -33,7 +34,7 @@ from ..tracing.tracer import Operation, Tracer
 from .graph import Graph
 
 
-class FIFOQueue:
+class FIFOQueue(Stays):
     """At most ``capacity`` elements, which leave in the order in which they came.
 
     ``specs`` says what an element is: a nest of ``weft.Spec`` or texts such as ``"f32[784]"``, of
@@ -62,6 +63,7 @@ class FIFOQueue:
     ((2, 2), [1, 2], 0)
     """
 
+    instead = "make one in each process, and send elements"
     _padded = False
 
     def __init__(self, capacity: int, specs: Any, *, name: str = "queue") -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -20,7 +20,7 @@ from ...ir.ops.table import OPS
 from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
-from ...runtime.watch import Watch
+from ...runtime.watch import Watch, seconds_of
 from .. import tree
 from ..compile.flow import FlowStages, device_names, make_flow, step_stages
 from ..compile.gpu import described
@@ -28,13 +28,14 @@ from ..compile.link import make_program
 from ..compile.pipeline import BUILDING, STEPS, Options, Stages
 from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
+from ..stays import Stays
 from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary
+from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
-from ..tracing.tracer import Tracer
+from ..tracing.tracer import Operation, Tracer
 from .costs import load_costs, measured_costs, save_costs, warn_ignored
 from .feeds import Fed, convert, flat, names_of
 from .graph import Element, Graph
@@ -74,23 +75,27 @@ class Step:
         self._order = None if order == list(range(len(feeds))) else order
         # Variables that are fed, and that nothing of the step reads.
         self._unused = [(at, feed) for at, feed in enumerate(feeds) if at not in order]
-        ranks = [slot.type.rank for slot in made.program.results]
-        plain = isinstance(made.stages, Stages) and (
-            structure.kind is None and not any(self._operations) and ranks[0] > 0)
         # The program's one array is the result: native code itself is called, if it has no state.
-        self._direct = made.program.direct if plain and made.program.stateless else None
+        native = isinstance(made.stages, Stages) and made.program.stateless
+        self._direct = made.program.direct if native else None
+        self.single = native and structure.kind is None and not any(self._operations)
+        flat = not any(self._operations) and all(
+            child.kind is None for child in structure.children)
+        self._plain = structure.kind if flat and structure.kind in (list, tuple) else None
 
     def __call__(self, *arrays: Any) -> Any:
         given = arrays if self._order is None else self._ordered(arrays)
-        if self._direct is not None:
-            result = self._direct(*given)
-            if result is not NotImplemented:
+        if self._direct is None:
+            raw = self._program.attempt(*given)
+        else:
+            raw = self._direct(*given)
+            if raw is not NotImplemented:
                 self._program.launches += self._launches
-                return result[0]
-        raw = self._program.attempt(*given)
+                if self.single:
+                    return raw
         if raw is NotImplemented:
             raw = self._program.run(self._converted(given))
-        return self._nest(raw)
+        return self._nest(raw if type(raw) is tuple else (raw,))
 
     def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
         """The same, within the time that ``watch`` gives."""
@@ -108,13 +113,15 @@ class Step:
         return [convert(feed, array) for feed, array in zip(self.made.feeds, given, strict=True)]
 
     def _nest(self, raw: Sequence[Any]) -> Any:
+        if self._plain is not None:
+            return self._plain([array if array.ndim else array[()] for array in raw])
         results = iter(raw)
         leaves = [None if operation else next(results)[()] for operation in self._operations]
         return leaves[0] if self._structure.kind is None else tree.unflatten(self._structure,
                                                                              leaves)
 
 
-class Session:
+class Session(Stays):
     """Runs parts of ``graph`` (default: the graph that is being built), which may be that of a
     traced function, too: ``f.trace(x).graph``.
 
@@ -137,6 +144,8 @@ class Session:
     ``measure_costs``; by default they are estimates. ``progress`` is called while steps are
     compiled, as that of ``weft.compile``; ``total`` grows where a step is cut for devices.
     """
+
+    instead = "make a session in each process; weft.save and Graph.save keep what it has"
 
     def __init__(self, graph: Graph | IRGraph | Traced | None = None, *,
                  devices: Sequence[str] = ("cpu:0",), threads: int | None = None,
@@ -161,6 +170,8 @@ class Session:
         weakref.finalize(self, self._helpers.stop)
         self._compiled: dict[Any, Compiled] = {}
         self._steps: dict[Any, Step] = {}
+        # The same by identities alone, with the objects, which so are those of no others.
+        self._seen: dict[Any, tuple[Step, Any]] = {}
         self._making: dict[Any, threading.RLock] = {}  # whose turn it is to make a program
 
     def __enter__(self) -> Session:
@@ -172,7 +183,7 @@ class Session:
     def close(self) -> None:
         """Forget the compiled programs; their code is unmapped when no call is running it."""
         self._compiled = {}
-        self._steps = {}
+        self._steps, self._seen = {}, {}
         self._helpers.stop()
 
     @property
@@ -180,7 +191,6 @@ class Session:
         """How many kernels have been launched through this object."""
         return sum(made.program.launches for made in list(self._compiled.values()))
 
-    @boundary
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *,
             timeout: float | None = None, trace: StepReport | None = None) -> Any:
         """Values of ``fetches``: a nest of traced values, variables, operations and names.
@@ -195,7 +205,8 @@ class Session:
         compilation and a native program are one each. ``trace`` is filled with where the time went.
 
         Raises W301 for an unknown name, W302 for a placeholder that is needed and not fed, W303 for
-        a value that does not fit, W413 for a step that takes too long.
+        a value that does not fit, W305 for a timeout that is no number, W413 for a step that takes
+        too long.
 
         >>> import weft
         >>> g = weft.Graph()
@@ -205,20 +216,41 @@ class Session:
         >>> weft.Session(g).run("y:0", {x: [1, 2]})
         array([3., 5.], dtype=float32)
         """
-        feeds = feed_dict or {}
-        watch = None if timeout is None and trace is None else Watch(timeout)
+        try:
+            feeds = feed_dict or {}
+            if timeout is None and trace is None:
+                found = self._seen.get(_at_sight(fetches, feeds))
+                if found is not None:
+                    return found[0](*feeds.values())
+            return self._run(fetches, feeds, timeout, trace)
+        except BaseException as problem:
+            leave(problem)
+            raise
+
+    def _run(self, fetches: Any, feeds: Mapping[Any, Any], timeout: float | None,
+             trace: StepReport | None) -> Any:
+        watch = None if timeout is None and trace is None else Watch(seconds_of(timeout))
         key = _key(fetches), tuple(map(_name, feeds))
         step = self._steps.get(key)
         if step is None:
             feeds = flat(feeds)
             step = self._found(fetches, feeds)
         if watch is None:
+            self._note(fetches, feeds, step)
             return step(*feeds.values())
         watch.reached("compiling")
         result = step.watched(list(feeds.values()), watch)
         if trace is not None:
             trace.fill(step.made.program, watch)
         return result
+
+    def _note(self, fetches: Any, feeds: Mapping[Any, Any], step: Step) -> None:
+        """Have the step found at once when these very objects come again."""
+        asked = *(fetches if type(fetches) in (list, tuple) else (fetches,)), *feeds
+        if all(isinstance(each, str | Tracer | Variable | Operation) for each in asked):
+            if len(self._seen) >= _MOST_STEPS:
+                self._seen = {}
+            self._seen[_at_sight(fetches, feeds)] = step, asked
 
     @boundary
     def make_callable(self, fetches: Any, feeds: Sequence[Any] = ()) -> Callable[..., Any]:
@@ -236,13 +268,17 @@ class Session:
         """
         step = self._step(fetches, feeds)
         names = [self._fed(key).name for key in feeds]
+        count = len(names)
 
-        @boundary
         def call(*arrays: Any) -> Any:
-            if len(arrays) != len(names):
-                raise error("W302", f"{len(names)} values are fed ({', '.join(names)}), got "
+            try:
+                if len(arrays) == count:
+                    return step(*arrays)
+                raise error("W302", f"{count} values are fed ({', '.join(names)}), got "
                                     f"{len(arrays)}", locs=user_loc())
-            return step(*arrays)
+            except BaseException as problem:
+                leave(problem)
+                raise
 
         return call
 
@@ -382,7 +418,8 @@ class Session:
         sources: list[Source] = list(range(len(values)))
         sources += [captures[param] for param in self.graph.graph.params
                     if param in hidden and param in pruned.values]
-        stages = step_stages(Stages(pruned.graph, self._options))
+        stages = step_stages(Stages(pruned.graph, self._options,
+                                    single=len(pruned.graph.results) == 1, scalars=True))
         given = names_of(self.graph, feeds)
         read = [slot.var for slot in stages.params if slot.var in given] if given else []
         fed = {name: len(values) + at for at, name in enumerate(read)}
@@ -425,6 +462,13 @@ def _transfer(name: str | None) -> str:
         raise error("W113", f"transfer={name!r} is not supported", locs=user_loc(),
                     hint="use 'bf16', or None to send values as they are")
     return name or ""
+
+
+def _at_sight(fetches: Any, feeds: Iterable[Any]) -> Any:
+    """What tells fetches and feeds apart that are in no deep nests."""
+    if type(fetches) is list or type(fetches) is tuple:
+        return type(fetches), *map(id, fetches), None, *map(id, feeds)
+    return id(fetches), *map(id, feeds)
 
 
 def _key(fetches: Any) -> Any:

@@ -23,6 +23,7 @@ from ...ir.indices.index import Dim, Expr
 from ...ir.types import TensorType
 from ..elsewhere import METHODS, instead
 from ..numpy_api.select.at import At
+from ..stays import Stays
 from .arrays import views
 from .arrays.array import TracedArray
 from .drawn import refused_draw
@@ -32,8 +33,10 @@ from .scope import Recording
 from .source import assigns_item, user_loc
 
 
-class Operation:
+class Operation(Stays):
     """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
+
+    instead = "fetch it by its name"
 
     def __init__(self, nodes: tuple[Node, ...], name: str, ctx: Recording | None) -> None:
         self.nodes, self.name, self.ctx = nodes, name, ctx

@@ -133,6 +133,11 @@ class FlowProgram(Program):
             finally:  # an interrupt may have ended that
                 run.undo()
             raise
+        finally:
+            # What refers to itself would be kept, with all values of the step, until Python's
+            # collector comes.
+            step._begun, step._call = None, no_retry
+            run.let_go()
         self.launches += self.each
         return results
 

@@ -97,6 +97,7 @@ class _Asked:
         pending = self._pending
         if not pending.done:
             return
+        pending.wake = None  # it refers to this, which refers to it
         try:
             results = pending.results()
         except Exception as problem:

@@ -246,6 +246,11 @@ class Run:
         if interrupt is not None:
             raise interrupt
 
+    def let_go(self) -> None:
+        """The step is over, and nothing of it will be undone: hold no values of it any more."""
+        with self.lock:
+            self._undos, self._cancels, self._polls, self._rooms = [], {}, {}, {}
+
     def _next_end(self) -> tuple[int | None, Callable[[], None]] | None:
         with self.lock:
             if self._cancels:

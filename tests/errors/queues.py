@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,3 +74,21 @@ def a_size_that_a_queue_tells_in_a_branch() -> None:
     with weft.Graph().as_default():
         x = weft.placeholder("bool[]")
         weft.cond(x, lambda: q.dequeue_up_to(3), lambda: np.zeros(3))  # here
+
+
+@wrong("W407", TypeError)
+def a_queue_that_is_copied() -> None:
+    q = weft.FIFOQueue(10, "f64[3]", name="rows")
+    copy.deepcopy({"rows": q})  # here
+
+
+@wrong("W305", KeyError)
+def a_timeout_that_never_comes() -> None:
+    q = weft.FIFOQueue(10, "f64[3]", name="rows")
+    q.dequeue(timeout=float("nan"))  # here
+
+
+@wrong("W408", OSError)
+def a_checkpoint_in_a_folder_that_is_none() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        weft.save(Path(folder) / "missing" / "w", {"w": X})  # here
