@@ -25,6 +25,9 @@ from .types import Loc, TensorType
 class Error(Exception):
     """Base of every error that Weft raises about a user's program; ``code`` names its kind."""
 
+    # The parameters, numbers all of them, of which is computed what Python asked for in vain.
+    asked: frozenset[str] = frozenset()
+
     def __init__(
         self,
         code: str,
@@ -133,7 +136,7 @@ class DeviceLostError(Error, RuntimeError):
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
 
-    asked = ""  # the parameter of the graph whose truth was asked for
+    truth = False  # whether a truth value was asked for
 
 
 class TextError(Error, ValueError):

@@ -14,13 +14,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...ir.diagnose import ShapeError, TracerError, error
+from ...ir.diagnose import Error, FailedAssertionError, ShapeError, error
 from .. import tree
 from ..numpy_api.host import Warned
 from ..rewriting.retrace import trace_as_written
@@ -30,6 +31,7 @@ from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
+from ..tracing.operand import fits_int64
 from ..tracing.recorder import ACTIVE, TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
@@ -45,9 +47,12 @@ from .ways import miss
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 OnRecompile = Literal["warn", "silent", "error"]
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
+# What no program computes with, and what tells a function how to.
+_CODE = FunctionType, BuiltinFunctionType, np.ufunc, type
 _ALIASES = 4096  # raw argument kinds remembered for one function
 _WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
@@ -99,9 +104,25 @@ class Function(Generic[P, R]):
                 if result is not NotImplemented:
                     return result  # type: ignore[no-any-return]
             return self._call(args, kwargs)  # type: ignore[no-any-return]
+        except FailedAssertionError as problem:
+            own = self._raised(problem)
+            leave(problem)
+            if own is None:
+                raise
+            raise own from problem
         except BaseException as problem:
             leave(problem)
             raise
+
+    def _raised(self, problem: FailedAssertionError) -> BaseException | None:
+        """The exception of the function's own for which a check stands that has failed."""
+        for made in self._specialisations():
+            if problem.message in made.traced.raises:
+                kept = made.traced.raises[problem.message]
+                own = type(kept).__new__(type(kept), *kept.args)
+                own.__dict__.update(kept.__dict__)
+                return own
+        return None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner = owner
@@ -181,22 +202,20 @@ class Function(Generic[P, R]):
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self._fix(self._signature.traced(args, kwargs, str), "it is a text")
+        self._fix(self._signature.traced(args, kwargs, *_CODE), "it is a function or a class")
         leaves, structure = self._signature.flatten(args, kwargs)
-        key, aliases = (structure, tuple(map(_kind_of, leaves))), self._aliases
-        found = aliases.get(key)
+        found = self._aliases.get((structure, tuple(map(_kind_of, leaves))))
         if found is None or rebound(found.traced.names) is not None:
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            try:
-                found = self._specialise(leaves, structure, args, kwargs)
-            except TracerError as problem:
-                self._fix_flag(problem, args, kwargs)
-                return self._look_up(args, kwargs)
+            found = self._retried(lambda: self._specialise(args, kwargs), args, kwargs)
+            leaves, structure = self._signature.flatten(args, kwargs)
+            aliases = self._aliases
             if len(aliases) >= _ALIASES:
                 aliases.clear()
-            aliases[key] = found
+            aliases[structure, tuple(map(_kind_of, leaves))] = found
         given = found.traced.given(leaves)
         if self.options.verify:
             return verified(found, given)
@@ -219,19 +238,46 @@ class Function(Generic[P, R]):
                 self.fixed = {**self.fixed, **new}
                 self._signature = self._signature.with_static(new)
 
-    def _fix_flag(
-        self, problem: TracerError, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
-        """Have a Python bool be static whose truth was asked for; anything else is raised."""
-        if problem.asked not in self._signature.traced(args, kwargs, bool):
-            raise problem
-        place = next((f" at {os.path.basename(loc.file)}:{loc.line}" for loc in problem.locs), "")
-        self._fix([problem.asked], f"it is a bool that is asked for{place}")
+    def _retried(
+        self, make: Callable[[], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> T:
+        """What ``make`` gives, where numbers among the arguments become static if the trace asks
+        for their values, as a size does: those it asks for, else all integers. If that is of no
+        use they stay traced."""
+        saved = self.fixed, self._signature
+        first: Error | None = None
+        while True:
+            try:
+                return make()
+            except Error as problem:
+                names = self._asked(problem, args, kwargs)
+                if names:
+                    kind, where = "a number whose value is", next(iter(problem.locs), None)
+                    if all(type(value) is bool for value in self._signature.given(
+                            names, args, kwargs)):
+                        kind = "a bool that is"
+                    place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
+                    self._fix(names, f"it is {kind} asked for{place}")
+                    continue
+                whole = self._signature.traced(args, kwargs, int) if first is None else ()
+                if not whole:
+                    with self._lock:
+                        self.fixed, self._signature = saved
+                    raise (first or problem) from None
+                first = problem
+                self._fix(whole, "it is an integer without whose value there was no trace")
+
+    def _asked(
+        self, problem: Error, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> frozenset[str]:
+        """The arguments that decide what a trace asked for, if these are Python's numbers only."""
+        numbers = self._signature.traced(args, kwargs, bool, int, float)
+        return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(
-        self, leaves: Sequence[Any], structure: tree.TreeDef, args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Specialisation:
+        leaves, structure = self._signature.flatten(args, kwargs)
         names = self._signature.names(structure)
         types = tuple(self._signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
@@ -257,7 +303,7 @@ class Function(Generic[P, R]):
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn" and not (
-                    self.fixed and change == ANOTHER_STATIC):
+                    change == ANOTHER_STATIC and self._is_choice(args, kwargs)):
                 self._warn(change, spent, "pass the array as an argument" if other else
                            "see weft.compile(dynamic=...)")
             rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
@@ -266,6 +312,11 @@ class Function(Generic[P, R]):
             if found is not None:
                 self._forget(found)
             return made
+
+    def _is_choice(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        """Whether what has become static are texts and bools, of which there are a few."""
+        given = self._signature.given(self.fixed, args, kwargs)
+        return bool(self.fixed) and all(isinstance(value, (bool, str)) for value in given)
 
     def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
         return compiling(self.__name__, self._progress, (not traced) + len(STEPS) + len(BUILDING))
@@ -295,11 +346,7 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        try:
-            return self._traced(args, kwargs)
-        except TracerError as problem:
-            self._fix_flag(problem, args, kwargs)
-            return self._traced(args, kwargs)
+        return self._retried(lambda: self._traced(args, kwargs), args, kwargs)
 
     def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
         return trace_as_written(
@@ -409,4 +456,6 @@ def _kind_of(leaf: Any) -> Any:
         return leaf.dtype
     if isinstance(leaf, Variable):
         return id(leaf)
+    if type(leaf) is int and not fits_int64(leaf):
+        return None  # there is no program for it
     return type(leaf)

@@ -11,11 +11,13 @@ from ...ir.graph import Builder
 from ...ir.ops.table import OPS
 from .. import tree
 from ..tracing.arrays.selection import Selection
+from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
 from ..transforms import regions
 from .exits import RESULT
+from .raising import always, raised_by
 from .state import (
     UNBOUND,
     Entry,
@@ -45,12 +47,13 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     ctx = context_of(flag)
     before = settled(get())
     ends: list[tuple[Entry, tuple[Any, ...]]] = []
+    ended: list[BaseException | None] = []
 
     def way(run: Part) -> Callable[[], Any]:
         def traced() -> Any:
             entry = Entry(before)
             put(entry.values)
-            run()
+            ended.append(raised_by(run))
             after = get()
             ends.append((entry, after))
             memory = (copy if copy.changed is None else copy.changed
@@ -64,8 +67,23 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
                 for run, name in ((then, "then"), (other, "other"))]
     finally:
         put(before)
+    if ended != [None, None]:
+        _check(ctx, flag, *ended)
+        (then if ended[0] is None else other)()
+        return
     merge = _Merge(ways, ends, names)
     put(merge.bound(regions.branched(ctx, flag, merge.regions())))
+
+
+def _check(
+    ctx: TraceContext, flag: Tracer, then: BaseException | None, other: BaseException | None
+) -> None:
+    """Of two ways one raises: the step fails where that is taken."""
+    if then is not None and other is not None:
+        raise always(other)
+    fine, problem = (~flag, then) if then is not None else (flag, other)
+    assert problem is not None
+    ctx.apply(ctx.raising, (fine, problem))
 
 
 class _Merge:

@@ -46,7 +46,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
     if _is_compiled(function):
         return converted(function.py_func, runtime)
     if isinstance(function, np.vectorize):
-        inner = converted(function.pyfunc, runtime)
+        plain: Any = function.pyfunc
+        inner = BUILTINS.get(plain) or converted(plain, runtime)
         return function if inner is function.pyfunc else np.vectorize(
             inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
@@ -223,6 +224,22 @@ def _isqrt(x: Any) -> Any:
     return _int(np.where(above * above <= x, above, root))
 
 
+def _real(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``math``: of Python's floats, whatever they were, and with such a result."""
+    def call(*args: Any) -> Any:
+        return _float(function(*(_float(x) if is_traced(x) else x for x in args)))
+
+    return call
+
+
+def _special(name: str) -> Callable[[Any], Any]:
+    def emitted(x: Any) -> Any:
+        ctx = context_of(x)
+        return ctx.apply(lambda y: ctx.emit(name, y), (x,))
+
+    return _real(emitted)
+
+
 def _whole(function: np.ufunc) -> Callable[[Any], Any]:
     return lambda x: _int(function(x))
 
@@ -265,14 +282,16 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: _sorted,
-    math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int, math.log: _log,
-    math.fabs: lambda x: np.abs(_float(x)), math.pow: lambda x, y: np.float64(1) * x ** y,
-    math.fmod: np.fmod, math.hypot: np.hypot, math.atan2: np.arctan2, math.copysign: np.copysign,
+    math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
+    math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),
+    math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),
+    math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
-    math.isqrt: _isqrt,
-    math.degrees: np.degrees, math.radians: np.radians, math.ldexp: np.ldexp,
-    **{getattr(math, name): (lambda x, f=ufunc: f(x)) for name, ufunc in {
+    math.isqrt: _isqrt, math.erf: _special("erf"), math.erfc: _special("erfc"),
+    math.gamma: _special("gamma"), math.lgamma: _special("gammaln"),
+    math.degrees: _real(np.degrees), math.radians: _real(np.radians), math.ldexp: np.ldexp,
+    **{getattr(math, name): _real(ufunc) for name, ufunc in {
         "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
         "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
         "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ..tracing.active import current
 from ..tracing.arrays.buffer import Buffer, plain_elsewhere
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
@@ -22,10 +21,11 @@ from .branches import choose, if_
 from .calls import BUILTINS, converted, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
+from .raising import caught, raised
 from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
-__all__ = ["UNBOUND", "both", "called", "chained", "check", "choose", "either", "for_", "given",
-           "if_", "item", "negated", "raised", "result", "sliced", "truth", "values", "while_"]
+__all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
+           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values", "while_"]
 
 
 def called(function: Any) -> Any:
@@ -46,7 +46,10 @@ def called(function: Any) -> Any:
 
 
 def given(x: Any) -> Any:
-    """An argument: a function of the user's as its rewritten copy."""
+    """An argument: a function of the user's as its rewritten copy, ``math.erf`` and ``max`` as what
+    they mean on traced values. Classes stay what they are: they may be dtypes."""
+    if isinstance(x, BuiltinFunctionType):
+        return BUILTINS.get(x, x)
     return converted(x, sys.modules[__name__]) if is_function(x) else x
 
 
@@ -81,16 +84,6 @@ def check(test: Any, message: Any) -> None:
         return
     if not flag:
         raise AssertionError(*([] if message is None else [message()]))
-
-
-def raised(problem: Any) -> Any:
-    """The exception of a ``raise``, which must not depend on traced values."""
-    if current().parent is not None:
-        raise error("W201", "whether this exception is raised is not known before the function "
-                            "runs", locs=user_loc(),
-                    hint="write the condition as an assert, which is checked when the function "
-                         "runs, or mark the result: np.where(bad, np.nan, y)") from None
-    return problem
 
 
 def result(returned: Any, value: Part) -> Any:

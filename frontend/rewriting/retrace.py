@@ -20,24 +20,28 @@ def trace_as_written(
 ) -> Traced:
     """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
     traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten, and
-    where the truth of one of the arguments ``flags`` is asked for."""
+    where a truth is asked for that the arguments ``flags`` alone decide."""
     try:
         return trace_function(function, *args, **options)
     except Error as problem:
         if problem.code != "W201" or (
-                isinstance(problem, TracerError) and problem.asked in flags):
+                isinstance(problem, TracerError) and problem.truth and problem.asked
+                and problem.asked.issubset(flags)):
             raise
-        copy = converted(function, operators)
+        first, copy = problem, converted(function, operators)
         if copy is function:
             raise
     token = LOST.set({})
     try:
         return trace_function(copy, *args, **options)
-    except NameError as problem:
-        unknown = _without_value(problem)
-        if unknown is None:
+    except (NameError, Error) as problem:
+        found = problem if isinstance(problem, Error) else _without_value(problem)
+        if found is None:
             raise
-        raise unknown from None
+        found.asked = found.asked or first.asked
+        if found is problem:
+            raise
+        raise found from None
     finally:
         LOST.reset(token)
 

@@ -115,6 +115,13 @@ class _Scope(ast.NodeTransformer):
         return ast.copy_location(
             ast.Expr(_weft("check", [self.visit(node.test), message], node)), node)
 
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        self.generic_visit(node)
+        if node.handlers:
+            body = ast.With([ast.withitem(_weft("caught", [], node))], node.body)
+            node.body = [ast.copy_location(body, node.body[0])]
+        return node
+
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
         self.generic_visit(node)
         if node.exc is not None:

@@ -78,6 +78,10 @@ class TraceContext:
         # How many transforms differentiate what is recorded now, those of a trace around included.
         self.derivatives: int = 0 if parent is None else parent.derivatives
         self.refused: Error | None = None  # the last use of a tracer as a number
+        # Whether this is a way of an if, and whether the user may catch what is raised here.
+        self.way = False
+        self.caught: bool = parent is not None and parent.caught
+        self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
         self.sums: Any = None  # what ``distance`` knows of integers
@@ -285,6 +289,15 @@ class TraceContext:
             self.closure.append((param, outer))
         return known
 
+    @property
+    def nested(self) -> bool:
+        """True for the trace of a body inside of another trace."""
+        return self.parent is not None
+
+    def outside(self, param: Value) -> Tracer | None:
+        """The tracer of the trace around for which a parameter stands, if there is one."""
+        return next((outer for mine, outer in self.closure if mine is param), None)
+
     # -- arrays and variables from outside ------------------------------------------------------
 
     @property
@@ -419,14 +432,26 @@ class TraceContext:
 
     def assertion(self, condition: Tracer, message: str) -> None:
         """Let the step fail unless a bool is true."""
-        root = self
-        while root.parent is not None:
-            root = root.parent
+        root = self.root
         if root.asserted is None:
             root.asserted = root.graph.unique_name("assertions")
             root.graph.variables[root.asserted] = TensorType(I64, ())
         self.builder.emit(OPS["assert_true"], (self.value_of(condition),), {
             "var": root.asserted, "type": TensorType(I64, ()), "message": message})
+
+    def raising(self, condition: Tracer, problem: BaseException) -> None:
+        """Let the step fail, with an exception of the user's, unless a bool is true."""
+        text = f"{type(problem).__name__}: {problem}"
+        self.root.raises.setdefault(text, problem)
+        self.assertion(condition, text)
+
+    @property
+    def root(self) -> TraceContext:
+        """The outermost trace."""
+        here = self
+        while here.parent is not None:
+            here = here.parent
+        return here
 
     @contextmanager
     def waiting(self, *operations: Operation) -> Iterator[None]:

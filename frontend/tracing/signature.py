@@ -111,12 +111,19 @@ class Signature:
         return made
 
     def traced(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], kind: type
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *kinds: type
     ) -> list[str]:
-        """The names of arguments that are not static and have this very type."""
+        """The names of arguments that are not static and have one of these very types."""
         given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         return [name for name, value in given.items()
-                if type(value) is kind and name not in self.static]
+                if type(value) in kinds and name not in self.static]
+
+    def given(
+        self, names: Iterable[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> list[Any]:
+        """The values of those of these arguments that a call gives."""
+        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
+        return [given[name] for name in names if name in given]
 
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -38,7 +38,7 @@ from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .recorder import Capture, TraceContext
 from .signature import Signature
-from .source import definition
+from .source import definition, is_internal
 from .tracer import Operation, Tracer
 
 
@@ -64,6 +64,8 @@ class Traced:
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
+    # The exceptions of the function's own, by what a failed check says.
+    raises: Mapping[str, BaseException] = field(default_factory=dict)
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
         Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()
@@ -135,7 +137,7 @@ def trace_function(
         with ctx.activate(), standing_in():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, AttributeError) as problem:
         hidden = _hidden(ctx, problem)
         if hidden is None:
             raise
@@ -151,7 +153,7 @@ def trace_function(
         draws.check()
         bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), bound)
+                  dict(ctx.variables), bound, ctx.raises)
 
 
 def _record(
@@ -168,15 +170,17 @@ def _record(
 
 
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
-    """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced`` and
-    ``np.zeros(traced)``: the last refusal, if it happened on the very line."""
+    """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced``,
+    ``np.zeros(traced)`` and ``np.mgrid[:traced]``: the last refusal, if it happened on the very
+    line."""
     refused, at = ctx.refused, problem.__traceback__
     if isinstance(problem, Error) or refused is None or at is None or not refused.locs:
         return None
-    while at.tb_next is not None:
-        at = at.tb_next
+    last = at
+    while at is not None:
+        last, at = last if is_internal(at.tb_frame) else at, at.tb_next
     place = refused.locs[0]
-    same = (place.file, place.line) == (at.tb_frame.f_code.co_filename, at.tb_lineno)
+    same = (place.file, place.line) == (last.tb_frame.f_code.co_filename, last.tb_lineno)
     return refused if same else None
 
 

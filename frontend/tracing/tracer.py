@@ -28,6 +28,7 @@ from .arrays import views
 from .arrays.array import TracedArray
 from .drawn import refused_draw
 from .methods import ArrayMethods
+from .numbers import numbers_behind
 from .rewrites import truth_hint
 from .scope import Recording
 from .source import assigns_item, user_loc
@@ -243,10 +244,15 @@ class Tracer(ArrayMethods, TracedArray):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        return self._refused(refused_draw() or error(
-            "W201", f"{self.name} is traced: {what} is not known before the function runs",
-            locs=user_loc(), types=[self.type],
-            hint=hint or self._or_static("compute with NumPy functions")))
+        problem = refused_draw()
+        if problem is None:
+            problem = error(
+                "W201", f"{self.name} is traced: {what} is not known before the function runs",
+                locs=user_loc(), types=[self.type],
+                hint=hint or self._or_static("compute with NumPy functions"))
+            if isinstance(problem, TracerError):
+                problem.asked = numbers_behind(self._ctx, self.value)
+        return self._refused(problem)
 
     @property
     def _is_parameter(self) -> bool:
@@ -263,8 +269,8 @@ class Tracer(ArrayMethods, TracedArray):
 
     def __bool__(self) -> bool:
         problem = self._no_number("its truth value", self._or_static(truth_hint(user_loc())))
-        if isinstance(problem, TracerError) and self._is_parameter:
-            problem.asked = self.name.removesuffix(":0")
+        if isinstance(problem, TracerError):
+            problem.truth = True
         raise problem
 
     def __int__(self) -> int:

@@ -233,7 +233,7 @@ def a_slice_of_a_length_that_is_computed() -> None:
     def first(x: Any, n: Any) -> Any:
         return x[:, :n]  # here
 
-    first(X, 2)
+    first(X, np.array(2))
 
 
 @wrong("W124", IndexError)

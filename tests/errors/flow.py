@@ -172,7 +172,7 @@ def rows_appended_in_a_loop() -> None:
             rows.append(x * i)
         return np.stack(rows)
 
-    history(X, 3)
+    history(X, np.array(3))
 
 
 @wrong("W102", ValueError)
@@ -211,4 +211,4 @@ def an_array_that_each_round_makes_longer() -> None:
             found = np.vstack([found, x * i])  # here
         return found
 
-    rows(X, 3)
+    rows(X, np.array(3))

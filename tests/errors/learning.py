@@ -156,7 +156,7 @@ def as_many_draws_as_a_traced_number() -> None:
     def noise(n: Any) -> Any:
         return rng.normal(size=n)  # here
 
-    noise(3)
+    noise(np.array(3))
 
 
 @wrong("W112", TypeError)

@@ -348,7 +348,7 @@ def a_value_in_a_loop_only() -> None:
             y = x * i
         return y  # here
 
-    last(X, 3)
+    last(X, np.array(3))
 
 
 @wrong("W102", ValueError)
@@ -400,8 +400,11 @@ def nothing_returned_on_one_way() -> None:
 def an_exception_on_one_way() -> None:
     @weft.compile
     def root(x: Any) -> Any:
-        if x.sum() < 0:
-            raise ValueError("negative")  # here
+        try:
+            if x.sum() < 0:
+                raise ValueError("negative")  # here
+        except ValueError:
+            x = -x
         return np.sqrt(x)
 
     root(X)
@@ -435,7 +438,7 @@ def plain_array_of_a_tracer() -> None:
 
 @wrong("W201", TypeError)
 def size_from_a_tracer() -> None:
-    weft.compile(lambda n: np.zeros(n))(3)  # here
+    weft.compile(lambda n: np.zeros(n))(np.array(3))  # here
 
 
 @wrong("W203", TypeError)

@@ -190,9 +190,12 @@ def test_results_without_dims_are_numpy_scalars() -> None:
     assert type(weft.compile(lambda x: x + 1)(np.array(1.5))) is np.float64
 
 
-def test_numbers_beyond_64_bits_are_refused() -> None:
-    with pytest.raises(weft.Error, match="W112"):
-        weft.compile(lambda x, n: x * n)(X, 2**63)
+def test_numbers_beyond_64_bits_are_static() -> None:
+    times = weft.compile(lambda x, n: x * n, on_recompile="silent")
+    for n in (3, 2**63, 2**70, 4):
+        np.testing.assert_array_equal(times(X, n), X * n)
+    with pytest.raises(weft.Error, match="W131"):
+        times(np.arange(3), 2**63)
 
 
 class Tagged(np.ndarray):  # type: ignore[type-arg]

@@ -86,7 +86,7 @@ def _plainly(x: Selection, axis: Any, what: str) -> None:
 
 
 def _item(x: Selection, index: Any) -> Any:
-    """One element by its number, parts of each, or those under one more mask."""
+    """Elements by their numbers, parts of each, or those under one more mask."""
     rank = x.mask.ndim
     if isinstance(index, Selection) and index.dtype == _BOOL and (
             x.same(index.mask) and index.array.ndim == rank):
@@ -96,8 +96,11 @@ def _item(x: Selection, index: Any) -> Any:
         return chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
     if isinstance(first, slice) and not rest:
         return sliced(x, first)
-    if isinstance(first, (bool, np.bool_)) or np.ndim(first) or (
-            not isinstance(first, (int, np.integer, Tracer))):
+    if isinstance(first, (list, range)):
+        first = np.array(first, np.int64 if len(first) == 0 else None)
+    whole = type(first) is int or (isinstance(first, (np.generic, np.ndarray, Tracer))
+                                   and first.dtype.kind in "iu")
+    if not whole:
         raise x.refused("indexed")
     size = product(x.mask.type.shape)
     until: Any = np.cumsum(ravel(x.mask))
@@ -225,7 +228,21 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
     return np.interp(x, xp, fp, left, right)
 
 
+def _each(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of each element by itself, where the elements are chosen ones."""
+    def applied(*args: Any, **options: Any) -> Selection:
+        x = next(each for each in args if isinstance(each, Selection))
+        if options.get("out") is not None:
+            raise x.refused(f"given to np.{function.__name__} with out=")
+        return chosen(function(*map(x.beside, args), **options), x.mask)
+
+    return applied
+
+
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.dot: _dot, np.inner: _dot, np.concatenate: joined, np.append: _appended,
-    np.hstack: _beside, np.interp: _interpolated})
+    np.hstack: _beside, np.interp: _interpolated,
+    **{function: _each(function) for function in (
+        np.round, np.around, np.clip, np.nan_to_num, np.real, np.imag, np.angle, np.isclose,
+        np.where, np.sinc)}})

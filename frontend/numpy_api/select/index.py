@@ -137,6 +137,8 @@ def _prepared(item: Any) -> Any:
         return int(item)
     if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
         return int(item)
+    if isinstance(item, range):
+        return to_tracer(np.arange(item.start, item.stop, item.step))
     if isinstance(item, (list, tuple)) and not contains_tracer(item):
         # [] is a list of floats to NumPy, but an index of nothing is an integer index.
         item = np.asarray(item, np.int64) if not item else np.asarray(item)

@@ -56,6 +56,8 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
         return _update_run(x, *run, value, mode)
     if isinstance(index, Selection) and index.known is None and mode == "set":
         return _at_chosen(x, index, value)
+    if mode == "add" and (chosen := _chosen_places(x, index)):
+        return _added_at_chosen(x, chosen, value)
     if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
         value = value.settled() if value.known is not None else value
     if isinstance(value, Selection):
@@ -160,6 +162,27 @@ def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:
         array = flat(value)[0] if value.same(index.mask) else aligned(value, mask)
         value = getitem(array, (np.maximum(last, 0),))
     return _masked(x, last >= 0, _fitting(x, value, "set"), "set", each=bool(shape_of(value)))
+
+
+def _chosen_places(x: Tracer, index: Any) -> tuple[Selection, ...]:
+    """An index of chosen places for each axis, if it is one; those of one mask."""
+    items = index if isinstance(index, tuple) else (index,)
+    if len(items) != x.ndim or not all(isinstance(item, Selection) and item.known is None
+                                       and item.dtype.kind in "iu" for item in items):
+        return ()
+    return items if all(item.same(items[0].mask) for item in items) else ()
+
+
+def _added_at_chosen(x: Tracer, index: tuple[Selection, ...], value: Any) -> Tracer:
+    """``np.add.at(x, i, v)`` at chosen places; where none is chosen, nothing is added."""
+    mask = index[0].mask
+    if isinstance(value, Selection):
+        value = value.array if value.same(mask) else aligned(value, mask)
+    elif shape_of(value):
+        value = aligned(value, mask)
+    places = tuple(np.where(mask, item.array, 0) for item in index)
+    value = _fitting(x, value, "add")
+    return update(x, places, np.where(mask, value, np.zeros((), x.dtype)), "add")
 
 
 def _patch(x: Tracer, value: Any, place: Shape) -> Tracer:

@@ -120,12 +120,12 @@ class Selection(ArrayMethods):
             why = "combined with an array"
             return getattr(ufunc, method)(*(x.settled(why) if isinstance(x, Selection) else x
                                             for x in inputs), **options)
-        made = ufunc(*(ctx.apply(self._beside, (x,)) for x in inputs), **options)
+        made = ufunc(*(ctx.apply(self.beside, (x,)) for x in inputs), **options)
         if isinstance(made, tuple):
             return tuple(map(self._with, made))
         return self._with(made)
 
-    def _beside(self, x: Any) -> Any:
+    def beside(self, x: Any) -> Any:
         """An operand in the places of these elements."""
         if isinstance(x, Selection) and self.same(x.mask) and self.array.ndim == x.array.ndim:
             return x.array

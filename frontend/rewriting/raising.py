@@ -1,0 +1,68 @@
+"""``raise`` on a way that is chosen when the function runs: a check, with the user's exception.
+
+    if np.any(x < 0):                    the step fails unless ~any(x < 0), and then
+        raise ValueError("negative")     ValueError is raised where the function was called;
+    y = np.sqrt(x)                       the other way is the only one that is left
+
+What may be caught inside of the function cannot wait until the step is over: that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...ir.diagnose import Error, error
+from ..tracing.active import current
+from ..tracing.source import user_loc
+from .state import Part
+
+
+class _EndError(BaseException):
+    """A way ends in this exception of the user's. No handler of the user's is for it."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def raised(problem: Any) -> Any:
+    """The exception of a ``raise``. Raises TracerError (W201) where it is not known while tracing
+    whether it is raised, and the way it is on is none of an ``if`` alone."""
+    ctx = current()
+    if ctx.parent is None:
+        return problem
+    if not ctx.way or ctx.caught:
+        raise always(problem)
+    raise _EndError(problem() if isinstance(problem, type) else problem)
+
+
+def always(problem: Any) -> Error:
+    """The error of what is raised where no check can stand for it."""
+    return error("W201", "whether this exception is raised is not known before the function runs",
+                 locs=user_loc(),
+                 hint="raise it in an if outside of try, or write the condition as an assert, "
+                      "which is checked when the function runs, or mark the result: "
+                      "np.where(bad, np.nan, y)")
+
+
+def raised_by(run: Part) -> BaseException | None:
+    """Run one way of an ``if``: the exception that it ends in, if it does."""
+    current().way = True
+    try:
+        run()
+    except _EndError as end:
+        return end.problem
+    return None
+
+
+@contextmanager
+def caught() -> Iterator[None]:
+    """The body of a ``try`` with handlers."""
+    ctx = current()
+    saved, ctx.caught = ctx.caught, True
+    try:
+        yield
+    finally:
+        ctx.caught = saved

@@ -1,0 +1,313 @@
+"""Numbers whose values a trace asks for become static; the user's own exceptions are raised."""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.arange(1.0, 7.0)
+
+
+def same(function: Callable[..., Any], *calls: tuple[Any, ...]) -> Any:
+    """Compiled, the function gives what it gives by itself, for each of the calls."""
+    compiled = weft.compile(function, on_recompile="silent")
+    for args in calls:
+        want, got = function(*args), compiled(*args)
+        assert type(want) is type(got)
+        np.testing.assert_allclose(got, want)
+        np.testing.assert_allclose(compiled(*args), want)
+    return compiled
+
+
+# -- numbers that become static -----------------------------------------------------------------
+
+
+def wave(points: int, steps: int, speed: float) -> Any:
+    out = np.zeros((steps, points))
+    out[0] = np.sin(np.linspace(0, 1, points))
+    for i in range(1, steps):
+        out[i] = out[i - 1] * speed
+    return out
+
+
+def test_sizes_become_static_and_factors_stay_traced() -> None:
+    made = same(wave, (5, 3, 0.5), (5, 3, 0.25), (6, 3, 0.5))
+    assert set(made.fixed) == {"points", "steps"}
+    assert len(made.signatures) == 2
+    assert all(types == {"speed": "float"} for types in made.signatures)
+    assert "'points' is static: it is a number whose value is asked for at test" in made.explain()
+
+
+def simulated(end: float, dt: float) -> Any:
+    found = []
+    for i in range(int(end / dt)):
+        found.append(i * dt)
+    return np.array(found)
+
+
+def test_a_size_that_is_computed_of_floats() -> None:
+    assert set(same(simulated, (1.0, 0.25), (2.0, 0.25)).fixed) == {"end", "dt"}
+
+
+def test_what_runs_as_a_loop_is_compiled_once() -> None:
+    def power(x: Any, n: int) -> Any:
+        y = 1.0
+        for _ in range(n):
+            y = y * x
+        return y
+
+    made = same(power, (2.0, 3), (2.0, 4))
+    assert not made.fixed and len(made.signatures) == 1
+
+
+def test_first_elements_for_a_function_that_needs_their_number() -> None:
+    same(lambda x, k: np.outer(x[:k], x[:k]), (X, 2), (X, 3))
+
+
+def test_a_size_in_a_grid_that_numpy_makes() -> None:
+    same(lambda x, n: x[0] * np.mgrid[-n:n + 1, 0:2][0], (X, 1), (X, 2))
+
+
+def test_ways_of_other_shapes_are_chosen_by_a_number() -> None:
+    def ends(x: Any, mode: int) -> Any:
+        if mode == 1:
+            return x[:2]
+        return x
+
+    same(ends, (X, 1), (X, 2))
+
+
+def test_a_window_of_a_method_and_a_keyword() -> None:
+    class Filter:
+        scale = 2.0
+
+        @weft.compile(on_recompile="silent")
+        def windows(self, x: Any, *, width: int) -> Any:
+            return self.scale * np.lib.stride_tricks.sliding_window_view(x, width).mean(axis=1)
+
+    for width in (2, 3):
+        want = 2 * np.lib.stride_tricks.sliding_window_view(X, width).mean(axis=1)
+        np.testing.assert_allclose(Filter().windows(X, width=width), want)
+
+
+def test_lowered_functions_and_shapes_know_them_too() -> None:
+    f = weft.compile(lambda x, n: np.tile(x, n))
+    assert f.eval_shape("f64[3]", 2).shape == (6,)
+    np.testing.assert_array_equal(f.lower(X, 2).compile()(X, 2), np.tile(X, 2))
+
+
+def test_functions_as_arguments() -> None:
+    def integral(f: Any, a: float, b: float, n: int = 8) -> Any:
+        x = np.linspace(a, b, n)
+        y = f(x)
+        return np.sum((y[1:] + y[:-1]) * np.diff(x)) / 2
+
+    def cube(x: Any) -> Any:
+        return x ** 3
+
+    made = same(integral, (np.sin, 0.0, 1.0), (cube, 0.0, 1.0), (cube, 0.0, 2.0, 9))
+    assert made.fixed["f"] == "it is a function or a class"
+
+
+def test_numbers_that_are_of_no_help_stay_traced() -> None:
+    f = weft.compile(lambda x, n: np.float64(x) + n)
+    with pytest.raises(weft.Error, match="W201"):
+        f(X, 2)
+    assert not f.fixed
+
+
+def test_a_computed_number_of_an_array_is_refused() -> None:
+    with pytest.raises(weft.Error, match="W201"):
+        weft.compile(lambda x, n: np.zeros(x[0].astype(int) * n))(X, 2)
+
+
+def test_each_value_of_a_size_warns_and_a_choice_does_not() -> None:
+    f = weft.compile(lambda n: np.arange(n))
+    f(2)
+    with pytest.warns(weft.RecompileWarning, match="a static argument"):
+        f(3)
+    g = weft.compile(lambda x, up: x + 1 if not up else x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(g(X, True), X)
+        np.testing.assert_array_equal(g(X, False), X + 1)
+
+
+def test_threads_ask_for_one_number_at_once() -> None:
+    f = weft.compile(lambda x, n: np.repeat(x, n), on_recompile="silent")
+    found: dict[int, Any] = {}
+    threads = [threading.Thread(target=lambda n=n: found.update({n: f(X, n)}))
+               for n in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n in (1, 2, 3):
+        np.testing.assert_array_equal(found[n], np.repeat(X, n))
+
+
+# -- exceptions of the user's -------------------------------------------------------------------
+
+
+class OutsideError(ValueError):
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@weft.compile
+def checked(x: Any, k: Any = 0) -> Any:
+    if np.any(x < 0):
+        raise ValueError("negative")
+    elif x.sum() > 100:
+        raise OutsideError("large", 7)
+    for i in range(len(x)):
+        if x[i] == 13:
+            raise RuntimeError
+    y = np.sqrt(x)
+    return y * 2 if y[0] > 2 else y
+
+
+@pytest.mark.parametrize(("x", "kind", "text"), [
+    ([-1.0, 2.0], ValueError, "negative"), ([99.0, 9.0], OutsideError, "large"),
+    ([1.0, 13.0], RuntimeError, "")])
+def test_exceptions_are_those_of_the_function(x: Any, kind: type, text: str) -> None:
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            checked(np.array(x))
+        assert type(caught.value) is kind and str(caught.value) == text
+        assert getattr(caught.value, "code", 7) == 7
+        assert isinstance(caught.value.__cause__, weft.Error)
+        assert "test_asked_numbers.py" in str(caught.value.__cause__)
+    np.testing.assert_array_equal(checked(np.array([9.0, 1.0])), [6.0, 2.0])
+    np.testing.assert_array_equal(checked(np.array([1.0, 4.0])), [1.0, 2.0])
+
+
+def test_a_failed_check_leaves_variables_as_they_were() -> None:
+    count = weft.Variable(0)
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        count.assign_add(1)
+        if x > 3:
+            raise KeyError("x")
+        return x
+
+    step(1.0)
+    with pytest.raises(KeyError):
+        step(4.0)
+    assert int(count.numpy()) == 1
+
+
+def test_a_loop_that_must_end_by_a_break() -> None:
+    @weft.compile(on_recompile="silent")
+    def root(a: Any, most: Any) -> Any:
+        x = a
+        for _ in range(most):
+            new = (x + a / x) / 2
+            if abs(new - x) < 1e-12:
+                break
+            x = new
+        else:
+            raise ArithmeticError("no convergence")
+        return new
+
+    assert root(2.0, 50) == pytest.approx(math.sqrt(2))
+    with pytest.raises(ArithmeticError, match="no convergence"):
+        root(2.0, 2)
+
+
+def test_an_exception_inside_of_branches_and_loops() -> None:
+    @weft.compile
+    def scan(x: Any, limit: Any) -> Any:
+        total = 0.0
+        i = 0
+        while i < len(x):
+            if x[i] > 0:
+                total += x[i]
+                if total > limit:
+                    raise OverflowError("too much")
+            i += 1
+        return total
+
+    assert scan(np.array([1.0, -5.0, 2.0]), 3.0) == 3.0
+    with pytest.raises(OverflowError, match="too much"):
+        scan(np.array([1.0, 5.0, 2.0]), 3.0)
+
+
+def test_one_of_two_exceptions_is_refused() -> None:
+    def either(x: Any) -> Any:
+        if x > 0:
+            raise ValueError
+        else:
+            raise KeyError
+
+    with pytest.raises(weft.Error, match="W201: whether this exception"):
+        weft.compile(either)(np.array(1.0))
+
+
+# -- what such programs use besides -------------------------------------------------------------
+
+
+def test_functions_of_math_under_vectorize_and_as_arguments() -> None:
+    def special(x: Any) -> Any:
+        return np.vectorize(math.erf)(x) + math.gamma(x[1]) + math.lgamma(x[2]) + math.erfc(x[0])
+
+    same(special, (X,))
+    same(lambda x: sum(map(math.sqrt, x)), (X,))
+
+
+def test_functions_of_math_give_floats_of_python() -> None:
+    def lengths(x: Any) -> Any:
+        size = math.sqrt(np.sum(x * x))
+        return size, x / size, math.hypot(x[0], x[1], x[2]), math.pow(2, x[1])
+
+    f, x = weft.compile(lengths), X.astype(np.float32)
+    for got, want in zip(f(x), lengths(x), strict=True):
+        assert type(got) is type(want) and np.asarray(got).dtype == np.asarray(want).dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_ranges_are_indices() -> None:
+    def cleared(x: Any) -> Any:
+        x = x.copy()
+        x[range(3), range(3)] = 0
+        return x[range(0, 3, 2)]
+
+    same(cleared, (np.ones((3, 3)),))
+
+
+def test_chosen_elements_one_by_one() -> None:
+    image = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1]])
+
+    def votes(image: Any) -> Any:
+        ys, xs = np.nonzero(image)
+        found = np.zeros((9, 2), np.uint64)
+        for k in range(2):
+            np.add.at(found[:, k], np.round(ys * 0.5 + xs * k).astype(int), 1)
+        plane = np.zeros((3, 3))
+        np.add.at(plane, (ys, xs), np.clip(xs, 0, 1) * 0.5)
+        return found + plane.sum()
+
+    same(votes, (image,), (0 * image,))
+
+
+def test_chosen_elements_by_their_numbers() -> None:
+    def matched(x: Any) -> Any:
+        values, places = np.unique(x, return_inverse=True)
+        return np.where(values > 2, values, -values)[places], values[[0, -1]]
+
+    f = weft.compile(matched)
+    x = np.array([3.0, 1.0, 3.0, 2.0])
+    for got, want in zip(f(x), matched(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(IndexError):
+        weft.compile(lambda x: np.unique(x)[np.arange(4)])(x)
