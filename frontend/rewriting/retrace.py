@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import Error, TracerError, error
@@ -11,7 +12,7 @@ from ...ir.types import Loc
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
-from .calls import converted
+from .calls import is_ours
 from .state import LOST
 
 
@@ -27,12 +28,24 @@ def trace_as_written(
         if problem.code != "W201" or (
                 isinstance(problem, TracerError) and problem.asked in flags):
             raise
-        copy = converted(function, operators)
-        if copy is function:
+        copy = as_written(function)
+        if copy is function and not is_ours(function):
             raise
+    with lost_names():
+        return trace_function(copy, *args, rewritten=as_written, **options)
+
+
+def as_written(function: Any) -> Any:
+    """A function, or an object that can be called, as its rewritten copy, if there is one."""
+    return operators.called(function)
+
+
+@contextmanager
+def lost_names() -> Iterator[None]:
+    """Around rewritten code: who reads a name that only some ways bind gets an error (W201)."""
     token = LOST.set({})
     try:
-        return trace_function(copy, *args, **options)
+        yield
     except NameError as problem:
         unknown = _without_value(problem)
         if unknown is None:
