@@ -29,6 +29,7 @@ from ..tracing.active import context_for
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.collector import paused_collector
+from ..tracing.dependencies import checked
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.operand import fits_int64
@@ -195,10 +196,12 @@ class Function(Generic[P, R]):
         arguments = self._signature.arguments(args, kwargs)
         leaves, structure = tree.flatten(arguments)
         inputs = [ctx.captured(leaf) for leaf in leaves]
-        if all(x is leaf for x, leaf in zip(inputs, leaves, strict=True)):
-            return self.py_func(*args, **kwargs)
-        args, kwargs = tree.unflatten(structure, inputs)
-        return self.py_func(*args, **kwargs)
+        function = ctx.as_written(self.py_func)
+        if any(x is not leaf for x, leaf in zip(inputs, leaves, strict=True)):
+            args, kwargs = tree.unflatten(structure, inputs)
+        first = len(ctx.graph.nodes)
+        result = function(*args, **kwargs)
+        return checked(ctx, result, first) if ctx.endless else result
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         self._fix(self._signature.traced(args, kwargs, str), "it is a text")

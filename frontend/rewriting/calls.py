@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import getattr_static
 from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
@@ -31,8 +32,8 @@ _STANDARD = sys.stdlib_module_names
 def converted(function: Any, runtime: ModuleType) -> Any:
     """A function, method or partial of the user's as its rewritten copy; anything else as it is."""
     if isinstance(function, FunctionType):
-        module = str(function.__globals__.get("__name__") or "")  # wraps() copies __module__
-        if module.partition(".")[0] == _OURS:
+        module = str(function.__globals__.get("__name__") or "")
+        if is_ours(function):
             return _holding(function, runtime)
         if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:
             return function
@@ -51,21 +52,46 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         return function if inner is function.pyfunc else np.vectorize(
             inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
-        inner = converted(function.func, runtime)
+        inner = called_as(function.func, runtime)
         return function if inner is function.func else functools.partial(
             inner, *function.args, **function.keywords)
+    if _is_made_of_functions(function):
+        return function.converted(lambda part: converted(part, runtime))
     return function
+
+
+def called_as(function: Any, runtime: ModuleType) -> Any:
+    """``converted`` of what is to be called, which may be an object of a user's class."""
+    if is_function(function):
+        return converted(function, runtime)
+    method = getattr_static(type(function), "__call__", None)
+    if not isinstance(method, FunctionType):
+        return function
+    bound = MethodType(method, function)
+    copy = converted(bound, runtime)
+    return function if copy is bound else copy
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function is one of Weft's own, such as ``weft.grad(f)``."""
+    names = getattr(function, "__globals__", {})  # wraps() copies __module__
+    return str(names.get("__name__") or "").partition(".")[0] == _OURS
 
 
 def is_function(x: Any) -> bool:
     """Whether a value may be a function of the user's."""
     return isinstance(x, (FunctionType, MethodType, functools.partial, np.vectorize)) or (
-        _is_compiled(x))
+        _is_compiled(x) or _is_made_of_functions(x))
 
 
 def _is_compiled(x: Any) -> bool:
     """Whether a value is a compiled function, which becomes a part of the trace."""
     return (type(x).__module__ or "").partition(".")[0] == _OURS and hasattr(x, "py_func")
+
+
+def _is_made_of_functions(x: Any) -> bool:
+    """Whether a value is ours and has parts that are functions of the user's: ``custom_vjp``."""
+    return (type(x).__module__ or "").partition(".")[0] == _OURS and hasattr(x, "converted")
 
 
 def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:

@@ -6,8 +6,7 @@ On plain values each does what Python does.
 from __future__ import annotations
 
 import sys
-from inspect import getattr_static
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .branches import choose, if_
-from .calls import BUILTINS, converted, is_function, of_lists
+from .calls import BUILTINS, called_as, converted, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .raising import caught, raised
@@ -35,14 +34,7 @@ def called(function: Any) -> Any:
         return of_lists(function)
     if isinstance(function, (BuiltinFunctionType, type)):
         return BUILTINS.get(function, function)
-    if is_function(function):
-        return given(function)
-    method = getattr_static(type(function), "__call__", None)  # of an instance of a user's class
-    if not isinstance(method, FunctionType):
-        return function
-    bound = MethodType(method, function)
-    copy = given(bound)
-    return function if copy is bound else copy
+    return called_as(function, sys.modules[__name__])
 
 
 def given(x: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import Error, TracerError, error
@@ -11,7 +12,7 @@ from ...ir.types import Loc
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
-from .calls import converted
+from .calls import is_ours
 from .state import LOST
 
 
@@ -28,20 +29,33 @@ def trace_as_written(
                 isinstance(problem, TracerError) and problem.truth and problem.asked
                 and problem.asked.issubset(flags)):
             raise
-        first, copy = problem, converted(function, operators)
-        if copy is function:
+        first, copy = problem, as_written(function)
+        if copy is function and not is_ours(function):
             raise
+    try:
+        with lost_names():
+            return trace_function(copy, *args, rewritten=as_written, **options)
+    except Error as problem:
+        problem.asked = problem.asked or first.asked
+        raise
+
+
+def as_written(function: Any) -> Any:
+    """A function, or an object that can be called, as its rewritten copy, if there is one."""
+    return operators.called(function)
+
+
+@contextmanager
+def lost_names() -> Iterator[None]:
+    """Around rewritten code: who reads a name that only some ways bind gets an error (W201)."""
     token = LOST.set({})
     try:
-        return trace_function(copy, *args, **options)
-    except (NameError, Error) as problem:
-        found = problem if isinstance(problem, Error) else _without_value(problem)
-        if found is None:
+        yield
+    except NameError as problem:
+        unknown = _without_value(problem)
+        if unknown is None:
             raise
-        found.asked = found.asked or first.asked
-        if found is problem:
-            raise
-        raise found from None
+        raise unknown from None
     finally:
         LOST.reset(token)
 

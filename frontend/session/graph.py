@@ -24,6 +24,7 @@ from ...ir.graph import Node, Value, all_nodes
 from ...ir.ops.op import Effect
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
+from ..rewriting.retrace import as_written, lost_names
 from ..stays import Stays
 from ..tracing.active import active
 from ..tracing.arrays.standins import standing_in
@@ -50,6 +51,7 @@ class Graph(Stays, TraceContext):
 
     def __init__(self, name: str = "graph") -> None:
         super().__init__(name, NumpyApi())
+        self.rewritten, self.endless = as_written, True
         self.placeholders: list[Tracer] = []
         self.resources: dict[str, Any] = {}  # queues by name, for nodes whose ``queue`` they are
         self._named: dict[str, Node] = {}
@@ -172,8 +174,12 @@ class Graph(Stays, TraceContext):
 
     @contextmanager
     def as_default(self) -> Iterator[TraceContext]:
-        """Add what the body does to this graph."""
-        with self.activate() as trace, standing_in():
+        """Add what the body does to this graph.
+
+        Functions that the body calls may use Python's control flow on traced values where they are
+        compiled (``@weft.compile``) or given to a transform or a loop; the body itself may not.
+        """
+        with self.activate() as trace, standing_in(), lost_names():
             yield trace
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:

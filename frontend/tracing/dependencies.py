@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from ...ir.graph import effects_of
+from ...ir.ops.op import Effect
+from .. import tree
 from .active import context_for, context_of
-from .recorder import ACTIVE, nodes_of
+from .recorder import ACTIVE, TraceContext, nodes_of
 from .scope import SCOPE
 from .source import user_loc
 from .tracer import Operation, Tracer
@@ -45,6 +48,14 @@ def after(value: Any, operations: Sequence[Operation]) -> Any:
             return ctx.emit("identity", value)
 
     return ctx.apply(record, ())
+
+
+def checked(ctx: TraceContext, result: Any, first: int) -> Any:
+    """The same nest of results, had only where the assertions hold that are among the nodes of a
+    graph from number ``first`` on."""
+    checks = [Operation((node,), node.name, ctx) for node in ctx.graph.nodes[first:]
+              if any(each.op.effect is Effect.ASSERTS for each in effects_of(node))]
+    return tree.map(lambda leaf: after(leaf, checks), result) if checks else result
 
 
 def group(*operations: Any, name: str = "group") -> Operation:

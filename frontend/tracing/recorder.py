@@ -63,6 +63,9 @@ class _Held:
     locs: tuple[Loc, ...]
 
 
+Rewritten = Callable[[Any], Any]
+
+
 class TraceContext:
     """The state of one trace; see the module docstring."""
 
@@ -84,6 +87,10 @@ class TraceContext:
         self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
+        # What is made of functions before they are recorded: their rewritten copies. A graph, which
+        # is endless, wants them always, as it cannot take back what it has recorded.
+        self.rewritten: Rewritten | None = None if parent is None else parent.rewritten
+        self.endless: bool = parent is not None and parent.endless
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
@@ -118,6 +125,16 @@ class TraceContext:
         """Go on with a graph that exists."""
         self.graph = graph
         self.builder = Builder(graph, OPS, share=False, fold=False)
+
+    def as_written(self, function: Any) -> Any:
+        """A function that is to be recorded, as its rewritten copy where this trace wants that."""
+        return function if self.rewritten is None else self.rewritten(function)
+
+    def in_function(self, hint: str) -> str:
+        """What to do about a line that asks for a traced value: in a graph, to have it in a
+        function that is rewritten."""
+        return hint if not self.endless else (
+            f"put these lines into a function under @weft.compile and call it here, or {hint}")
 
     def finish(self) -> None:
         """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a

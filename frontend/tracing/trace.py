@@ -36,7 +36,7 @@ from .guards.draws import Draws
 from .guards.lost import check_leaks, check_unchanged
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
-from .recorder import Capture, TraceContext
+from .recorder import Capture, Rewritten, TraceContext
 from .signature import Signature
 from .source import definition, is_internal
 from .tracer import Operation, Tracer
@@ -109,12 +109,14 @@ def trace_function(
     name: str | None = None,
     lasting: bool = True,
     host: Warned | None = None,
+    rewritten: Rewritten | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
-    With ``host``, what it has warned of, NumPy runs what cannot be traced.
+    With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
+    something of the functions that transforms and loops are given.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -122,7 +124,7 @@ def trace_function(
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
                        NumpyApi(host))
-    ctx.made = []
+    ctx.made, ctx.rewritten = [], rewritten
     entries: list[Leaf] = []
     inputs: list[Any] = []
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):

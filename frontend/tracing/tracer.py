@@ -29,7 +29,7 @@ from .arrays.array import TracedArray
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
-from .rewrites import truth_hint
+from .rewrites import rewrite_of, truth_hint
 from .scope import Recording
 from .source import assigns_item, user_loc
 
@@ -268,7 +268,8 @@ class Tracer(ArrayMethods, TracedArray):
         return problem
 
     def __bool__(self) -> bool:
-        problem = self._no_number("its truth value", self._or_static(truth_hint(user_loc())))
+        problem = self._no_number("its truth value", self._or_static(
+            self._ctx.in_function(truth_hint(user_loc()))))
         if isinstance(problem, TracerError):
             problem.truth = True
         raise problem
@@ -286,8 +287,10 @@ class Tracer(ArrayMethods, TracedArray):
         raise self._no_number("its complex value")
 
     def __index__(self) -> int:
+        choice = rewrite_of(user_loc())
         raise self._no_number(
             "an index or a size", "name the argument in static_argnames" if self._is_parameter else
+            self._ctx.in_function(f"write {choice}") if choice else
             "take sizes from the shapes of arrays, or pass the number as a static argument")
 
     def __contains__(self, item: Any) -> bool:

@@ -36,7 +36,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         ctx = context_for(tree.leaves((args, kwargs)))
         if ctx is None:
             return run_eagerly(vmap(function, in_axes, out_axes), args, kwargs)
-        leaves, structure = tree.flatten((args, kwargs))
+        traced, (leaves, structure) = ctx.as_written(function), tree.flatten((args, kwargs))
         axes = [*_axes_of(_positional(in_axes, args), tree.structure(args), "in_axes"),
                 *[0] * len(tree.leaves(kwargs))]
         names = Signature(function).names(structure)
@@ -54,7 +54,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
                 inside[at] = example
             given, options = tree.unflatten(structure, inside)
             with lanes(number):
-                return function(*given, **options)
+                return traced(*given, **options)
 
         slots = [Slot("example", TensorType(I64, ()), False)]
         slots += [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in operands]
@@ -123,7 +123,8 @@ def _first(x: Tracer, axis: int, size: Dim) -> Tracer:
 def _place(axis: int, rank: int, name: str, x: Tracer) -> int:
     if not -rank <= axis < rank:
         raise error("W121", f"vmap: {name} is {x.type} and has no axis {axis}", types=[x.type],
-                    hint="give an axis that it has, or None in in_axes")
+                    hint="give an axis that it has, or None in " + (
+                        "out_axes" if name == "the result" else "in_axes"))
     return axis % rank
 
 

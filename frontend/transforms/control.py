@@ -61,6 +61,7 @@ def cond(p: Any, t: Callable[..., Any], f: Callable[..., Any], *ops: Any) -> Any
     for body, word in ((t, "if it is true"), (f, "if it is false")):
         check_body(body, f"cond: what is done {word}", *operands(ops))
     ctx = context_of((p, ops))
+    t, f = map(ctx.as_written, (t, f))
     condition = ctx.apply(condition_of, (p, "cond"))
     given, structure = traced(ctx, ops)
     slots = [Slot.of(x) for x in given]
@@ -94,6 +95,7 @@ def while_loop(
     check_body(body, "while_loop: the body", "state")
     limit = _limit(max_iterations)
     ctx = context_of(init)
+    cond, body = map(ctx.as_written, (cond, body))
     return or_operation(ctx, rounds("while_loop", lambda x, _: cond(x), lambda x, _: body(x), body,
                                     init, limit, ctx))
 
@@ -127,6 +129,7 @@ def fori_loop(
         return run_eagerly(lambda init: fori_loop(*bounds, body, init, max_iterations), (init,))
     check_body(body, "fori_loop: the body", "i", "state")
     ctx = context_of((lo, hi, init))
+    body = ctx.as_written(body)
     if is_size(lo) and is_size(hi):
         count = larger(as_dim(hi) - as_dim(lo), 0)
         start = lo if isinstance(lo, SymbolicDim) else int(lo)
@@ -166,6 +169,7 @@ def scan(
             lambda init, xs: scan(f, init, xs, length, reverse), (init, xs))
     check_body(f, "scan: the body", "carry", "row")
     ctx = context_of((init, xs, length))
+    f = ctx.as_written(f)
     carry, ys = scanned("scan", lambda carry, x, _: f(carry, x), f, init, xs,
                         None if length is None else as_dim(length), bool(reverse), ctx)
     return (carry, ys) if tree.leaves(ys) else (or_operation(ctx, carry), ys)

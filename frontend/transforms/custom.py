@@ -69,6 +69,13 @@ class custom_vjp:  # noqa: N801  # a function to its users, as JAX's
                    *static, "saved", "ct")
         self._rule = fwd, bwd
 
+    def converted(self, convert: Callable[[Any], Any]) -> custom_vjp:
+        """The same of other functions: their rewritten copies."""
+        made = custom_vjp(convert(self._function), tuple(self._static))
+        made._rule = None if self._rule is None else (convert(self._rule[0]),
+                                                      convert(self._rule[1]))
+        return made
+
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
@@ -79,9 +86,12 @@ class custom_vjp:  # noqa: N801  # a function to its users, as JAX's
             raise error("W114", f"custom_vjp: {self.__name__} has no gradient yet",  # type: ignore[attr-defined]
                         locs=definition(self._function), hint="give it one: f.defvjp(fwd, bwd)")
         ctx = context_for(tree.leaves(args))
-        if ctx is None or ctx.derivatives < 0:  # fwd calls it, and is not differentiated
+        if ctx is None:
             return self._function(*args)
-        return _Custom(self._function, *self._rule, self._static, args).recorded()
+        if ctx.derivatives < 0:  # fwd calls it, and is not differentiated
+            return ctx.as_written(self._function)(*args)
+        function, fwd, bwd = map(ctx.as_written, (self._function, *self._rule))
+        return _Custom(function, fwd, bwd, self._static, args).recorded()
 
 
 class _Custom:
@@ -217,7 +227,7 @@ def remat(function: Callable[..., Any]) -> Callable[..., Any]:
             for at, leaf in zip(places, given, strict=True):
                 inside[at] = leaf
             own, options = tree.unflatten(structure, inside)
-            return function(*own, **options)
+            return ctx.as_written(function)(*own, **options)
 
         name = name_of_body(function, "remat")
         region = trace_region(call, [Slot.of(x) for x in operands],

@@ -66,7 +66,7 @@ def jvp(
         leaves, directions, names, strict=True)], ())
     with tracking(ctx, leaves) as (arguments, tracked):
         args = tree.unflatten(structure, arguments)
-        out = function(*args)
+        out = ctx.as_written(function)(*args)
         check_unchanged(args, structure, arguments, differentiated, function)
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())

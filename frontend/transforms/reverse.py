@@ -76,7 +76,7 @@ def value_and_grad(
     def both(*args: Any, **kwargs: Any) -> Any:
         if _outside(args, kwargs):
             return run_eagerly(value_and_grad(function, argnums, has_aux), args, kwargs)
-        numbers = _argnums(argnums, len(args))
+        numbers, ctx = _argnums(argnums, len(args)), _context((args, kwargs))
         leaves, structure = tree.flatten(tuple(args[at] for at in numbers))
 
         def call(tracked: list[Any]) -> Any:
@@ -84,11 +84,11 @@ def value_and_grad(
             replaced = list(args)
             for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
-            out = function(*replaced, **kwargs)
+            out = ctx.as_written(function)(*replaced, **kwargs)
             check_unchanged(given, structure, tracked, differentiated, function)
             return out
 
-        value, aux, gradients = _differentiate(_context((args, kwargs)), call, leaves, has_aux)
+        value, aux, gradients = _differentiate(ctx, call, leaves, has_aux)
         found = tree.unflatten(structure, gradients)
         return (value, aux) if has_aux else value, found[0] if np.ndim(argnums) == 0 else found
 
@@ -109,7 +109,7 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
     ctx = _context(primals)
     with tracking(ctx, leaves) as (arguments, tracked):
         given = tree.unflatten(structure, arguments)
-        out = function(*given)
+        out = ctx.as_written(function)(*given)
         check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.flatten(out)
     paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
@@ -151,8 +151,11 @@ def _fitting(
 def variable_gradients(
     loss: Callable[..., Any], variables: Sequence[Variable], args: tuple[Any, ...] = ()
 ) -> tuple[Any, list[Any]]:
-    """In a trace: ``loss(*args)`` and its gradients for variables that it reads."""
-    value, _, found = _differentiate(current(), lambda _: loss(*args), list(variables), False)
+    """In a trace: ``loss(*args)`` and its gradients for variables; None for one that it does not
+    depend on."""
+    ctx = current()
+    value, _, found = _differentiate(
+        ctx, lambda _: ctx.as_written(loss)(*args), list(variables), False, known=True)
     return value, found
 
 
@@ -213,7 +216,8 @@ def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], 
 
 
 def _differentiate(
-    ctx: TraceContext, call: Callable[[list[Any]], Any], leaves: list[Any], has_aux: bool
+    ctx: TraceContext, call: Callable[[list[Any]], Any], leaves: list[Any], has_aux: bool,
+    known: bool = False,
 ) -> tuple[Any, Any, list[Any]]:
     with tracking(ctx, leaves) as (arguments, tracked):
         out = call(arguments)
@@ -224,7 +228,7 @@ def _differentiate(
 
     def run() -> list[Any]:
         loss = to_tracer(_scalar(value))
-        return _pull_back([loss], [_one(loss)], tracked)
+        return _pull_back([loss], [_one(loss)], tracked, known=known)
 
     return value, aux, ctx.apply(run, ())
 
@@ -284,9 +288,9 @@ def _pull_inside(
 
 def _pull_back(
     outputs: Sequence[Any], cotangents: Sequence[Any], inputs: list[Tracer],
-    paths: reverse.Paths | None = None,
+    paths: reverse.Paths | None = None, known: bool = False,
 ) -> list[Any]:
-    """Cotangents of the inputs; zeros where there is no path."""
+    """Cotangents of the inputs; zeros, or None if it is to be ``known``, where there is no path."""
     ctx = current()
     values: list[Value] = []
     seeds: list[Value] = []
@@ -298,10 +302,12 @@ def _pull_back(
     leaves = [ctx.value_of(x) for x in inputs]
     with bounded_loops():
         found = reverse.vjp(ctx.builder, values, seeds, leaves, paths)
-    made = [ctx.full(0.0, x.dtype, x.type.shape) if part is None else Tracer(ctx, part)
+    made = [Tracer(ctx, part) if part is not None else
+            None if known else ctx.full(0.0, x.dtype, x.type.shape)
             for x, part in zip(inputs, found, strict=True)]
     for x, gradient in zip(inputs, made, strict=True):
-        gradient.weak = x.weak
+        if gradient is not None:
+            gradient.weak = x.weak
     return made
 
 

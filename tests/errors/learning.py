@@ -162,3 +162,27 @@ def as_many_draws_as_a_traced_number() -> None:
 @wrong("W112", TypeError)
 def a_seed_that_is_a_fraction() -> None:
     weft.random.default_rng(0.5)  # here
+
+
+@wrong("W132", ValueError)
+def a_rate_below_zero() -> None:
+    weft.optim.Adam(-1e-3)  # here
+
+
+@wrong("W132", ValueError)
+def a_decay_in_percent() -> None:
+    weft.optim.SGD(0.1, momentum=90)  # here
+
+
+@wrong("W114", TypeError)
+def variables_that_the_loss_does_not_read() -> None:
+    other = weft.Variable(np.ones(3), name="other")
+    weft.optim.SGD(0.1).minimize(lambda: np.sum(W * W), [other])  # here
+
+
+@wrong("W201", TypeError)
+def a_loop_of_python_in_a_graph() -> None:
+    with weft.Graph().as_default():
+        y = weft.placeholder("f32", name="y")
+        while y < 100:  # here
+            y = y * 2

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import warnings
@@ -350,6 +351,39 @@ def test_instances_that_are_called() -> None:
 
     leaky = Leaky(0.25)
     check(lambda x: leaky(x) + Leaky(2.0)(x), [(3.0,), (-4.0,)])
+
+
+class Slope:
+    """An object that is called, with Python's own control flow."""
+
+    def __init__(self, slope: float) -> None:
+        self.slope = slope
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.slope if x > 0 else x
+
+
+@pytest.mark.parametrize(("run", "wanted"), [
+    (lambda f: weft.compile(f)(2.0), 6.0),
+    (lambda f: weft.grad(f)(2.0), 3.0),
+    (lambda f: weft.grad(functools.partial(f))(-2.0), 1.0),
+    (lambda f: weft.vmap(f)(np.array([1.0, -1.0])), [3.0, -1.0]),
+    (lambda f: weft.compile(lambda x: weft.cond(x > 1, f, f, x))(2.0), 6.0),
+    (lambda f: weft.jvp(f, (2.0,), (1.0,))[1], 3.0),
+], ids=["compile", "grad", "partial", "vmap", "cond", "jvp"])
+def test_objects_that_are_given_as_functions(run: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(run(Slope(3.0)), wanted)
+
+
+def test_control_flow_in_a_gradient_of_its_own() -> None:
+    @weft.custom_vjp
+    def leaky(x: Any) -> Any:
+        return x if x > 0 else 0 * x
+
+    leaky.defvjp(lambda x: (leaky(x), x), lambda x, ct: (ct if x > 0 else ct * 0.5,))
+    assert weft.compile(lambda x: leaky(x) + 1)(-2.0) == 1.0
+    assert weft.grad(lambda x: leaky(x) * 3)(-2.0) == 1.5
+    assert weft.grad(lambda x: leaky(x) * 3)(2.0) == 3.0
 
 
 def test_lambdas_inside_of_lambdas_in_one_line() -> None:

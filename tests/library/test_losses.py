@@ -43,6 +43,36 @@ def test_what_is_ignored_costs_nothing() -> None:
     assert not found[~kept].any() and found[kept].any()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
+def test_weights_of_classes(smoothing: float) -> None:
+    """The mean over ids is weighted by their classes; that over probabilities is a plain one."""
+    logs, weight = log_softmax(X), np.array([0.5, 2.0, 1.0, 4.0])
+    own = -weight[IDS] * logs[np.arange(5), IDS]
+    even = -(weight * logs).mean(1)
+    losses = (1 - smoothing) * own + smoothing * even
+    for reduction, wanted in (("none", losses), ("sum", losses.sum()),
+                              ("mean", losses.sum() / weight[IDS].sum())):
+        check(lambda x, w, how=reduction: nn.cross_entropy(
+            x, IDS, how, label_smoothing=smoothing, weight=w), (X, weight), wanted)
+    kept = IDS != 3
+    check(lambda x: nn.cross_entropy(x, IDS, ignore_index=3, label_smoothing=smoothing,
+                                     weight=weight), (X,),
+          losses[kept].sum() / weight[IDS][kept].sum())
+    p = np.exp(log_softmax(Y))
+    mixed = (1 - smoothing) * p + smoothing / 4
+    check(lambda x, p: nn.cross_entropy(x, p, label_smoothing=smoothing, weight=weight), (X, p),
+          -(weight * mixed * logs).sum(1).mean())
+    check(lambda x: nn.nll_loss(x, IDS, weight=weight), (X,),
+          -(weight[IDS] * X[np.arange(5), IDS]).sum() / weight[IDS].sum())
+
+
+def test_a_vector_of_zeros_has_a_similarity_with_a_gradient() -> None:
+    a = np.array([[0.0, 0.0], [3.0, 4.0]])
+    b = np.array([[1.0, 2.0], [1.0, 0.0]])
+    assert np.isfinite(weft.grad(lambda a: np.sum(nn.cosine_similarity(a, b)))(a)).all()
+    np.testing.assert_allclose(nn.cosine_similarity(a, b), [0.0, 0.6])
+
+
 def test_losses_of_differences() -> None:
     d = X - Y
     huber = np.where(np.abs(d) <= 0.7, d * d / 2, 0.7 * (np.abs(d) - 0.35))

@@ -179,3 +179,62 @@ def test_a_step_that_fails_changes_nothing() -> None:
         np.testing.assert_array_equal(v.numpy(), value)
     step(np.array([1, 3]))
     assert not np.array_equal(table.numpy(), before[0])
+
+
+@pytest.mark.parametrize(("make", "code"), [
+    (lambda: optim.SGD(-0.1), "W132"),
+    (lambda: optim.SGD(math.nan), "W132"),
+    (lambda: optim.SGD(np.array([0.1, -0.1])), "W132"),
+    (lambda: optim.SGD("fast"), "W112"),
+    (lambda: optim.SGD(True), "W112"),
+    (lambda: optim.SGD(1j), "W112"),
+    (lambda: optim.SGD(0.1, momentum=1.5), "W132"),
+    (lambda: optim.SGD(0.1, weight_decay=-1), "W132"),
+    (lambda: optim.SGD(0.1, clip_norm=0), "W132"),
+    (lambda: optim.SGD(0.1, clip_value=-1.0), "W132"),
+    (lambda: optim.Adam(0.1, beta1=1.0), "W132"),
+    (lambda: optim.AdamW(0.1, beta2=-0.5), "W132"),
+    (lambda: optim.Adam(0.1, eps=-1e-8), "W132"),
+    (lambda: optim.RMSProp(0.1, decay=99), "W132"),
+    (lambda: optim.Adagrad(0.1, eps=None), "W112"),
+    (lambda: optim.CosineDecay(0.1, 10, warmup=10), "W132"),
+    (lambda: optim.LinearDecay(0.1, 0.0, 0), "W132"),
+    (lambda: optim.ExponentialDecay(0.1, 2.5, 0.9), "W112"),
+    (lambda: optim.PiecewiseConstant((5, 3), (1.0, 0.5, 0.1)), "W132"),
+    (lambda: optim.PiecewiseConstant((3,), (1.0,)), "W132"),
+    (lambda: optim.Constant(-1.0), "W132"),
+])
+def test_numbers_out_of_their_range(make: Callable[[], Any], code: str) -> None:
+    with pytest.raises(weft.Error) as caught:
+        make()
+    assert caught.value.code == code
+
+
+def test_what_only_the_step_knows_is_taken() -> None:
+    rate = weft.Variable(0.5)
+    w = weft.Variable(1.0)
+    optim.SGD(rate).minimize(lambda: w * w, [w])
+    assert w.numpy() == 0.0
+    step = weft.compile(lambda p, lr, beta: optim.Adam(lr, beta1=beta).update(
+        p, optim.Adam(lr).init(p), p)[0])
+    np.testing.assert_allclose(step(np.ones(2), 0.1, 0.9), 0.9)
+
+
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_variables_that_the_loss_does_not_read(in_graph: bool) -> None:
+    """They stay as they are: Adam would move them by what it remembers, AdamW by their decay."""
+    used, unused = weft.Variable(3.0, name="used"), weft.Variable(2.0, name="unused")
+    adam = optim.AdamW(0.1, weight_decay=0.5)
+    with pytest.warns(weft.TracingWarning, match="does not depend on 'unused"):
+        if in_graph:
+            with weft.Graph().as_default() as graph:
+                step = adam.minimize(used * used, [used, unused])
+            weft.Session(graph).run(step)
+        else:
+            adam.minimize(lambda: used * used, [used, unused])
+    assert used.numpy() < 3.0
+    assert unused.numpy() == 2.0
+    assert not any(unused.name in slot.name for slot in adam.variables)
+    with pytest.raises(weft.Error, match="does not depend on any") as caught:
+        adam.minimize(lambda: used * used, [unused])
+    assert caught.value.code == "W114"

@@ -183,6 +183,22 @@ def test_norms_of_nothing_have_gradient_zero() -> None:
     assert found.tolist() == [[1, -1], [0, 0]] and lengths.tolist() == [7, 0]
 
 
+def test_derivatives_of_sinc_keep_their_digits_near_zero() -> None:
+    x = np.array([0.0, 1e-8, 1e-3, 0.07, 0.0796, 0.5])
+    t = np.pi * x
+
+    def series(k: int) -> Any:
+        """The derivative of order k of sin(t) / t, by powers of t."""
+        return sum((-1) ** n * math.perm(2 * n, k) * t ** (2 * n - k) / math.factorial(2 * n + 1)
+                   for n in range((k + 1) // 2, 12))
+
+    first = weft.vmap(weft.grad(np.sinc))
+    np.testing.assert_allclose(first(x), np.pi * series(1), rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(weft.vmap(weft.grad(weft.grad(np.sinc)))(x), np.pi ** 2 * series(2),
+                               rtol=1e-13)
+    np.testing.assert_allclose(weft.compile(np.sinc)(x), np.sinc(x), rtol=3e-16)
+
+
 def test_deviations_of_a_constant_have_gradient_zero() -> None:
     x = np.full((2, 3), 2.5)
     assert weft.grad(lambda x: np.var(x))(x).tolist() == np.zeros((2, 3)).tolist()

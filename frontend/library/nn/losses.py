@@ -15,15 +15,16 @@ from .windows import refused
 @composite
 def cross_entropy(
     logits: Any, labels: Any, reduction: str = "mean", ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: float = 0.0, weight: Any = None,
 ) -> Any:
     """-log softmax(logits) of the labels, along the last axis.
 
     ``labels`` are class ids with the leading dims of ``logits``, or probabilities of its shape.
     Labels equal to ``ignore_index`` cost nothing and do not count in the mean.
     ``label_smoothing`` mixes that much of equal probabilities into the labels (Szegedy et al.,
-    2016). Raises ShapeError (W102) where labels do not fit, OutOfRangeError (W124) for a class that
-    is not there.
+    2016). ``weight`` has one factor for each class; the mean over class ids is then one weighted by
+    those of the labels. Raises ShapeError (W102) where labels do not fit, OutOfRangeError (W124)
+    for a class that is not there.
 
     >>> cross_entropy(np.zeros((2, 4)), np.array([1, -1]), ignore_index=-1)
     np.float64(1.3862943611198906)
@@ -31,23 +32,25 @@ def cross_entropy(
     logs = log_softmax(logits)
     if np.result_type(labels).kind in "iu":
         _ids_fit("cross_entropy", logs, labels)
-        losses, counted = _picked(logs, labels, ignore_index)
+        losses, counted = _picked(logs, labels, ignore_index, weight)
     else:
-        losses, counted = -np.sum(labels * logs, axis=-1), None
+        shares = labels if weight is None else labels * weight
+        losses, counted = -np.sum(shares * logs, axis=-1), None
     if label_smoothing:
-        even = -np.mean(logs, axis=-1)
-        even = even if counted is None else np.where(counted, even, 0)
+        even = -np.mean(logs if weight is None else logs * weight, axis=-1)
+        if counted is not None and ignore_index is not None:
+            even = np.where(labels != ignore_index, even, 0)
         losses = (1 - label_smoothing) * losses + label_smoothing * even
     return _reduced(losses, reduction, "cross_entropy", counted)
 
 
 @composite
 def nll_loss(log_probabilities: Any, labels: Any, reduction: str = "mean",
-             ignore_index: int | None = None) -> Any:
+             ignore_index: int | None = None, weight: Any = None) -> Any:
     """Minus the log-probabilities, along the last axis, of the classes ``labels``; see
     ``cross_entropy``."""
     _ids_fit("nll_loss", log_probabilities, labels)
-    losses, counted = _picked(log_probabilities, labels, ignore_index)
+    losses, counted = _picked(log_probabilities, labels, ignore_index, weight)
     return _reduced(losses, reduction, "nll_loss", counted)
 
 
@@ -95,7 +98,7 @@ def kl_divergence(log_q: Any, p: Any, reduction: str = "mean") -> Any:
 @composite
 def cosine_similarity(a: Any, b: Any, axis: int = -1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along ``axis``; lengths are taken as at least eps."""
-    lengths = [np.maximum(np.sqrt(np.sum(x * x, axis=axis)), eps) for x in (a, b)]
+    lengths = [np.maximum(np.linalg.norm(x, axis=axis), eps) for x in (a, b)]
     return np.sum(a * b, axis=axis) / (lengths[0] * lengths[1])
 
 
@@ -150,11 +153,14 @@ def _ids_fit(name: str, logs: Any, labels: Any) -> None:
                           "ids have the dims of the scores but the last")
 
 
-def _picked(logs: Any, labels: Any, ignored: int | None) -> tuple[Any, Any]:
-    """Minus the elements at the labels, and which of them count: None for all of them."""
+def _picked(logs: Any, labels: Any, ignored: int | None, weight: Any) -> tuple[Any, Any]:
+    """Minus the elements at the labels, and how much each of them counts: None for all alike."""
     counted = None if ignored is None else labels != ignored
     at = labels if counted is None else np.where(counted, labels, 0)
     losses = -np.squeeze(np.take_along_axis(logs, np.expand_dims(at, -1), axis=-1), -1)
+    if weight is not None:
+        own = np.take(weight, at).astype(np.result_type(losses))
+        losses, counted = losses * own, own if counted is None else np.where(counted, own, 0)
     return losses if counted is None else np.where(counted, losses, 0), counted
 
 

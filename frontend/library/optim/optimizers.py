@@ -16,11 +16,13 @@ from ...session.graph import Graph
 from ...tracing.active import active, context_of
 from ...tracing.arrays.variable import Variable
 from ...tracing.dependencies import after, group
+from ...tracing.guards.lost import warn
 from ...tracing.scope import name_scope
 from ...tracing.source import user_loc
 from ...tracing.tracer import Operation, Tracer
 from ...transforms.graph_gradients import gradients
 from ...transforms.reverse import variable_gradients
+from .checks import check_number
 from .clipping import clip_by_global_norm, clip_by_value
 
 State = dict[str, Any]
@@ -34,16 +36,20 @@ class Optimizer(ABC):
     ``lr`` is a number, an array, a Variable, or a schedule, which is called with the number of
     steps taken. Gradients are kept within ``clip_value`` one by one, and then within ``clip_norm``
     all together, where these are given.
+
+    Raises DTypeError (W112) for what is no number, ParameterError (W132) for one out of its range:
+    a rate is not negative, a decay (momentum, beta1, beta2) from 0 to 1.
     """
 
     slots: tuple[str, ...] = ()
     counts = False  # whether the step number is kept
 
     def __init__(self, lr: Any, *, clip_norm: Any = None, clip_value: Any = None) -> None:
-        if not (isinstance(lr, (int, float, np.number, np.ndarray, Tracer, Variable))
-                or callable(lr)):
-            raise error("W112", f"lr is {lr!r}, not a number", locs=user_loc(),
-                        hint="give a number, an array, a Variable or a schedule of weft.optim")
+        if isinstance(lr, Variable) or not callable(lr):
+            check_number("lr", lr, what="a number, an array, a Variable or a schedule")
+        for limit_name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+            if limit is not None:
+                check_number(limit_name, limit, above=True)
         self.lr, self.clip_norm, self.clip_value = lr, clip_norm, clip_value
         self.counts = self.counts or self._scheduled()
         self._variables: dict[tuple[int, str], Variable] = {}
@@ -107,8 +113,10 @@ class Optimizer(ABC):
         fails changes no variable.
 
         Of a value of a ``weft.Graph`` it gives the operation to fetch, called ``name``, which moves
-        the variables that the value depends on: by default, the trainable ones of the graph. Raises
-        DTypeError (W114) if there are none.
+        the variables that the value depends on: by default, the trainable ones of the graph.
+
+        A variable that is named and on which the value does not depend stays as it is, with a
+        TracingWarning; raises DTypeError (W114) if it depends on none.
         """
         if isinstance(loss, Tracer) and active() is None:
             with context_of(loss.context()).activate():
@@ -120,6 +128,7 @@ class Optimizer(ABC):
         if isinstance(variables, Variable):
             variables = [variables]
         trace = active()
+        named = variables is not None
         if variables is None:
             if not isinstance(trace, Graph):
                 raise error("W112", "minimize was not told which variables to change",
@@ -130,16 +139,13 @@ class Optimizer(ABC):
                 return self.minimize(loss, variables, *given)
 
             return run_eagerly(minimized, args)
-        if not isinstance(loss, Tracer):
-            value, grads = variable_gradients(loss, variables, args)
-            return after(value, self._moved_all(list(zip(grads, variables, strict=True))))
-        pairs = list(zip(gradients(loss, variables), variables, strict=True))
-        if all(grad is None for grad, _ in pairs):
-            raise error("W114", f"{loss.name} does not depend on any of the variables",
-                        locs=user_loc(), hint="name those that it is computed from")
-        if isinstance(trace, Graph):
+        value, grads = (loss, gradients(loss, variables)) if isinstance(loss, Tracer) else (
+            variable_gradients(loss, variables, args))
+        pairs = list(zip(grads, variables, strict=True))
+        _check_reached(value, pairs, named)
+        if isinstance(trace, Graph) and value is loss:
             return self.apply_gradients(pairs, name)
-        return after(loss, self._moved_all(pairs))
+        return after(value, self._moved_all(pairs))
 
     def apply_gradients(
         self, pairs: Iterable[tuple[Any, Variable]], name: str = "apply_gradients"
@@ -195,6 +201,22 @@ class Optimizer(ABC):
         return [*self._variables.values(), *([self._steps] if self._steps is not None else [])]
 
 
+def _check_reached(
+    value: Any, pairs: Sequence[tuple[Any, Variable]], named: bool
+) -> None:
+    """Warn of variables that were named and that the loss does not read. Raises DTypeError (W114)
+    if it reads none."""
+    unread = [variable.name for grad, variable in pairs if grad is None]
+    what = value.name if isinstance(value, Tracer) else "the loss"
+    if len(unread) == len(pairs):
+        raise error("W114", f"{what} does not depend on any of the variables", locs=user_loc(),
+                    hint="name those that it is computed from")
+    if unread and named:
+        names = ", ".join(f"'{each}'" for each in unread)
+        warn(f"{what} does not depend on {names}, which minimize leaves as "
+             f"{'they are' if len(unread) > 1 else 'it is'}", user_loc())
+
+
 def _check(path: str, param: Any, grad: Any) -> None:
     """A parameter can be moved, and its gradient says where."""
     at = f" at {path}" if path else ""
@@ -219,6 +241,8 @@ class SGD(Optimizer):
     def __init__(self, lr: Any, momentum: float = 0.0, nesterov: bool = False,
                  weight_decay: float = 0.0, **clip: Any) -> None:
         super().__init__(lr, **clip)
+        check_number("momentum", momentum, 0, 1)
+        check_number("weight_decay", weight_decay)
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
         self.slots = ("momentum",) if momentum else ()
 
@@ -241,6 +265,10 @@ class Adam(Optimizer):
     def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
                  weight_decay: float = 0.0, **clip: Any) -> None:
         super().__init__(lr, **clip)
+        for name, beta in (("beta1", beta1), ("beta2", beta2)):
+            check_number(name, beta, 0, 1, below=True)
+        check_number("eps", eps)
+        check_number("weight_decay", weight_decay)
         self.beta1, self.beta2, self.eps, self.weight_decay = beta1, beta2, eps, weight_decay
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
@@ -279,6 +307,8 @@ class RMSProp(Optimizer):
     def __init__(self, lr: Any = 1e-2, decay: float = 0.99, eps: float = 1e-8,
                  **clip: Any) -> None:
         super().__init__(lr, **clip)
+        check_number("decay", decay, 0, 1)
+        check_number("eps", eps)
         self.decay, self.eps = decay, eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
@@ -294,6 +324,7 @@ class Adagrad(Optimizer):
 
     def __init__(self, lr: Any = 1e-2, eps: float = 1e-10, **clip: Any) -> None:
         super().__init__(lr, **clip)
+        check_number("eps", eps)
         self.eps = eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:

@@ -1,7 +1,8 @@
 """Learning rates that change from step to step: given to an optimizer instead of a number.
 
 A schedule is called with the number of steps taken before, 0 at first; an optimizer counts them in
-its state.
+its state. Each raises DTypeError (W112) for what is no number, ParameterError (W132) for one out of
+its range.
 """
 
 from __future__ import annotations
@@ -13,12 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
+from ...tracing.source import user_loc
+from .checks import check_count, check_number
+
 
 @dataclass(frozen=True)
 class Constant:
     """``lr`` at every step."""
 
     lr: float
+
+    def __post_init__(self) -> None:
+        check_number("lr", self.lr)
 
     def __call__(self, step: Any) -> Any:
         return np.full_like(step, self.lr, dtype=np.float64)
@@ -34,6 +42,17 @@ class PiecewiseConstant:
 
     boundaries: Sequence[int]
     values: Sequence[float]
+
+    def __post_init__(self) -> None:
+        for value in self.values:
+            check_number("a value", value)
+        for boundary in self.boundaries:
+            check_count("a boundary", boundary, 0)
+        if len(self.values) != len(self.boundaries) + 1 or list(self.boundaries) != sorted(
+                set(self.boundaries)):
+            raise error("W132", f"boundaries {self.boundaries} and values {self.values} do not fit",
+                        locs=user_loc(),
+                        hint="give boundaries that grow, and one value more than there are of them")
 
     def __call__(self, step: Any) -> Any:
         rate: Any = Constant(self.values[0])(step)
@@ -51,6 +70,11 @@ class ExponentialDecay:
     rate: float
     staircase: bool = False
 
+    def __post_init__(self) -> None:
+        check_number("lr", self.lr)
+        check_count("steps", self.steps)
+        check_number("rate", self.rate)
+
     def __call__(self, step: Any) -> Any:
         return self.lr * self.rate ** (step // self.steps if self.staircase else step / self.steps)
 
@@ -62,6 +86,11 @@ class LinearDecay:
     lr: float
     final: float
     steps: int
+
+    def __post_init__(self) -> None:
+        check_number("lr", self.lr)
+        check_number("final", self.final)
+        check_count("steps", self.steps)
 
     def __call__(self, step: Any) -> Any:
         return self.lr + (self.final - self.lr) * np.minimum(step / self.steps, 1.0)
@@ -80,6 +109,12 @@ class CosineDecay:
     steps: int
     warmup: int = 0
     final: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("lr", self.lr)
+        check_number("final", self.final)
+        check_count("warmup", self.warmup, 0)
+        check_count("steps", self.steps, self.warmup + 1)
 
     def __call__(self, step: Any) -> Any:
         part = np.clip((step - self.warmup) / (self.steps - self.warmup), 0.0, 1.0)

@@ -237,9 +237,15 @@ def isneginf(x: Any) -> Any:
 
 @numpy(np.sinc, samples=("x[4]", "i[3]"))
 def sinc(x: Any) -> Any:
+    # Near 0 the series, whose derivatives are those of the function: of the quotient, all of their
+    # digits cancel.
     turned: Any = np.pi * strong(x)
-    turned = np.where(turned, turned, float_info(turned.dtype).eps)
-    return np.sin(turned) / turned
+    near, square = np.abs(turned) < 0.25, turned * turned
+    series: Any = 1 - square / 110
+    for factor in (72, 42, 20, 6):
+        series = 1 - square / factor * series
+    away = np.where(near, 1, turned)
+    return np.where(near, series, np.sin(away) / away)
 
 
 @numpy(np.iscomplexobj, samples=("x[4]",))

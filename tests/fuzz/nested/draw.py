@@ -145,6 +145,13 @@ def place(d: Drawer, s: Scope) -> str:
     return d.pick(f"({integer(d, s)}) % len(v)", "0", "-1", "ids[0] % len(v)")
 
 
+def part(d: Drawer, s: Scope) -> str:
+    """A slice of a vector, of at least one element, whose bounds are computed."""
+    at = integer(d, s)
+    return d.pick(f":({at}) % len(v) + 1", f"({at}) % len(v):", f"-1 - ({at}) % len(v):",
+                  f"({at}) % (len(v) - 1):({at}) % (len(v) - 1) + 2")
+
+
 def mask(d: Drawer, s: Scope, depth: int = 0) -> str:
     inner = depth + 1
     if depth > 2 or d.chance(0.3):
@@ -209,6 +216,12 @@ _SCALARS: tuple[Rule, ...] = (
     _seen("sums", lambda d, s, n: f"({vector(d, s, n)} @ {vector(d, s, n)})"),
     _seen("extremes", lambda d, s, n: f"np.{d.pick('max', 'min')}({vector(d, s, n)})"),
     _seen("masks", lambda d, s, n: f"np.sum({d.pick(*s.of('v'))}[{mask(d, s, n)}])"),
+    _seen("masks", lambda d, s, n: f"np.{d.pick('max', 'sum')}({d.pick(*s.of('v'))}"
+                                   f"[{mask(d, s, n)}], initial=-0.5)"),
+    _seen("slices", lambda d, s, n: f"np.{d.pick('sum', 'mean', 'max')}({d.pick(*s.of('v'))}"
+                                    f"[{part(d, s)}])"),
+    _seen("slices", lambda d, s, n: (lambda x, at: f"({x}[{at}] @ np.sin({x}[{at}]))")(
+        d.pick(*s.of("v")), part(d, s))),
     _seen("gathers", lambda d, s, n: f"{d.pick(*s.of('v'))}[{place(d, s)}]"),
     _seen("sums", lambda d, s, n: f"np.mean({matrix(d, s, n)})"),
     lambda d, s, n: f"W.stop_gradient({scalar(d, s, n)} * 1.0)",

@@ -12,6 +12,7 @@ from .draw import (
     decision,
     mask,
     near_one,
+    part,
     place,
     test,
     vector,
@@ -88,6 +89,7 @@ def write(d: Drawer, s: Scope) -> tuple[Lines, Scope]:
             lambda: f"np.add.at({name}, ids % len(v), {near_one(d, after, 'v')})",
             lambda: f"{name}[ids % len(v)] = {near_one(d, s, 's')}",
             lambda: f"{name}[1:] += {name}[:-1] * 0.5",
+            lambda: f"{name}[{part(d, s)}] {d.pick('=', '*=')} {near_one(d, s, 's')}",
             lambda: f"{name}[::2] *= {near_one(d, s, 's')}"))())
     d.features.add("writes")
     return made, after
