@@ -332,14 +332,16 @@ def check_orders(kernel: Kernel) -> Problems:
 def check_stores(kernel: Kernel) -> Problems:
     """No element is stored to twice: a store's indices hold the axes its value depends on.
 
-    Where only the guard depends on an axis within a task, it is the same value each time.
+    Where its guard depends on an axis within a task it runs along that axis: the same value each
+    time, or on a seq axis the last one.
     An accumulating store may meet an element again, but only within one task: it must hold every
     par axis as it stands, not through a computed index.
     """
     if _has_no_tasks(kernel):
         return
     wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
-    par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
+    par, seq = (frozenset(axis.name for axis in kernel.axes if axis.kind == kind)
+                for kind in ("par", "seq"))
     axes = kernel.value_axes
     for stmt in kernel.body:
         if not isinstance(stmt, Store) or kernel.is_local(stmt.param):
@@ -349,8 +351,8 @@ def check_stores(kernel: Kernel) -> Problems:
             missing = (par & wide) - names
         else:
             held = names.union(*(axes.get(name, frozenset()) for name in names))
-            guarded = axes[stmt.guard] & par if stmt.guard else frozenset[str]()
-            missing = ((axes[stmt.value] | guarded) & wide) - held
+            guarded = axes[stmt.guard] if stmt.guard else frozenset[str]()
+            missing = ((axes[stmt.value] | guarded & par) & wide) - held - (guarded & seq)
         if missing:
             yield stmt, f"blocks of axis '{min(missing)}' store to one element"
 
