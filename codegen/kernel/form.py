@@ -35,8 +35,8 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
             anchor, low.value(operand, row), base.shape[axis], guard, row)
     value = low.value(updates, (*row, *rest))
     assert guard is not None
-    if str(loop) not in low.axes_under(guard) | low.axes_under(value):
-        # The same number to the same place each time: a store runs over the axes it depends on.
+    if str(loop) not in low.axes_under(guard):
+        # To the same place each time: a store runs along the axes that its guard depends on, too.
         s = low.builder
         guard = s.and_(guard, s.ge(s.index(loop), s.const(0, I64)))
     others = iter(rest)

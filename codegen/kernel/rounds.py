@@ -57,8 +57,11 @@ def lower_rounds(low: Lowering, name: str) -> Kernel:
         axes = tuple(0 if dim == 1 else low.axis("i", dim) for dim in shape)
 
     def places(value: Value) -> list[Index]:
-        return [axes] if shape is not None else [
-            tuple(index) for index in product(*(range(n) for n in value.shape))]  # type: ignore[arg-type]
+        if shape is not None:
+            return [axes]
+        if value.type.size == 0:  # whatever its other dims are
+            return []
+        return [tuple(at) for at in product(*(range(n) for n in value.shape))]  # type: ignore[arg-type]
 
     outer = [low.param_name(value) for value in node.inputs]
     round_ = _Round(body, None, low.checks, low.builder, low.axes, outer=outer, control=control,

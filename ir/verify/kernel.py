@@ -332,16 +332,17 @@ def check_orders(kernel: Kernel) -> Problems:
 def check_stores(kernel: Kernel) -> Problems:
     """No element is stored to twice: a store's indices hold the axes its value depends on.
 
-    Where only the guard depends on an axis within a task, it is the same value each time. Rounds of
-    a seq axis may store to one computed place, of which the last one counts: a scatter's.
+    Where its guard depends on an axis within a task it runs along that axis: the same value each
+    time, or on a seq axis the last one. Rounds of a seq axis may store to one computed place, too,
+    of which the last one counts: a scatter's.
     An accumulating store may meet an element again, but only within one task: it must hold every
     par axis as it stands, not through a computed index.
     """
     if _has_no_tasks(kernel):
         return
     wide = frozenset(axis.name for axis in kernel.axes if axis.extent != 1)
-    par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par")
-    rounds = frozenset(axis.name for axis in kernel.axes if axis.kind == "seq")
+    par, seq = (frozenset(axis.name for axis in kernel.axes if axis.kind == kind)
+                for kind in ("par", "seq"))
     axes = kernel.value_axes
     for stmt in kernel.body:
         if not isinstance(stmt, Store) or kernel.is_local(stmt.param):
@@ -351,9 +352,9 @@ def check_stores(kernel: Kernel) -> Problems:
             missing = (par & wide) - names
         else:
             held = names.union(*(axes.get(name, frozenset()) for name in names))
-            guarded = axes[stmt.guard] & par if stmt.guard else frozenset[str]()
-            missing = ((axes[stmt.value] | guarded) & wide) - held
-            missing -= rounds if names & axes.keys() else frozenset()
+            guarded = axes[stmt.guard] if stmt.guard else frozenset[str]()
+            missing = ((axes[stmt.value] | guarded & par) & wide) - held - (guarded & seq)
+            missing -= seq if names & axes.keys() else frozenset()
         if missing:
             yield stmt, f"blocks of axis '{min(missing)}' store to one element"
 

@@ -227,3 +227,10 @@ def test_common_divisors_of_the_ends_of_a_dtype() -> None:
     x = np.array([least, 0, 0, -6, least, 7, least, least + 1, 2**62], dtype=np.int64)
     y = np.array([6, 0, -8, 4, least, 0, 0, least + 1, 2**61 * 3], dtype=np.int64)
     agree(weft.compile(lambda x, y: np.gcd(x, y), verify=True)(x, y), np.gcd(x, y), 0)
+
+
+def test_rows_without_elements_of_an_unknown_size_accumulate() -> None:
+    step = weft.compile(lambda x: np.logaddexp.accumulate(x), dynamic={"x": {0: "k", 1: "m"}})
+    for shape in ((6, 7, 0), (0, 7, 0), (2, 0, 0)):
+        found = step(np.ones(shape, np.float32))
+        assert (found.shape, found.dtype) == (shape, np.float32)

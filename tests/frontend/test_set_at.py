@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.ir.verify.verifier import verify_kernel
 
 X = np.arange(60.0).reshape(3, 4, 5)
 PLACES = np.array([2, 0, 2, -1])
@@ -129,3 +130,16 @@ def test_out_of_range() -> None:
 def test_values_that_do_not_fit() -> None:
     with pytest.raises(weft.Error, match="W101"):
         weft.compile(written(CASES["rows"][0]))(X, PLACES, values(3, 4, 5))
+
+
+def test_many_values_for_one_place_that_is_known() -> None:
+    def program(x: Any, values: Any) -> Any:
+        made = 1 * x
+        made[np.ones(3, np.int64)] = values
+        return made
+
+    args = np.arange(4.0), np.array([3.0, 1.0, 2.0])
+    step: Any = weft.compile(program, verify=True)
+    np.testing.assert_array_equal(step(*args), program(*args))
+    for kernel in step.lower(*args).stages.plan.kernels.values():
+        verify_kernel(kernel)

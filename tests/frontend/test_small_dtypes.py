@@ -231,3 +231,13 @@ def test_next_numbers_and_their_gradient(dtype: Any) -> None:
     slopes = weft.grad(lambda x, y: np.sum(np.nextafter(x, y)), argnums=(0, 1))(
         np.ones(2, dtype), np.array([1, 2], dtype))
     np.testing.assert_array_equal(slopes, [[1, 1], [0, 0]])
+
+
+@halves
+def test_sums_of_products_are_rounded_once(dtype: np.dtype[Any]) -> None:
+    x = np.array([[1024, 1024, 1], [-1024, -1024, 0]], dtype)  # no half is 2049
+    ones = np.ones(2, dtype)
+    for subscripts, operands in (("ij,i->", (x, ones)), ("ij,i,i->", (x, ones, ones)),
+                                 ("ij,jk,i->k", (x, np.ones((3, 1), dtype), ones))):
+        got = weft.compile(lambda *given, text=subscripts: np.einsum(text, *given))(*operands)
+        assert got == 1 and got.dtype == dtype

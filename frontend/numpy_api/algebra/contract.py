@@ -20,7 +20,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
-from ....ir.types import number_kind
+from ....ir.types import as_dtype
 from ...tracing.active import current
 from ...tracing.operand import (
     array_dtype,
@@ -38,7 +38,7 @@ from ...tracing.tracer import Tracer
 from ..registry import numpy
 
 _LETTERS = string.ascii_letters
-_INT32 = np.dtype(np.int32)
+_INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 _UNKNOWN = 1024  # what a size that is not known counts as
 
 
@@ -224,17 +224,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     "x[2,3,3], [..., 1, 1]"))
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     """The subscripts, then operands. Two at a time are contracted, those of least cost first; of
-    ``"ii"`` the diagonal is taken before."""
+    ``"ii"`` the diagonal is taken before. Halves that are summed more than once are float32 until
+    the last sum is done."""
     subscripts, *arrays = operands if isinstance(operands[0], str) else _as_text(operands)
     terms, out = _parse(subscripts, [len(shape_of(x)) for x in arrays])
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
-    made = [to_tracer(x, kind) for x in arrays]
-    every = "".join(terms) + out
-    if kind.itemsize == 2 and number_kind(kind) == "f" and (
-            len(made) > 2 or (len(made) == 2 and any(every.count(c) == 1 for c in every))):
-        # What is summed on the way is not rounded: halves are float32 until they are done.
-        made = [cast(x, np.dtype(np.float32)) for x in made]
-    left = [_diagonals(x, term) for x, term in zip(made, terms, strict=True)]
+    wide = _FLOAT32 if as_dtype(kind).is_half and _has_sums_between(terms, out) else kind
+    left = [_diagonals(to_tracer(x, wide), term) for x, term in zip(arrays, terms, strict=True)]
     while len(left) > 1:
         i, j = _cheapest(left, out) if len(left) > 2 else (0, 1)
         (y, second), (x, first) = left.pop(j), left.pop(i)
@@ -245,7 +241,14 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     result, letters = _sum_alone(*left[0], out)
     if letters != out:
         result = current().emit("transpose", result, perm=tuple(letters.index(c) for c in out))
-    return result if result.dtype == kind else cast(result, kind)
+    return cast(result, kind)
+
+
+def _has_sums_between(terms: Sequence[str], out: str) -> bool:
+    """Whether there are sums before the last one: of two operands, or of letters of only one."""
+    both = "".join(terms[1:]) + out, terms[0] + out
+    return len(terms) > 2 or (len(terms) == 2 and any(
+        set(term) - set(others) for term, others in zip(terms, both, strict=True)))
 
 
 def _as_text(operands: Sequence[Any]) -> list[Any]:
