@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import weft
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.sorts import sorter
 from weft.codegen.cpu.sorts.columns import comparisons
@@ -107,3 +109,15 @@ def test_comparisons_are_a_network(rows: int) -> None:
     for low, high in pairs:
         every[:, [low, high]] = np.sort(every[:, [low, high]], axis=1)
     assert (np.diff(every, axis=1) >= 0).all()
+
+
+def test_artifacts_hold_what_sorts(tmp_path: Path) -> None:
+    """Rows of any length, which call short ones, and short ones themselves."""
+    weft.export(lambda x, y: (np.sort(x), np.argsort(y)), "f64[n]", "f32[40]", path=tmp_path / "m")
+    loaded = weft.load(tmp_path / "m")
+    y = RNG.random(40).astype(np.float32)
+    for n in (0, 100, 3000):
+        x = RNG.random(n)
+        values, places = loaded(x, y)
+        np.testing.assert_array_equal(values, np.sort(x))
+        np.testing.assert_array_equal(places, np.argsort(y))
