@@ -179,11 +179,13 @@ def _arg_infer(x: TensorType, *, axis: int) -> tuple[TensorType, ...]:
     return (TensorType(I64, x.shape[:axis] + x.shape[axis + 1:]),)
 
 
+LONG = 1 << 15  # elements of a row that is searched by parts
+PART = 1 << 11
+
+
 def _arg_expand(extreme: str) -> Any:
     """The first index whose element is the extreme, or the first NaN, as NumPy has it."""
-    def expand(b: Any, x: Any, *, axis: int) -> Any:
-        if x.dtype == BOOL:
-            x = b.cast(x, dtype=DTYPES["i8"])
+    def first(b: Any, x: Any, axis: int) -> Any:
         best = _spread(b, getattr(b, extreme)(x, axes=(axis,)), x, (axis,))
         hit = b.eq(x, best)
         if x.dtype.is_float:
@@ -193,8 +195,32 @@ def _arg_expand(extreme: str) -> Any:
         narrow = isinstance(extent, int) and extent < 1 << 31
         dtype = I32 if narrow else I64
         place = b.iota(axis=axis, dtype=dtype, shape=x.shape)
-        first = b.min(b.select(hit, place, (1 << (dtype.bits - 1)) - 1), axes=(axis,))
-        return b.cast(first, dtype=I64) if narrow else first
+        found = b.min(b.select(hit, place, (1 << (dtype.bits - 1)) - 1), axes=(axis,))
+        return b.cast(found, dtype=I64) if narrow else found
+
+    def by_parts(b: Any, x: Any) -> Any:
+        """The part with the extreme first, then the place in it: memory is read once. The last part
+        begins where it ends with the row, as what it shares with the one before it was first."""
+        (extent,) = x.shape
+        count, last = extent // PART, extent - PART
+        parts = b.reshape(b.slice(x, start=(0,), step=(1,), shape=(count * PART,)),
+                          shape=(count, PART))
+        rest = b.slice(x, start=(last,), step=(1,), shape=(PART,))
+        best = getattr(b, extreme)
+        ends = b.concatenate(best(parts, axes=(1,)),
+                             b.reshape(best(rest, axes=(0,)), shape=(1,)), axis=0)
+        start = b.minimum(b.mul(first(b, ends, 0), b.full(PART, TensorType(I64, ()))),
+                          b.full(last, TensorType(I64, ())))
+        places = b.add(b.broadcast(start, shape=(PART,), axes=()),
+                       b.iota(axis=0, dtype=I64, shape=(PART,)))
+        return b.add(start, first(b, b.gather(x, places, axes=(0,)), 0))
+
+    def expand(b: Any, x: Any, *, axis: int) -> Any:
+        if x.dtype == BOOL:
+            x = b.cast(x, dtype=DTYPES["i8"])
+        if len(x.shape) == 1 and isinstance(x.shape[0], int) and x.shape[0] >= LONG:
+            return by_parts(b, x)
+        return first(b, x, axis)
 
     return expand
 
