@@ -193,10 +193,15 @@ class _Merge:
         for root in self.used_up:
             root.changed = root
             root.ctx.writes.count += 1
-        found = []
+        found: list[Any] = []
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
+                continue
+            twin = next((other for other in range(at) if all(
+                after[other] is after[at] for after in self.after)), None)
+            if twin is not None:  # two names of one thing on both ways, and so afterwards
+                found.append(found[twin])
                 continue
             structure, parts = slot
             value = rebuilt(structure, [part if place is None else made[place]

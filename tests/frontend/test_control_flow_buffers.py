@@ -80,6 +80,17 @@ def branches_of_branches(x: Any) -> Any:
     return w
 
 
+def called_by_two_names(x: Any) -> Any:
+    if x > 0:
+        w = np.zeros(3)
+        w[0] = x
+        u = w
+    else:
+        w = u = x * np.ones(3)
+    w[1] = 7
+    return u.sum()
+
+
 def returned_out_of_with(x: Any) -> Any:
     with np.errstate(all="ignore"):
         if x > 5:
@@ -116,7 +127,8 @@ def returned_out_of_with_before_an_array(x: Any) -> Any:
 @pytest.mark.parametrize("function", [
     made_on_one_way, made_on_both_ways_and_written_later, used_up_on_its_way,
     made_after_an_early_return, made_in_rounds, held_by_a_list, branches_of_branches,
-    returned_out_of_with, returned_out_of_try, returned_out_of_with_before_an_array])
+    called_by_two_names, returned_out_of_with, returned_out_of_try,
+    returned_out_of_with_before_an_array])
 def test_it_gives_what_python_gives(function: Any) -> None:
     compiled = weft.compile(function)
     for x in (0.5, 2.0, 7.0, -1.0, -4.0):
