@@ -30,7 +30,8 @@ def test_programs_of_all_kinds_are_drawn() -> None:
         "scan", "fori_loop", "while_loop", "vmap", "vmap of vmap", "remat", "custom_vjp",
         "hessian", "product", *derivatives, *(f"gradient of a gradient {d}" for d in derivatives),
         "order 0", "order 1", "order 2", "float32", "complex", "unknown sizes", "host", "masks",
-        "gathers", "slices", "writes", "sums", "extremes", "sorts", "products", "softmax", "scans of rows",
+        "gathers", "slices", "writes", "sums", "extremes", "sorts", "products", "softmax",
+        "scans of rows",
         "assignments in loops", "draws in loops", "draws in gradients", "draws in batches",
     } <= features
     assert sum(len(each.text.splitlines()) for each in drawn) > 15 * len(drawn)

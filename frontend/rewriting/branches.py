@@ -16,7 +16,7 @@ from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
 from ..transforms import regions
-from .exits import RESULT
+from .exits import RESULT, RETURNED
 from .raising import always, raised_by
 from .state import (
     UNBOUND,
@@ -46,7 +46,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         return
     ctx = context_of(flag)
     before = settled(get())
-    ends: list[tuple[Entry, tuple[Any, ...]]] = []
+    ends: list[End] = []
     ended: list[BaseException | None] = []
 
     def way(run: Part) -> Callable[[], Any]:
@@ -55,11 +55,12 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
             put(entry.values)
             ended.append(raised_by(run))
             after = get()
-            ends.append((entry, after))
+            parts = [None if value is UNBOUND else leaves(value) for value in after]
+            ends.append((entry, after, parts))
             memory = (copy if copy.changed is None else copy.changed
                       for _, copy, _ in entry.roots.values())
-            return [leaf for value in (*after, *memory)
-                    if value is not UNBOUND for leaf in leaves(value)[0] if is_array(leaf)]
+            return [leaf for found, _ in (*filter(None, parts), *map(leaves, memory))
+                    for leaf in found if is_array(leaf)]
         return traced
 
     try:
@@ -86,14 +87,19 @@ def _check(
     ctx.apply(ctx.raising, (fine, problem))
 
 
+# Of a way: what it started from, what names are bound to, and the leaves of that, None for a name
+# without a value; arrays that were made there and written to are traced no more afterwards.
+End = tuple[Entry, tuple[Any, ...], list[tuple[list[Any], Any] | None]]
+
+
 class _Merge:
     """The ends of two ways as one: which results the node of both has, and what names are bound
     to."""
 
-    def __init__(self, traced: Sequence[Region], ends: Sequence[tuple[Entry, tuple[Any, ...]]],
+    def __init__(self, traced: Sequence[Region], ends: Sequence[End],
                  names: Sequence[str]) -> None:
         self.traced, self.names = traced, names
-        self.entries, self.after = zip(*ends, strict=True)
+        self.entries, self.after, self.parts = zip(*ends, strict=True)
         self.results: list[tuple[Any, Any]] = []  # of both, the values that differ
         self.weak: list[tuple[bool, bool]] = []
         self.paths: list[str] = []
@@ -123,18 +129,17 @@ class _Merge:
 
     def _slot(self, at: int, name: str) -> Any:
         found: list[Any] = []
-        for entry, after, made in zip(self.entries, self.after, self._made, strict=True):
-            value = after[at]
-            if value is UNBOUND:
+        for entry, own, made in zip(self.entries, self.parts, self._made, strict=True):
+            if own[at] is None:
                 found.append(None)
                 continue
-            parts, structure = leaves(value)
+            parts, structure = own[at]
             found.append((structure, [(part, entry, next(made) if is_array(part) else None)
                                       for part in parts]))
         if None in found:
             if found == [None, None]:
                 return UNBOUND
-            if not name.startswith(RESULT):
+            if not (name.startswith(RESULT) or self._has_returned(found.index(None))):
                 lost(name, "on one way only of an if that is decided when the function runs")
                 return UNBOUND
             found = self._placeholders(found)
@@ -152,6 +157,10 @@ class _Merge:
             del self.results[count:], self.weak[count:], self.paths[count:]
             return UNBOUND
 
+    def _has_returned(self, way: int) -> bool:
+        """Whether a way has left the function: what follows asks for that before any name."""
+        return RETURNED in self.names and self.after[way][self.names.index(RETURNED)] is True
+
     def _in_order(self, name: str, one: tree.TreeDef, two: tree.TreeDef, parts: list[Any],
                   at: int) -> list[Any]:
         """The leaves of the other way in the order of the first: dicts may come in another one."""
@@ -162,7 +171,7 @@ class _Merge:
         return [parts[place] for place in order]
 
     def _placeholders(self, found: list[Any]) -> list[Any]:
-        """Zeros for a result that one way has not and nobody asks for there."""
+        """Zeros for a value that one way has not and nobody asks for there."""
         lacking = found.index(None)
         structure, parts = found[1 - lacking]
         builder = Builder(self.traced[lacking].graph, OPS, share=False, fold=False)
@@ -202,10 +211,15 @@ class _Merge:
         for root in self.used_up:
             root.changed = root
             root.ctx.writes.count += 1
-        found = []
+        found: list[Any] = []
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
+                continue
+            twin = next((other for other in range(at) if all(
+                after[other] is after[at] for after in self.after)), None)
+            if twin is not None:  # two names of one thing on both ways, and so afterwards
+                found.append(found[twin])
                 continue
             structure, parts = slot
             value = rebuilt(structure, [part if place is None else made[place]

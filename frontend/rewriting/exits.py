@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from .names import here
 
 _LOOPS = (ast.For, ast.While)
-RESULT = "_weft_result"
+RESULT, RETURNED = "_weft_result", "_weft_returned"
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -51,7 +51,7 @@ class _Loop:
 class Exits:
     """Takes the exits out of one function; ``fresh`` makes names."""
 
-    returned: str = "_weft_returned"
+    returned: str = RETURNED
     count: int = 0
     loops: list[_Loop] = field(default_factory=list)
 

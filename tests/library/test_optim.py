@@ -197,7 +197,8 @@ def test_a_step_that_fails_changes_nothing() -> None:
     (lambda: optim.Adam(0.1, eps=-1e-8), "W132"),
     (lambda: optim.RMSProp(0.1, decay=99), "W132"),
     (lambda: optim.Adagrad(0.1, eps=None), "W112"),
-    (lambda: optim.CosineDecay(0.1, 10, warmup=10), "W132"),
+    (lambda: optim.CosineDecay(0.1, 0), "W132"),
+    (lambda: optim.CosineDecay(0.1, 10, warmup=-1), "W132"),
     (lambda: optim.LinearDecay(0.1, 0.0, 0), "W132"),
     (lambda: optim.ExponentialDecay(0.1, 2.5, 0.9), "W112"),
     (lambda: optim.PiecewiseConstant((5, 3), (1.0, 0.5, 0.1)), "W132"),
@@ -208,6 +209,11 @@ def test_numbers_out_of_their_range(make: Callable[[], Any], code: str) -> None:
     with pytest.raises(weft.Error) as caught:
         make()
     assert caught.value.code == code
+
+
+def test_a_warmup_longer_than_the_steps() -> None:
+    rates = [float(optim.CosineDecay(1.0, 3, warmup=4, final=0.5)(step)) for step in range(7)]
+    assert rates == [0.0, 0.25, 0.5, 0.75, 1.0, 0.5, 0.5]
 
 
 def test_what_only_the_step_knows_is_taken() -> None:

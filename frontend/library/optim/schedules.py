@@ -99,7 +99,7 @@ class LinearDecay:
 @dataclass(frozen=True)
 class CosineDecay:
     """Up from 0 to ``lr`` in ``warmup`` equal parts, then down to ``final`` along half a cosine
-    (Loshchilov and Hutter, 2017), there after ``steps`` in all.
+    (Loshchilov and Hutter, 2017), there after ``steps`` in all, or a step after a longer warmup.
 
     >>> [round(float(CosineDecay(1.0, 6, warmup=2)(step)), 3) for step in range(8)]
     [0.0, 0.5, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
@@ -114,9 +114,9 @@ class CosineDecay:
         check_number("lr", self.lr)
         check_number("final", self.final)
         check_count("warmup", self.warmup, 0)
-        check_count("steps", self.steps, self.warmup + 1)
+        check_count("steps", self.steps)
 
     def __call__(self, step: Any) -> Any:
-        part = np.clip((step - self.warmup) / (self.steps - self.warmup), 0.0, 1.0)
+        part = np.clip((step - self.warmup) / max(self.steps - self.warmup, 1), 0.0, 1.0)
         rate = self.final + (self.lr - self.final) * 0.5 * (1 + np.cos(math.pi * part))
         return np.where(step < self.warmup, self.lr * step / max(self.warmup, 1), rate)

@@ -78,9 +78,10 @@ def assign(d: Drawer, s: Scope) -> tuple[Lines, Scope]:
 
 
 def write(d: Drawer, s: Scope) -> tuple[Lines, Scope]:
-    """A copy of a vector, of which elements are set."""
+    """A copy of a vector, or a new one, of which elements are set."""
     name = d.name("v")
-    made = [f"{name} = {vector(d, s)} * 1.0"]
+    made = [d.rng.choice((lambda: f"{name} = {vector(d, s)} * 1.0",
+                          lambda: f"{name} = np.zeros(len(v), F)"))()]
     after = bound(s, name, "v")
     for _ in range(d.rng.randint(1, 2)):
         made.append(d.rng.choice((
