@@ -377,6 +377,11 @@ class Kernel:
                 for at, stmt in enumerate(self.body) if not stmt.name}
 
     @cached_property
+    def sorts(self) -> bool:
+        """True if a statement sorts."""
+        return any(isinstance(stmt, Sort) for stmt in self.body)
+
+    @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
         names = {name for stmt in self.body for name in summed_axes(stmt)}
