@@ -186,11 +186,14 @@ class Builder:
         *,
         name: str | None = None,
         locs: tuple[Loc, ...] | None = None,
+        types: tuple[TensorType, ...] | None = None,
     ) -> Node:
-        """Append one node (or return an equal one) and give its results."""
+        """Append one node (or return an equal one) and give its results, whose ``types`` are
+        inferred unless that is done."""
         attrs = dict(attrs or {})
         locs = self.locs if locs is None else locs
-        types = self.infer(op, inputs, attrs)
+        if types is None:
+            types = self.infer(op, inputs, attrs)
         pure = op.effect is None and op.control is None and not op.foreign
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)

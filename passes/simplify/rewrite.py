@@ -318,27 +318,35 @@ class Rewriter:
         # Constants are folded, not rewritten.
         folds = op.kind is Kind.MAP and inputs and all(
             constant_of(value) is not None for value in inputs)
+        types: list[tuple[TensorType, ...]] = []  # inferred once, for all rules and the node
+
+        def infer() -> TensorType:
+            if not types:
+                types.append(self.builder.infer(op, inputs, attrs))
+            return types[0][0]
+
         if (op.name in self._rules and not folds and not self.builder.after
                 and self._depth < _DEPTH):
             self._depth += 1
-            found = self._rewritten(op, inputs, attrs, name)
+            found = self._rewritten(op, inputs, attrs, name, infer)
             self._depth -= 1
             if found is not None:
                 return (found,)
-        results = self.builder.emit(op, inputs, attrs, name=name).results
+        results = self.builder.emit(op, inputs, attrs, name=name,
+                                    types=types[0] if types else None).results
         if self._kept:
             bits = self._checks(inputs)
             self._behind.update((value, bits | self._behind.get(value, 0)) for value in results)
         return results
 
     def _rewritten(
-        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None,
+        infer: Callable[[], TensorType],
     ) -> Value | None:
         for entry in self._rules.about(op.name, inputs):
             if not entry.may_match(inputs):
                 continue
-            match = find(entry.rule, entry.root, inputs, attrs,
-                         lambda: self.builder.infer(op, inputs, attrs)[0])
+            match = find(entry.rule, entry.root, inputs, attrs, infer)
             if match is None:
                 continue
             rule = entry.rule

@@ -62,9 +62,8 @@ def test_a_loop_of_two_rounds_is_one() -> None:
 
 def test_a_branch_that_is_decided_is_none() -> None:
     f = FunctionText("void", "f", [])
-    with f.when("false"):
-        with f.loop("0", "9"):
-            f.do("fence seq_cst")
+    with f.when("false"), f.loop("0", "9"):
+        f.do("fence seq_cst")
     assert lines(f) == [] and f.block == "entry"
     with f.when("true"):
         f.do("fence seq_cst")
