@@ -117,14 +117,14 @@ _PLAIN = frozenset((int,))
 
 def freeze(attr: Any) -> Any:
     """An attribute as a hashable key: floats by their bits, graphs by identity."""
+    if isinstance(attr, tuple):
+        # Plain integers are what nearly all tuples have, and are their own key.
+        return attr if _PLAIN.issuperset(map(type, attr)) else tuple(
+            [freeze(item) for item in attr])
     if isinstance(attr, float):
         return struct.pack("<d", attr)
     if isinstance(attr, complex):
         return struct.pack("<dd", attr.real, attr.imag)
-    if isinstance(attr, tuple):
-        # Plain integers are what nearly all tuples have, and are their own key.
-        return attr if all(map(_PLAIN.__contains__, map(type, attr))) else tuple(
-            [freeze(item) for item in attr])
     return (type(attr), attr) if isinstance(attr, (bool, int)) else attr
 
 
@@ -186,11 +186,14 @@ class Builder:
         *,
         name: str | None = None,
         locs: tuple[Loc, ...] | None = None,
+        types: tuple[TensorType, ...] | None = None,
     ) -> Node:
-        """Append one node (or return an equal one) and give its results."""
+        """Append one node (or return an equal one) and give its results, whose ``types`` are
+        inferred unless that is done."""
         attrs = dict(attrs or {})
         locs = self.locs if locs is None else locs
-        types = self.infer(op, inputs, attrs)
+        if types is None:
+            types = self.infer(op, inputs, attrs)
         pure = op.effect is None and op.control is None and not op.foreign
         if self._fold and pure:
             constant = self._constant(op, inputs, attrs, types)
@@ -354,8 +357,8 @@ def writes(node: Node) -> bool:
 def talks(node: Node) -> bool:
     """True if a resource computes the node, or one in its bodies: it may wait, and what it does is
     seen at once."""
-    if node.op.kind is Kind.RESOURCE:
-        return True
+    if node.op.kind is Kind.RESOURCE or not node.attrs:
+        return node.op.kind is Kind.RESOURCE
     bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
     return bool(bodies) and any(
         inner.op.kind is Kind.RESOURCE for body in bodies for inner in all_nodes(body))

@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from growing import chain, contractions, gathers, ladder, layers, simulation, steps, wide
+from growing import (
+    chain,
+    contractions,
+    gathers,
+    ladder,
+    layers,
+    scattered,
+    simulation,
+    steps,
+    versions,
+    wide,
+)
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
@@ -114,7 +125,8 @@ def test_tables_are_loops_of_rows(program: Callable[[int], Any]) -> None:
     assert large["llvm"] <= 1.2 * small["llvm"] + 4000
 
 
-PROGRAMS = (chain, ladder, wide, layers, steps, contractions, gathers, simulation)
+PROGRAMS = (chain, ladder, wide, layers, steps, contractions, gathers, simulation, scattered,
+            versions)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

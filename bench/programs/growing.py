@@ -110,3 +110,30 @@ def steps(count: int) -> Function:
         return x
 
     return function
+
+
+def scattered(count: int) -> Function:
+    """A buffer that is written and read at places in no order."""
+    order = np.random.default_rng(0).permutation(count // 4)
+
+    def function(x: Any, y: Any) -> Any:
+        buffer = np.zeros(count // 4, np.float32)
+        for at, place in enumerate(order):
+            buffer[place] = buffer[order[at // 2]] * 0.5 + x[at % 64]
+        return buffer
+
+    return function
+
+
+def versions(count: int) -> Function:
+    """A buffer of which something is asked for after each write."""
+    order = np.random.default_rng(0).permutation(count // 6)
+
+    def function(x: Any, y: Any) -> Any:
+        buffer, total = np.zeros(count // 6, np.float32), 0.0
+        for at, place in enumerate(order):
+            buffer[place] = x[at % 64] * 0.5
+            total = total + buffer[max(0, place - 2):place + 3].sum()
+        return buffer, total
+
+    return function

@@ -215,8 +215,14 @@ def _is_worth(kernel: Kernel, splits: Sequence[Split], most: int) -> bool:
     count = 1
     for split in splits:
         count *= len(split.points) + 1
-    return count <= MOST_PIECES and sum(
-        _size(piece(kernel, ranges)) for ranges in all_ranges(kernel, splits)) <= most
+    if count > MOST_PIECES:
+        return False
+    size = 0
+    for ranges in all_ranges(kernel, splits):
+        size += _size(piece(kernel, ranges))
+        if size > most:
+            return False
+    return True
 
 
 def all_ranges(kernel: Kernel, splits: Sequence[Split]) -> Iterator[Ranges]:

@@ -36,12 +36,12 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     of the values of earlier loops).
     """
     one, two = kernel.param(source).type, kernel.param(target).type
+    if kernel.param(source).mutable or one != two or kernel.sorts:
+        return False
     accesses = [*kernel.accesses.get(source, ()), *kernel.accesses.get(target, ())]
     loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]
     stores = [at for at, stmt in accesses if isinstance(stmt, Store) and stmt.param == target]
-    reads_target = any(isinstance(stmt, Load) and stmt.param == target for _, stmt in accesses)
-    sorts = any(isinstance(stmt, Sort) for stmt in kernel.body)
-    if kernel.param(source).mutable or reads_target or one != two or sorts:
+    if any(isinstance(stmt, Load) and stmt.param == target for _, stmt in accesses):
         return False
     if not loads or not stores:
         return True

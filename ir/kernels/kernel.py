@@ -377,6 +377,11 @@ class Kernel:
                 for at, stmt in enumerate(self.body) if not stmt.name}
 
     @cached_property
+    def sorts(self) -> bool:
+        """True if a statement sorts."""
+        return any(isinstance(stmt, Sort) for stmt in self.body)
+
+    @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
         names = {name for stmt in self.body for name in summed_axes(stmt)}
@@ -399,14 +404,16 @@ class Kernel:
 
 def rename_values(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
     """The statement reading values by other names; those it does not list stay."""
-    places: dict[str, Dim] = {old: symbol(new) for old, new in names.items()}
-
     def moved(part: Any) -> Any:
         if isinstance(part, tuple):
             return tuple(map(moved, part))
         if isinstance(part, str):
             return names.get(part, part)
-        return substitute(part, places) if isinstance(part, Expr) else part
+        if not isinstance(part, Expr):
+            return part
+        # Few of many names are in one expression.
+        found = symbols_of(part) & names.keys()
+        return substitute(part, {old: symbol(names[old]) for old in found}) if found else part
 
     read = {part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
             if part.name in ("value", "args", "lhs", "rhs", "indices", "guard", "expr",

@@ -98,15 +98,20 @@ def _beside(one: Bounds, other: Bounds) -> bool:
 def _region(attrs: Mapping[str, Any], shape: Sequence[Any]) -> Regions | None:
     """Where a pad puts what has a shape."""
     low, gap = attrs["low"], attrs["interior"]
-    if not all(type(n) is int for n in (*low, *gap, *shape)) or 0 in shape:
+    if not _are_known(*low, *gap, *shape) or 0 in shape:
         return None
-    return tuple(range(first, first + (n - 1) * (by + 1) + 1, by + 1)
-                 for first, by, n in zip(low, gap, shape, strict=True))
+    return tuple([range(first, first + (n - 1) * (by + 1) + 1, by + 1)
+                  for first, by, n in zip(low, gap, shape, strict=True)])
+
+
+def _are_known(*numbers: Any) -> bool:
+    """True if all of these are numbers."""
+    return set(map(type, numbers)) <= {int}
 
 
 def _read(node: Node, writes: Mapping[Value, _Write]) -> Read | None:
     start, step, shape = (node.attrs[name] for name in ("start", "step", "shape"))
-    if not all(type(n) is int for part in (start, step, shape) for n in part) or 0 in shape:
+    if not _are_known(*start, *step, *shape) or 0 in shape:
         return None
     parts = [range(first, first + by * n, by)
              for first, by, n in zip(start, step, shape, strict=True)]

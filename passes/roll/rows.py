@@ -156,18 +156,20 @@ class _Writer:
 
     def _put(self, base: Value, patch: Value | None, update: Update, low: tuple[int, ...]) -> Value:
         """An array with the patch of an update, or its constant, at a place."""
-        b, count = self.b, update.count
+        count = update.count
         if patch is not None and patch.shape == base.shape:
             return patch
-        gap = tuple(by - 1 for by in update.step)
-        high = tuple(whole - first - n - (n - 1) * by for whole, first, n, by in zip(
-            base.shape, low, count, gap, strict=True))
+        gap = tuple([by - 1 for by in update.step])
+        high = tuple([whole - first - n - (n - 1) * by for whole, first, n, by in zip(
+            base.shape, low, count, gap, strict=True)])
         widths = {"low": low, "high": high, "interior": gap}
-        mask = b.pad(b.full(True, TensorType(BOOL, count)), **widths, value=False)
-        inside = b.full(update.number, base.type) if patch is None else b.pad(
-            patch, **widths, value=0)
-        made: Value = b.select(mask, inside, base)
-        return made
+        mask = self._emit("pad", self.b.full(True, TensorType(BOOL, count)), **widths, value=False)
+        inside = self.b.full(update.number, base.type) if patch is None else self._emit(
+            "pad", patch, **widths, value=0)
+        return self._emit("select", mask, inside, base)
+
+    def _emit(self, op: str, *operands: Value, **attrs: Any) -> Value:
+        return self.b.emit(OPS[op], operands, attrs).results[0]
 
     def _whole(self, value: Value) -> Value:
         """The new value of an old one: of an array, with its row."""
@@ -204,9 +206,8 @@ class _Writer:
         return self._cut(self._whole(value), start, step, shape)
 
     def _cut(self, value: Value, start: Any, step: Any, shape: tuple[Any, ...]) -> Value:
-        made: Value = value if value.shape == shape else self.b.slice(
-            value, start=start, step=step, shape=shape)
-        return made
+        return value if value.shape == shape else self._emit(
+            "slice", value, start=start, step=step, shape=shape)
 
 
 def _is_slice(node: Node) -> bool:

@@ -319,41 +319,53 @@ class Rewriter:
         # Constants are folded, not rewritten.
         folds = op.kind is Kind.MAP and inputs and all(
             constant_of(value) is not None for value in inputs)
+        types: list[tuple[TensorType, ...]] = []  # inferred once, for all rules and the node
+
+        def infer() -> TensorType:
+            if not types:
+                types.append(self.builder.infer(op, inputs, attrs))
+            return types[0][0]
+
         if (op.name in self._rules and not folds and not self.builder.after
                 and self._depth < _DEPTH):
-            found = self._replaced(op, inputs, attrs, name)
+            found = self._replaced(op, inputs, attrs, name, infer)
             if found is not None:
                 return (found,)
-        results = self.builder.emit(op, inputs, attrs, name=name).results
+        results = self.builder.emit(op, inputs, attrs, name=name,
+                                    types=types[0] if types else None).results
         if self._kept:
             bits = self._checks(inputs)
             self._behind.update((value, bits | self._behind.get(value, 0)) for value in results)
         return results
 
     def _replaced(
-        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None,
+        infer: Callable[[], TensorType],
     ) -> Value | None:
         """What the rules make of an op. What a replacement asks for twice is looked for once: a
         slice of a product of one value with itself, of one of those, would double at each."""
-        key = op.name, tuple(inputs), tuple((k, freeze(v)) for k, v in sorted(attrs.items()))
-        if self._depth == 0:
+        key: Any = None
+        if self._depth:
+            key = op.name, tuple(inputs), tuple((k, freeze(v)) for k, v in sorted(attrs.items()))
+            if key in self._found:
+                return self._found[key]
+        else:
             self._found.clear()
-        elif key in self._found:
-            return self._found[key]
         self._depth += 1
-        found = self._rewritten(op, inputs, attrs, name)
+        found = self._rewritten(op, inputs, attrs, name, infer)
         self._depth -= 1
-        self._found[key] = found
+        if key is not None:
+            self._found[key] = found
         return found
 
     def _rewritten(
-        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None,
+        infer: Callable[[], TensorType],
     ) -> Value | None:
         for entry in self._rules.about(op.name, inputs):
             if not entry.may_match(inputs):
                 continue
-            match = find(entry.rule, entry.root, inputs, attrs,
-                         lambda: self.builder.infer(op, inputs, attrs)[0])
+            match = find(entry.rule, entry.root, inputs, attrs, infer)
             if match is None:
                 continue
             rule = entry.rule

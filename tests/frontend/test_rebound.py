@@ -219,3 +219,14 @@ def test_no_code_of_properties_runs_when_names_are_found() -> None:
 
     traced = weft.compile(function, static_argnames="use").trace(X)
     assert [name for _, name, _ in traced.names] == ["weight"] and rebound(traced.names) is None
+
+
+def test_code_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is traced: for each kind of arguments, and in each step around it."""
+    def function(x: Any) -> Any:
+        return x * weight + 1
+
+    weft.compile(function).trace(X)
+    monkeypatch.setattr("dis.get_instructions", None)
+    for x in (X, X.astype(np.float32), X.reshape(1, 3)):
+        assert [name for _, name, _ in weft.compile(function).trace(x).names] == ["weight"]

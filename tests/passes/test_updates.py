@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import weft
+from weft.passes.simplify.written import Written, update_of
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 
@@ -133,3 +134,58 @@ def test_sizes_that_are_not_known(dims: dict[int, str]) -> None:
 
     for found, wanted in zip(weft.compile(run, dynamic={"x": dims})(X), run(X), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def _walked(value: Any, parts: list[range]) -> Any:
+    """What ``Written.behind`` gives, one update after the other."""
+    while (update := update_of(value)) is not None and any(
+            set(part).isdisjoint(update.part(at)) for at, part in enumerate(parts)):
+        value = update.base
+    return value
+
+
+def test_the_last_update_of_elements_is_found_from_any_of_many() -> None:
+    """By the table of a chain, also for values before its end and where two chains part."""
+    rng = np.random.default_rng(3)
+    places = [(int(a), int(b)) for a, b in rng.integers(0, 9, (60, 2))]
+
+    def run(x: Any) -> Any:
+        y = x * 1
+        for at, (row, column) in enumerate(places):
+            y[row:row + 2, column] = x[row, column] + at
+            if at == 30:
+                z = y.copy()
+                z[0, 0] = 7
+        return y, z
+
+    graph = weft.compile(run).trace(np.zeros((10, 9))).graph
+    updates = [value for value in graph.values() if update_of(value) is not None]
+    assert len(updates) >= 61
+    written = Written()
+    asked = [(updates[-1], [range(r, r + 1), range(c, c + 1)]) for r in range(10) for c in range(9)]
+    asked += [(updates[int(at)], [range(r, r + 3), range(c + 1)])
+              for at, r, c in rng.integers(0, [len(updates), 7, 8], (200, 3))]
+    asked += [(updates[-1], [range(3, 3), range(9)])]
+    for value, parts in asked:
+        assert written.behind(value, parts) is _walked(value, parts)
+
+
+def test_each_of_many_versions_of_a_buffer_is_read() -> None:
+    """None of them is put together anew from all that was written until then."""
+    order = np.random.default_rng(0).permutation(40)
+
+    def run(x: Any) -> Any:
+        y, sums = np.zeros(40), []
+        for place in order:
+            y[place] = x[place] * 2
+            sums.append(y[max(0, place - 2):place + 3].sum())
+        return y, np.array(sums)
+
+    x = np.random.default_rng(1).normal(size=40)
+    lowered = weft.compile(run).lower(x)
+    parts = [len(node.inputs) for node in lowered.stages.optimised.nodes
+             if node.op.name == "concatenate"]
+    assert sum(parts) <= 40 * 8
+    (y, sums), (wanted, wanted_sums) = lowered.compile()(x), run(x)
+    np.testing.assert_array_equal(y, wanted)
+    np.testing.assert_allclose(sums, wanted_sums, rtol=1e-13, atol=1e-13)

@@ -286,11 +286,11 @@ def _pad_infer(
 ) -> tuple[TensorType, ...]:
     if not len(low) == len(high) == len(interior) == x.rank:
         raise error("W102", f"pad of rank {x.rank} needs as many low, high and interior widths")
-    if any(isinstance(w, int) and w < 0 for w in (*low, *high, *interior)):
+    if min([w for w in (*low, *high, *interior) if isinstance(w, int)], default=0) < 0:
         raise error("W122", "pad widths must not be negative", hint="slice the array instead")
-    return (x.with_shape(tuple(
-        before + after + n + positive(n - 1) * gap
-        for n, before, after, gap in zip(x.shape, low, high, interior, strict=True))),)
+    return (x.with_shape(tuple([
+        before + after + n + (positive(n - 1) * gap if gap else 0)
+        for n, before, after, gap in zip(x.shape, low, high, interior, strict=True)])),)
 
 
 def _pad_view(
