@@ -189,13 +189,12 @@ def _middle(rows: _Rows, keepdims: Any) -> Any:
         return rows.result(parts[0] if low == high else _mean(*parts), keepdims)
     # One element more, which is the middle of none.
     one = (*floats.type.shape[:-1], 1)
-    none = complex(np.nan, np.nan) if floats.dtype.kind == "c" else np.nan
-    longer = concatenate([floats, constant(none, floats.dtype, one)], -1)
+    longer = concatenate([floats, constant(np.nan, floats.dtype, one)], -1)
     rows = replace(rows, ordered=longer)
     count: Any = strong(rows.count)
     low, high = (rows.at(np.maximum(at, 0)) for at in ((count - 1) // 2, count // 2))
     found = np.where(count % 2 == 1, low, _mean(low, high))
-    found = np.where(count == 0, floats.dtype.type(none), found)
+    found = np.where(count == 0, floats.dtype.type(np.nan), found)
     if rows.each:
         return rows.result(found, keepdims)
     last = rows.at(np.maximum(count - 1, 0))

@@ -149,7 +149,7 @@ def side_by_side(operands: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
 def _beside(array: Any, own: Any, axis: int, mask: Any) -> Any:
     """The elements along an axis, chosen by their own mask or all of them, in the places of
     another mask; one that is repeated stays. That there are as many is checked (W124)."""
-    if own is None and array.type.shape[axis] == 1 or own is not None and same_mask(own, mask):
+    if array.type.shape[axis] == 1 if own is None else same_mask(own, mask):
         return array
     rows: Any = np.moveaxis(array, axis, 0)
     if own is not None:
