@@ -32,7 +32,7 @@ from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
-from .select import masks, runs, sets, take  # noqa: F401
+from .select import grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
@@ -50,6 +50,8 @@ class NumpyApi:
         return "" if ufunc in ufuncs.ROWS else ufunc.__name__
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        if grids.first_grid(operands) is not None:
+            return grids.call(ufunc, operands, {})
         chosen = masks.first_chosen(operands)
         if chosen is not None:
             return chosen.__array_ufunc__(ufunc, "__call__", *operands)
@@ -61,6 +63,9 @@ class NumpyApi:
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        grid = grids.first_grid(inputs)
+        if grid is not None:
+            return grid.__array_ufunc__(ufunc, method, *inputs, **options)
         chosen = masks.first_chosen(inputs)
         if chosen is not None and method == "__call__":
             return chosen.__array_ufunc__(ufunc, method, *inputs, **options)
@@ -109,6 +114,8 @@ class NumpyApi:
     ) -> Any:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
         function = original(function)
+        if grids.first_grid(args) is not None:
+            return grids.call(function, args, options)
         if function in ANYWHERE and masks.first_chosen(args) is not None:
             return ANYWHERE[function](*args, **options)
         try:
@@ -142,17 +149,25 @@ class NumpyApi:
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
+        if grids.first_grid(args) is not None or grids.takes(function, x, args, options):
+            return grids.call(function, args, options)
         found = ANYWHERE.get(function) if x.known is None else None
         if x.known is None and args and args[0] is x:
             found = ON_SELECTIONS.get(function, found)
         return masks.reduced(function, x, args, options) if found is None else found(
             *args, **options)
 
+    def gridded(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        return grids.call(original(function), args, options)
+
     def getitem(self, x: Any, index: Any) -> Any:
         index = masks.as_mask(x, index)
         if masks.is_mask(index) and index.ndim:
             return masks.select(x, index)
         chosen = masks.among(x, index)
+        chosen = grids.grid_of(x, index) if chosen is None else chosen
         chosen = runs.run_of(x, index) if chosen is None else chosen
         if chosen is not None:
             return chosen

@@ -18,6 +18,7 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.types import as_dtype
 from ..tracing.active import context_for
+from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
 from ..tracing.operand import cast, contains_tracer, to_tracer
 from ..tracing.source import is_internal_name, user_loc
@@ -191,7 +192,7 @@ def _number(x: Any, dtype: Any, what: str) -> Any:
 
 
 def _len(x: Any) -> Any:
-    if isinstance(x, Selection) and x.known is None:
+    if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
         return _int(x.shape[0])
     size = x.shape[0] if getattr(x, "ndim", 0) else None
     return size if isinstance(size, SymbolicDim) else len(x)
@@ -271,7 +272,7 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _asks(x: Any) -> bool:
-    return is_traced(x) or isinstance(x, Selection) or (
+    return is_traced(x) or isinstance(x, (Selection, Grid)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
 
 

@@ -28,6 +28,7 @@ from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .active import current
+from .arrays.grid import FoundGrid, Grid
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -167,7 +168,7 @@ def _record(
     args, kwargs = arguments
     result = function(*args, **kwargs)
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
-    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=Found)
+    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=_found)
     return out_tree, out_kinds
 
 
@@ -191,9 +192,13 @@ def _word(label: str) -> str:
     return re.sub(r"\W+", "_", label).strip("_") or "arg"
 
 
+def _found(chosen: Selection | Grid) -> Found | FoundGrid:
+    return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
+
+
 def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
-    chosen: Callable[[Selection], Any] = lambda selection: selection,
+    chosen: Callable[[Any], Any] = lambda selection: selection,
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
     """The values of a function's result, its structure, and array or number for each value.
 
@@ -201,7 +206,8 @@ def _results(
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
-        return chosen(leaf) if isinstance(leaf, Selection) and leaf.known is None else leaf
+        unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
+        return chosen(leaf) if unknown else leaf
 
     leaves, structure = tree.flatten(tree.map(returned, result))
     values: list[Value] = []
@@ -209,6 +215,8 @@ def _results(
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):
         if isinstance(leaf, Selection):
             leaf = leaf.settled("returned", leaf.locs)
+        if isinstance(leaf, Grid):
+            raise leaf.refused("returned")
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",

@@ -170,7 +170,7 @@ class Tracer(ArrayMethods, TracedArray):
     def copy(self, order: Any = "C") -> Any:
         """Another array of the same elements, row by row in memory unless ``order`` says else; of
         a number, that number."""
-        made = np.copy(self, order)
+        made: Any = np.copy(self, order)
         made.made = not self._is_scalar
         return made
 

@@ -179,7 +179,10 @@ def _write(page: Page) -> None:
     if sign != "=" and w.yes(0.4):
         page.add(f"{to} {sign} {page.source()}")
     else:
-        page.add(f"{to}[{_index(page, to)}] {sign} {page.source()}")
+        index, source = _index(page, to), page.source()
+        if index.endswith("> 0") and source[0] in "_bx":  # which would have to be as many
+            source = f"({source})[{index}]"
+        page.add(f"{to}[{index}] {sign} {source}")
 
 
 def _ufunc(page: Page) -> None:

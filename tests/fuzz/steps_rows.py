@@ -25,8 +25,10 @@ PLACES = ("i8", "i8", "i4", "u4", "i2", "u1")
 ROUNDED = 8  # ULP of what is computed
 # Whole numbers that come of rounded ones, and jump with them.
 _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod")
-# Means of two, where other operands let them look like moves.
-_MEANS = ("np.median", "np.nanmedian")
+# What is computed, where other operands let it look like a move: means of two, products that are 0
+# or infinite for all of them, variances of large integers.
+_MEANS = ("np.median", "np.nanmedian", "np.prod", "np.nanprod", "np.cumprod", "np.var", "np.std",
+          "np.nanvar", "np.nanstd")
 # Computed with zeros beyond the ends, or in another order: infinities make NaN of what they meet.
 _PADDED = ("np.convolve", "np.correlate", "np.poly", "np.polymul")
 
@@ -83,6 +85,8 @@ def _ufunc_text(w: Writer, name: str, function: np.ufunc) -> tuple[str, tuple[st
     given = ", ".join(f"_{at}" for at in range(function.nin))
     if function.nin == 2 and w.yes(0.3):
         method = w.one(("outer", "reduce", "accumulate", "reduceat"))
+        if (name, method) == ("np.arctan2", "reduce"):  # NumPy's loop reads ahead of its writes
+            method = "accumulate"
         if method == "outer":
             return f"{name}.outer({given})", ("outer",)
         more = {"reduce": ("", ", axis=None", ", axis=-1", ", keepdims=True", ", initial=1"),

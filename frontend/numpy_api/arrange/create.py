@@ -121,8 +121,11 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         first, size = as_dim(start), as_dim(stop) - as_dim(start)
         kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
                                           if isinstance(x, np.generic)))
-        counted = current().emit("iota", axis=0, dtype=_dtype(np.dtype(dtype or kind)),
+        wanted = np.dtype(dtype or kind)
+        counted = current().emit("iota", axis=0,
+                                 dtype=_dtype(_I64 if wanted.kind == "c" else wanted),
                                  shape=(max(size, 0) if isinstance(size, int) else size,))
+        counted = cast(counted, wanted) if wanted.kind == "c" else counted
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]

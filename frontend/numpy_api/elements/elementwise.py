@@ -218,6 +218,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             inputs[0], (Tracer, Buffer)):
         array, index, value = inputs
         array = array.traced() if isinstance(array, Buffer) else array
+        if getattr(index, "dtype", None) == np.dtype(bool) and not shape_of(value):
+            return MEANINGS["ufunc.at"](ufunc, *inputs)  # each once: rounded when it is added
         if ufunc is np.subtract:
             # Negated in the dtype in which NumPy subtracts: less than an unsigned 1 is -1 in it.
             value = np.negative(spread(value, result_dtype(array, value), shape_of(value)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.index import product
+from ....ir.indices.index import product as product_of
 from ....ir.types import I64, number_kind
 from ...tracing.active import current
 from ...tracing.arrays.selection import Places, Selection
@@ -27,6 +27,7 @@ from ...tracing.operand import cast, reshape, result_dtype, strong
 from ...tracing.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
+from .grids import product
 from .index import as_number, getitem
 from .masks import not_nothing
 from .runs import aligned, flat, sliced
@@ -102,7 +103,7 @@ def _item(x: Selection, index: Any) -> Any:
                                    and first.dtype.kind in "iu")
     if not whole:
         raise x.refused("indexed")
-    size = product(x.mask.type.shape)
+    size = product_of(x.mask.type.shape)
     until: Any = np.cumsum(ravel(x.mask))
     count = np.sum(x.mask)
     number = np.where(np.less(first, 0), count + first, first) + 1
@@ -172,22 +173,21 @@ ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The products of elements, added up."""
-    for x in (a, b):
-        if np.ndim(x) != 1 or out is not None:
-            raise (x if isinstance(x, Selection) else b if isinstance(b, Selection) else a).refused(
-                "given to np.dot with an array that is no vector")
-    return np.sum(np.multiply(a, b))
+    """The products of elements, added up; of rows and of stacks of them, too."""
+    if out is None and np.ndim(a) == np.ndim(b) == 1:
+        return np.sum(np.multiply(a, b))
+    return product(a, b, out)
 
 
 def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Selection:
-    """Vectors, some of them of chosen elements, one after the other."""
+    """Vectors, or rows, some of them of chosen elements, one after the other."""
     found = [x for x in arrays if isinstance(x, Selection)]
-    if axis not in (0, -1, None) or any(np.ndim(x) != 1 for x in arrays):
-        raise found[0].refused("joined with arrays that are no vectors")
+    ranks = {np.ndim(x) for x in arrays}
+    if len(ranks) > 1 or axis not in ((0, -1, None) if ranks == {1} else (0,)):
+        raise found[0].refused("joined along another axis, or with arrays of other dims")
     kind = dtype or result_dtype(*(x.array if isinstance(x, Selection) else x for x in arrays))
     pairs = [flat(x) if isinstance(x, Selection) else (
-        strong(x), np.ones(np.shape(x), bool, like=found[0].mask)) for x in arrays]
+        strong(x), np.ones(np.shape(x)[:1], bool, like=found[0].mask)) for x in arrays]
     return chosen(np.concatenate([cast(strong(array), np.dtype(kind)) for array, _ in pairs]),
                    np.concatenate([mask for _, mask in pairs]))
 
@@ -204,6 +204,10 @@ def _appended(arr: Any, values: Any, axis: Any = None) -> Selection:
 
 def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
     return joined([x if np.ndim(x) else np.reshape(x, 1) for x in tup], dtype=dtype)
+
+
+def _below(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
+    return joined([x if np.ndim(x) > 1 else x[None] for x in tup], dtype=dtype)
 
 
 def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
@@ -242,7 +246,7 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.dot: _dot, np.inner: _dot, np.concatenate: joined, np.append: _appended,
-    np.hstack: _beside, np.interp: _interpolated,
+    np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
     **{function: _each(function) for function in (
         np.round, np.around, np.clip, np.nan_to_num, np.real, np.imag, np.angle, np.isclose,
         np.where, np.sinc)}})

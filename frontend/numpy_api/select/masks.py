@@ -24,13 +24,13 @@ from ..registry import ROWS, full_name
 from .index import getitem
 from .runs import aligned
 
-_REDUCED = frozenset((
+REDUCED = frozenset((
     np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.max, np.min, np.amax, np.amin,
     np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.count_nonzero))
 # Named here, where no trace has put stand-ins in the place of NumPy's functions.
-_LARGEST, _SHAPE, _NDIM, _SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
-_COUNT = np.count_nonzero
-_EXTREMES = _LARGEST | {np.min, np.amin}
+LARGEST, SHAPE, NDIM, SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
+COUNT = np.count_nonzero
+EXTREMES = LARGEST | {np.min, np.amin}
 _ORDERED: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.median: np.nanmedian, np.quantile: np.nanquantile, np.percentile: np.nanpercentile})
 
@@ -96,15 +96,15 @@ def reduced(
 ) -> Any:
     """A reduction of chosen elements: one of the whole array that leaves out the others."""
     name, row = full_name(function), ROWS.get(function)
-    if function is _SIZE and len(args) == 1:
+    if function is SIZE and len(args) == 1:
         return x.size
-    if function in (_SHAPE, _NDIM):
-        return x.shape if function is _SHAPE else x.ndim
+    if function in (SHAPE, NDIM):
+        return x.shape if function is SHAPE else x.ndim
     if function in _ORDERED and x.mask.ndim == x.array.ndim and x.dtype.kind not in "bc":
         if x.known is not None:
             return _settled(function, x, f"given to {name}", args, options)
         return _in_order(function, x, *args[1:], **options)
-    if function not in _REDUCED or row is None or row.body is None or not args:
+    if function not in REDUCED or row is None or row.body is None or not args:
         return _settled(function, x, f"given to {name}", args, options)
     _, given = bound(name, function, row.body, args, options)
     given.pop("a", None)
@@ -117,9 +117,9 @@ def reduced(
     rank = x.mask.ndim
     over = (*range(rank), *(axis + rank - 1 for axis in axes if axis))
     array: Any = x.array
-    if function in _EXTREMES and "initial" not in given:
-        array, given["initial"] = not_nothing(x, function in _LARGEST, name)
-    if function is _COUNT:
+    if function in EXTREMES and "initial" not in given:
+        array, given["initial"] = not_nothing(x, function in LARGEST, name)
+    if function is COUNT:
         function, array = np.sum, np.not_equal(array, 0)
     result = function(array, axis=over, where=x.where(), **given)
     return np.expand_dims(result, axes) if keepdims else result

@@ -20,6 +20,7 @@ from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, I64, TensorType, number_kind
 from ...tracing.active import current
+from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import (
     broadcast,
@@ -37,6 +38,7 @@ from ...tracing.operand import (
 )
 from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
+from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
 from .masks import as_mask, assigned, is_mask, known_mask
 from .runs import aligned, computed_slice, flat, parts_of_run
@@ -51,6 +53,9 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     index = as_mask(x, index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    part = grid_of(x, index)
+    if part is not None:
+        return _update_grid(x, index, as_grid(part), value, mode)
     run = computed_slice(index)
     if run is not None:
         return _update_run(x, *run, value, mode)
@@ -146,6 +151,18 @@ def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tra
     each = len(shape_of(value)) == part.ndim
     made = _masked(part, mask, _fitting(part, value, mode), mode, each=each)
     return update(x, whole, made, "set")
+
+
+def _update_grid(x: Tracer, index: Any, part: Grid, value: Any, mode: str) -> Tracer:
+    """``x[:, :k] = v``: all of the axes, where the masks hold."""
+    if not isinstance(value, (Grid, Selection)):
+        value = _fitting(x, value, mode)
+    (old, new), found = side_by_side((part, value))
+    if len(found) > part.ndim:
+        raise error("W101", "a value does not fit the elements it is put in", types=[x.type])
+    new = cast(to_tracer(new), x.dtype)
+    made = np.where(chosen_in(part), old + new if mode == "add" else new, old)
+    return update(x, whole_of(index), made, "set")
 
 
 def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:

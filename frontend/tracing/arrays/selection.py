@@ -32,9 +32,9 @@ _DOT = np.dot  # named here, where no trace has put a stand-in in its place
 _DEPTH = 16  # how far down two masks are compared
 
 
-def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+def in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
-        return self._change(ufunc, other)
+        return self.change(ufunc, other)
 
     return method
 
@@ -48,8 +48,8 @@ class Selection(ArrayMethods):
         self, array: Any, mask: Any, locs: tuple[Loc, ...], known: np.ndarray[Any, Any] | None,
         source: tuple[Any, Any] | None = None,
     ) -> None:
-        self.array = _own(array) if source is None else array
-        self.mask, self.locs, self.known, self.source = _own(mask), locs, known, source
+        self.array = settled_copy(array) if source is None else array
+        self.mask, self.locs, self.known, self.source = settled_copy(mask), locs, known, source
 
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
@@ -83,8 +83,7 @@ class Selection(ArrayMethods):
 
     def same(self, mask: Any) -> bool:
         """True if another mask surely takes the same elements."""
-        return bool(self.mask.type == mask.type and _alike(
-            self.mask.operand(), mask.operand(), _DEPTH))
+        return same_mask(self.mask, mask)
 
     def settled(
         self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
@@ -139,7 +138,7 @@ class Selection(ArrayMethods):
             return x[0]
         return self.array.context().api.aligned(x, self.mask)
 
-    def _change(self, ufunc: np.ufunc, other: Any) -> Any:
+    def change(self, ufunc: np.ufunc, other: Any) -> Any:
         """An operation in place: of a copy, or of the memory that a slice shows."""
         made = ufunc(self, other)
         if not isinstance(made, Selection):
@@ -156,12 +155,12 @@ class Selection(ArrayMethods):
             array[index] = made
         return self
 
-    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
-    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.true_divide)
-    __ifloordiv__, __imod__ = _in_place(np.floor_divide), _in_place(np.remainder)
-    __ipow__, __iand__ = _in_place(np.power), _in_place(np.bitwise_and)
-    __ior__, __ixor__ = _in_place(np.bitwise_or), _in_place(np.bitwise_xor)
-    __ilshift__, __irshift__ = _in_place(np.left_shift), _in_place(np.right_shift)
+    __iadd__, __isub__ = in_place(np.add), in_place(np.subtract)
+    __imul__, __itruediv__ = in_place(np.multiply), in_place(np.true_divide)
+    __ifloordiv__, __imod__ = in_place(np.floor_divide), in_place(np.remainder)
+    __ipow__, __iand__ = in_place(np.power), in_place(np.bitwise_and)
+    __ior__, __ixor__ = in_place(np.bitwise_or), in_place(np.bitwise_xor)
+    __ilshift__, __irshift__ = in_place(np.left_shift), in_place(np.right_shift)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
@@ -213,10 +212,15 @@ class Places(Selection):
         self.axis = axis
 
 
-def _own(x: Any) -> Any:
+def settled_copy(x: Any) -> Any:
     """The array as it is now: what is chosen is a copy, to which later writes to x do not come."""
     ctx = current()
     return Tracer(ctx, ctx.value_of(x))
+
+
+def same_mask(a: Any, b: Any) -> bool:
+    """True if two masks surely are true in the same places."""
+    return bool(a.type == b.type and _alike(a.operand(), b.operand(), _DEPTH))
 
 
 def _alike(a: Value, b: Value, depth: int) -> bool:
@@ -234,6 +238,7 @@ class Found:
     as the elements themselves."""
 
     __slots__ = ("array", "mask")
+    by_values = True
 
     def __init__(self, selection: Selection) -> None:
         self.array, self.mask = selection.array, selection.mask
@@ -252,4 +257,5 @@ tree.register(Found, lambda found: ((found.array, found.mask), None),
 
 def has_found(structure: tree.TreeDef) -> bool:
     """True if a result of that structure has as many elements as values say."""
-    return structure.kind is Found or any(map(has_found, structure.children))
+    return getattr(structure.kind, "by_values", False) or any(
+        map(has_found, structure.children))

@@ -1,0 +1,164 @@
+"""Grid: ``x[:, :k]`` and ``x[m].T``, elements of which masks choose along axes, each along its own.
+
+Like a ``Selection``, which has one mask over its first dims, it is kept as the whole array and the
+masks: what is done with each element is done with all of the array's, a reduction over an axis
+leaves out the others. What NumPy's functions mean on one is in ``numpy_api.select.grids``.
+
+    x[:k, :k]       masks (number < k, number < k)
+    x[m].T          masks (None, m)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import Error, error
+from ... import tree
+from ..methods import ArrayMethods
+from ..source import user_loc
+from ..spec import Spec
+from .selection import in_place, settled_copy
+
+
+class Grid(ArrayMethods):
+    """``array[np.ix_(*masks)]``, where None stands for all of an axis. A slice is a view of its
+    ``source``, an array and an index: what is written to it is written there."""
+
+    __slots__ = ("array", "masks", "source")
+
+    def __init__(
+        self, array: Any, masks: tuple[Any, ...], source: tuple[Any, Any] | None = None
+    ) -> None:
+        self.array = array if source is not None else settled_copy(array)
+        self.masks = tuple(mask if mask is None else settled_copy(mask) for mask in masks)
+        self.source = source
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        return int(self.array.ndim)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Counts, which are traced, and the dims of axes of which all is taken."""
+        return tuple(dim if mask is None else np.sum(mask)
+                     for dim, mask in zip(self.array.shape, self.masks, strict=True))
+
+    @property
+    def size(self) -> Any:
+        size: Any = 1
+        for dim in self.shape:
+            size = size * dim
+        return size
+
+    def refused(self, what: str = "used as an array") -> Error:
+        return error("W123", f"x[:, :k] or x[mask].T is {what}: how many elements there are is "
+                             "not known before the function runs", locs=user_loc(),
+                     types=[self.array.type],
+                     hint="reduce it (.sum(axis)), multiply it (@), set elements (x[:, :k] = v), "
+                          "or use np.where(np.arange(n) < k, x, 0)")
+
+    def _call(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        ctx = self.array.context()
+        return ctx.apply(ctx.api.gridded, (function, args, options))
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Grid:
+        """The elements converted to another dtype."""
+        return Grid(self.array.astype(dtype), self.masks)
+
+    def copy(self, order: str = "C") -> Grid:
+        """The same elements: they are a copy."""
+        return Grid(self.array, self.masks)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__" or "out" in options:
+            raise self.refused(f"given to np.{ufunc.__name__} with out=, or one of its methods")
+        return self._call(ufunc, inputs, options)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        return self._call(function, args, options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self.refused()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._call(operator.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self.source is None or not (index is Ellipsis or index == slice(None)):
+            raise self.refused("written to, which changes a copy")
+        array, own = self.source
+        array[own] = value
+
+    def change(self, ufunc: np.ufunc, other: Any) -> Any:
+        """An operation in place: of a copy, or of the memory that a slice shows."""
+        made = ufunc(self, other)
+        if not isinstance(made, Grid):
+            return made
+        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
+            raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
+                        locs=user_loc(), types=[self.array.type],
+                        hint="write x = x + y instead of x += y, or convert them")
+        made = made.astype(self.dtype)
+        if self.source is None:
+            self.array = made.array
+        else:
+            array, index = self.source
+            array[index] = made
+        return self
+
+    __iadd__, __isub__ = in_place(np.add), in_place(np.subtract)
+    __imul__, __itruediv__ = in_place(np.multiply), in_place(np.true_divide)
+    __ifloordiv__, __imod__ = in_place(np.floor_divide), in_place(np.remainder)
+    __ipow__, __iand__ = in_place(np.power), in_place(np.bitwise_and)
+    __ior__, __ixor__ = in_place(np.bitwise_or), in_place(np.bitwise_xor)
+
+    def __len__(self) -> int:
+        raise error("W201", "the length of x[:, :k] is traced, and Python asks for it",
+                    types=[self.array.type], locs=user_loc(), hint="take x.shape[0]")
+
+    def __iter__(self) -> Any:
+        raise self.refused("looped over")
+
+    def __bool__(self) -> bool:
+        raise self.refused("asked for its truth value")
+
+
+class FoundGrid:
+    """A grid as a result: the array and the masks, put together as the elements themselves."""
+
+    __slots__ = ("array", "masks")
+    by_values = True
+
+    def __init__(self, grid: Grid) -> None:
+        self.array, self.masks = grid.array, grid.masks
+
+    @staticmethod
+    def elements(axes: tuple[bool, ...], array: Any, *masks: Any) -> Any:
+        """What the program gave as what the function returns; of types, theirs."""
+        if isinstance(array, Spec):
+            return Spec(array.dtype, tuple(None if chosen else dim
+                                           for chosen, dim in zip(axes, array.shape, strict=True)))
+        left = iter(masks)
+        for axis, chosen in enumerate(axes):
+            if chosen:
+                array = np.compress(next(left), array, axis)
+        return array
+
+
+tree.register(
+    FoundGrid,
+    lambda found: ((found.array, *(mask for mask in found.masks if mask is not None)),
+                   tuple(mask is not None for mask in found.masks)),
+    lambda axes, parts: FoundGrid.elements(axes, *parts))
