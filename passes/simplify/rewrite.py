@@ -239,6 +239,7 @@ class Rewriter:
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
+        self.slices: dict[Any, Value] = {}  # of values and places, as a rule has made them
 
     def run(self) -> Graph:
         """The rewritten graph, without dead nodes."""

@@ -164,8 +164,14 @@ def _slice_map(op: OpDef) -> Any:
             return None
         attrs, node = match.attrs[0], match.inner[0].node
         assert node is not None
-        parts = [r.slice(operand, **attrs) for operand in node.inputs]
-        return r.make(op, parts, node.attrs)[0]
+        # Values are read by several others: each way to one would take its slice anew.
+        place = attrs["start"], attrs["step"], attrs["shape"]
+        key = match.inner[0], r.builder.device, place
+        found = r.slices.get(key)
+        if found is None:
+            parts = [r.slice(operand, **attrs) for operand in node.inputs]
+            found = r.slices[key] = r.make(op, parts, node.attrs)[0]
+        return found
 
     return replace
 

@@ -133,3 +133,16 @@ def test_sizes_that_are_not_known(dims: dict[int, str]) -> None:
 
     for found, wanted in zip(weft.compile(run, dynamic={"x": dims})(X), run(X), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_one_number_of_a_state_is_found_once_on_all_ways() -> None:
+    """Each round reads the state three times: 3 ** 24 ways lead to the first one."""
+    def rounds(count: int) -> int:
+        def simulate(x: Any) -> Any:
+            for at in range(count):  # of which no two are alike
+                x = np.tanh(x) * x + np.sin(x) * (at + 1.5)
+            return x[0]
+
+        return sum(ops(simulate, "f64[3]").values())
+
+    assert rounds(24) <= 2 * rounds(12) + 4
