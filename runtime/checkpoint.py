@@ -44,8 +44,9 @@ def save(
     ``keep`` the path is a folder that holds the last ``keep`` checkpoints and a manifest of them
     (``runtime.history``); without ``step`` they are counted. Variables that live on several
     devices (``weft.device`` where they are made) are written as one file for each device, all at
-    the same time, into such a folder, of one checkpoint without ``keep``. Arrays are written from
-    where they are: it takes no memory of their size.
+    the same time, into such a folder, of one checkpoint without ``keep``. With ``keep``, variables
+    of which nothing is said are in the file of the device where a session has put them. Arrays are
+    written from where they are: it takes no memory of their size.
 
     Raises FeedError (W304) if two variables have one name, for arrays without names, for dtypes
     that the format lacks, for a ``keep`` that is no positive number, and where a folder is needed
@@ -66,7 +67,9 @@ def save(
         raise error("W304", f"keep is a number of checkpoints, not {keep!r}", hint="keep=3")
     parts: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
-        home = getattr(named[name], "home", None) or CPU0
+        # A path that is to be a file stays one, whatever placement does.
+        placed = getattr(named[name], "placed", None) if keep is not None else None
+        home = getattr(named[name], "home", None) or placed or CPU0
         parts.setdefault(str(home), {})[name] = array
     if keep is None and len(parts) < 2:
         with _written(path):

@@ -49,8 +49,11 @@ from ..session.saved import tensors_of, with_tensors
 from ..tracing.source import is_internal
 from . import demo, models
 from . import options as options_of
+from .parted import show_partition
 from .profiled import run_profiled
 from .text import graph_page, run_step, show_run
+
+_COMMENTS = r"\s*(//.*\s+)*"
 
 
 class UsageError(Exception):
@@ -218,11 +221,15 @@ def _stage(stages: Stages | FlowStages, name: str) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run what a text file holds on seeded random arguments: graphs natively, kernels and plans in
-    the reference interpreter. With ``--fetch`` a step of a graph on what is fed."""
+    """Run what a text file holds on seeded random arguments: graphs and the parts of steps over
+    devices natively, kernels and plans in the reference interpreter. With ``--fetch`` a step of a
+    graph on what is fed."""
     text = _text(options.file)
     if options.fetch:
         run_step(options.file, options.feed, options.fetch, options.save)
+        return
+    if re.match(rf"{_COMMENTS}partition\b", text):
+        show_partition(text, dict(options.dim), np.random.default_rng(options.seed))
         return
     items = read(text)
     inner = {id(kernel) for item in items if isinstance(item, Plan)
@@ -242,7 +249,7 @@ def _text(file: str) -> str:
         raise UsageError(f"cannot read {file}: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"cannot read {file}: it is no text") from None
-    if not re.match(r"\s*(//.*\s+)*(graph|kernel|plan)\b", text):
+    if not re.match(rf"{_COMMENTS}(graph|kernel|plan|partition)\b", text):
         raise UsageError(f"{file} holds no graph, kernel or plan; what weft dump prints "
                          "for --stage trace, opt, placed, fused or kernel can run")
     return text

@@ -424,6 +424,9 @@ class Session(Stays):
         read = [slot.var for slot in stages.params if slot.var in given] if given else []
         fed = {name: len(values) + at for at, name in enumerate(read)}
         warn_ignored(stages.placement.ignored)
+        if len(self._options.devices) > 1:
+            for name, device in stages.placement.graph.homes.items():
+                variables[name].placed = device
         with paused_collector():
             program = make_flow(
                 stages, sources, variables, self._helpers, self.graph.resources, fed, self.updates,

@@ -205,7 +205,11 @@ def _ignore(
 
 
 def _known(devices: Iterable[Device]) -> str:
-    return f"use one of the devices there are: {', '.join(map(str, devices))}"
+    found = list(devices)
+    if len(found) == 1:
+        return (f"this is a program of {found[0]} alone: give a session both, devices=(...), or a "
+                "whole function the other, @weft.compile(device=...)")
+    return f"use one of the devices there are: {', '.join(map(str, found))}"
 
 
 def _nowhere(node: Node, devices: Devices) -> Error:

@@ -253,7 +253,7 @@ class Rewriter:
         self.uses: Counter[Value] = Counter()
         self._rules = rules
         self._depth = 0
-        self._found: dict[Any, Value | None] = {}  # by op, inputs and attributes, for one node
+        self._found: dict[Any, Value | None] = {}  # by op, inputs and attributes
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
@@ -346,11 +346,10 @@ class Rewriter:
         slice of a product of one value with itself, of one of those, would double at each."""
         key: Any = None
         if self._depth:
-            key = op.name, tuple(inputs), tuple((k, freeze(v)) for k, v in sorted(attrs.items()))
+            key = (op.name, tuple(inputs), self.builder.device,
+                   tuple((k, freeze(v)) for k, v in sorted(attrs.items())))
             if key in self._found:
                 return self._found[key]
-        else:
-            self._found.clear()
         self._depth += 1
         found = self._rewritten(op, inputs, attrs, name, infer)
         self._depth -= 1

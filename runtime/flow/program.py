@@ -170,7 +170,9 @@ class FlowProgram(Program):
             dims = self._dims(args)
             if dims is None:
                 return NotImplemented
-            results = self._new_run().drive(self._frame(args, dims))
+            frame = self._frame(args, dims)
+            alone = self._watch is None and self._frames.alone
+            results = frame.straight() if alone else self._new_run().drive(frame)
         held = set(map(id, args))
         for at, array in enumerate(results):
             # Each result is memory of its own, and of nobody else.

@@ -69,6 +69,29 @@ class Unit:
         self.drive: Callable[[Sequence[Array]], Driver] | None = None
         self.begin: Begin | None = None
 
+    def ran(self, args: Sequence[Array]) -> Sequence[Array]:
+        """What the program gives; it notes how long that takes."""
+        assert self.call is not None
+        start = time.perf_counter()
+        results: Sequence[Array] = self.call(*args)
+        if results is NotImplemented:
+            assert self.run is not None
+            results = self.run(args)
+        self.took = time.perf_counter() - start
+        return results
+
+    def keep(self, frame: Frame, results: Sequence[Array]) -> None:
+        """Put what it has given where its readers find it, and let go of what none needs."""
+        values, uses = frame.values, frame.uses
+        for slot, value in zip(self.gives, results, strict=True):
+            values[slot] = value
+        for at, axis, slot in self.tells:
+            values[slot] = size_array(results[at].shape[axis])
+        for slot in self.freed:  # their memory is free once the last reader has them
+            uses[slot] -= 1
+            if not uses[slot]:
+                values[slot] = None
+
 
 class Frames:
     """What all frames of one partition share.
@@ -83,6 +106,14 @@ class Frames:
         self.results, self.held = tuple(results), tuple(held)
         self.first = tuple(unit for unit, count in zip(units, self.lacks, strict=True)
                            if not count)
+        self._plain = not held and all(
+            unit.call is not None and not unit.waits for unit in units)
+
+    @property
+    def alone(self) -> bool:
+        """True if the caller would run all units itself: they are programs, of which at most one
+        takes long enough to be worth another thread's waking."""
+        return self._plain and sum([unit.took > _WORTH_WAKING for unit in self.units]) < 2
 
     @property
     def asks(self) -> bool:
@@ -121,6 +152,13 @@ class Frame:
     def results(self) -> list[Array]:
         values = self.values
         return [values[slot] for slot in self.frames.results]
+
+    def straight(self) -> list[Array]:
+        """The results, where the caller is ``alone``: units stand in an order in which they may
+        run, and no other thread knows of them. Raises what a unit raises."""
+        for unit in self.frames.units:
+            unit.keep(self, unit.ran([self.values[slot] for slot in unit.takes]))
+        return self.results()
 
 
 class Run:
@@ -329,12 +367,7 @@ class Run:
             args = [values[slot] for slot in unit.takes]
             if unit.call is not None:
                 began = 0 if self.notes is None else time.monotonic_ns()
-                start = time.perf_counter()
-                results = unit.call(*args)
-                if results is NotImplemented:
-                    assert unit.run is not None
-                    results = unit.run(args)
-                unit.took = time.perf_counter() - start
+                results = unit.ran(args)
                 if self.notes is not None:
                     self.notes.done("segment", frame, unit, began, results)
                 self.finish(frame, unit, results)
@@ -356,15 +389,8 @@ class Run:
         with self.lock:
             if self.ended:
                 return False
-            values, lacks, uses = frame.values, frame.lacks, frame.uses
-            for slot, value in zip(unit.gives, results, strict=True):
-                values[slot] = value
-            for at, axis, slot in unit.tells:
-                values[slot] = size_array(results[at].shape[axis])
-            for slot in unit.freed:  # their memory is free once the last reader has them
-                uses[slot] -= 1
-                if not uses[slot]:
-                    values[slot] = None
+            unit.keep(frame, results)
+            lacks = frame.lacks
             for reader in unit.readers:
                 lacks[reader] -= 1
                 if not lacks[reader]:

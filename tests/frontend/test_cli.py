@@ -377,3 +377,49 @@ def test_the_picture_of_the_demo_shows_each_loss_and_their_mean(
     (each,), (steps, means) = drawn
     assert each == losses and list(steps) == list(range(24, 60))
     np.testing.assert_allclose(means[[0, -1]], [np.mean(losses[:25]), np.mean(losses[-25:])])
+
+
+PARTED = """
+import contextlib
+import numpy as np
+import weft
+
+def step(x, on):
+    with on("cpu:0"):
+        a = np.tanh(x @ x)
+    with on("cpu:1"):
+        b = weft.fori_loop(0, 3, lambda i, h: np.tanh(h @ x), a) + x.shape[0]
+    return (a + b).sum(axis=0), b
+
+def one(x):
+    return step(x, lambda name: contextlib.nullcontext())
+
+def two(x):
+    return step(x, weft.device)
+"""
+
+
+def test_run_takes_what_is_placed_on_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "parted.py").write_text(PARTED)
+    texts = []
+    for name, devices in (("one", "cpu:0"), ("two", "cpu:0,cpu:1")):
+        assert main(["dump", f"{tmp_path}/parted.py:{name}", "--args", "f64[b,b]", "--devices",
+                     devices, "--stage", "placed"]) == 0
+        file = tmp_path / f"{name}.ir"
+        file.write_text(f"// {name}\n" + capsys.readouterr().out)
+        assert main(["run", str(file), "--dim", "b=5"]) == 0
+        texts.append(capsys.readouterr().out.partition("=")[2])
+    assert "segment 0" in file.read_text() and texts[0] == texts[1] and texts[0].count("[") > 5
+
+
+def test_run_refuses_the_plans_of_devices(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "parted.py").write_text(PARTED)
+    assert main(["dump", f"{tmp_path}/parted.py:two", "--args", "f64[5,5]", "--devices",
+                 "cpu:0,cpu:1", "--stage", "plan"]) == 0
+    (tmp_path / "plan.ir").write_text(capsys.readouterr().out)
+    assert main(["run", str(tmp_path / "plan.ir")]) == 1
+    assert "run the text of --stage placed" in capsys.readouterr().err

@@ -189,3 +189,16 @@ def test_each_of_many_versions_of_a_buffer_is_read() -> None:
     (y, sums), (wanted, wanted_sums) = lowered.compile()(x), run(x)
     np.testing.assert_array_equal(y, wanted)
     np.testing.assert_allclose(sums, wanted_sums, rtol=1e-13, atol=1e-13)
+
+
+def test_one_number_of_a_state_is_found_once_on_all_ways() -> None:
+    """Each round reads the state three times: 3 ** 24 ways lead to the first one."""
+    def rounds(count: int) -> int:
+        def simulate(x: Any) -> Any:
+            for at in range(count):  # of which no two are alike
+                x = np.tanh(x) * x + np.sin(x) * (at + 1.5)
+            return x[0]
+
+        return sum(ops(simulate, "f64[3]").values())
+
+    assert rounds(24) <= 2 * rounds(12) + 4

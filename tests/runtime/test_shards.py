@@ -165,3 +165,24 @@ within(48, lambda: weft.restore({str(tmp_path / "one")!r}, {{"large": x}}))
         pytest.skip("no limit of memory here")
     done = python(code)
     assert done.returncode == 0, done.stderr
+
+
+def test_variables_that_a_session_has_placed(tmp_path: Path) -> None:
+    """Their file is that of their device; a path that is to be a file stays one."""
+    g, v = weft.Graph(), weft.Variable(np.zeros(3), name="placed")
+    with g.as_default():
+        with weft.device("cpu:1"):
+            step = v.assign_add(np.ones(3))
+        other = weft.Variable(np.zeros(3), name="other")
+        total = other.assign_add(v * 2)
+    weft.Session(g, devices=("cpu:0", "cpu:1")).run([step, total])
+    where = {str(v.placed), str(other.placed)}
+    weft.save(tmp_path / "run", [v, other], keep=2)
+    weft.save(tmp_path / "file", [v, other])
+    assert (tmp_path / "file").is_file()
+    files = [path for path in (tmp_path / "run").iterdir() if path.suffix == ".safetensors"]
+    assert len(files) == len(where) and "cpu:1" in where
+    for path in ("run", "file"):
+        v.assign(np.zeros(3))
+        weft.restore(tmp_path / path, [v, other])
+        assert v.numpy().tolist() == [1, 1, 1]

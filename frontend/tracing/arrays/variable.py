@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import TensorType, as_dtype
+from ....ir.types import Device, TensorType, as_dtype
 from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
 from ..active import context_for
@@ -38,7 +38,8 @@ class Variable(ArrayMethods):
     The dtype and shape are those of the first value and never change. The name begins with the
     name scopes around (``layer1/w``) and is made unique among living variables (``Variable``,
     ``Variable_1``), as checkpoints go by it. A ``weft.Graph`` that is being built lists it.
-    ``home`` is where it lives: what ``weft.device`` says where it is made, if anything.
+    ``home`` is where it lives: what ``weft.device`` says where it is made, if anything. Where
+    nothing is said, ``placed`` is where a session of several devices has put it last.
     """
 
     # Names must differ among all variables of the process; a dead one gives its name back.
@@ -57,6 +58,7 @@ class Variable(ArrayMethods):
                         locs=user_loc()) from None
         self.trainable = trainable
         self.home = SCOPE.get().device
+        self.placed: Device | None = None
         self.cell = Cell(array)
         self.name = self._register(SCOPE.get().prefix + (name or "Variable"))
         trace = ACTIVE.get()
