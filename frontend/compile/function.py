@@ -270,8 +270,10 @@ class Function(Generic[P, R]):
     def _asked(
         self, problem: Error, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> frozenset[str]:
-        """The arguments that decide what a trace asked for, if these are Python's numbers only."""
-        numbers = self._signature.traced(args, kwargs, bool, int, float)
+        """The arguments that decide what a trace asked for, if these are Python's numbers only; of
+        a choice, integers, as floats that are compared have too many values."""
+        kinds = (bool, int) if problem.truth else (bool, int, float)
+        numbers = self._signature.traced(args, kwargs, *kinds)
         return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(

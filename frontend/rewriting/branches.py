@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder
 from ...ir.ops.table import OPS
@@ -81,7 +83,7 @@ def _check(
     """Of two ways one raises: the step fails where that is taken."""
     if then is not None and other is not None:
         raise always(other)
-    fine, problem = (~flag, then) if then is not None else (flag, other)
+    fine, problem = (np.logical_not(flag), then) if then is not None else (flag, other)
     assert problem is not None
     ctx.apply(ctx.raising, (fine, problem))
 

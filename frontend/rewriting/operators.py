@@ -18,7 +18,7 @@ from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .branches import choose, if_
-from .calls import BUILTINS, converted, is_function, of_lists
+from .calls import BUILTINS, converted, converting, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .raising import caught, raised
@@ -34,7 +34,8 @@ def called(function: Any) -> Any:
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
     if isinstance(function, (BuiltinFunctionType, type)):
-        return BUILTINS.get(function, function)
+        scalar = isinstance(function, type) and issubclass(function, np.generic)
+        return converting(function) if scalar else BUILTINS.get(function, function)
     if is_function(function):
         return given(function)
     method = getattr_static(type(function), "__call__", None)  # of an instance of a user's class

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ...ir.diagnose import Error, TracerError, error
+from ...ir.diagnose import Error, error
 from ...ir.types import Loc
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
@@ -25,8 +25,7 @@ def trace_as_written(
         return trace_function(function, *args, **options)
     except Error as problem:
         if problem.code != "W201" or (
-                isinstance(problem, TracerError) and problem.truth and problem.asked
-                and problem.asked.issubset(flags)):
+                problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, converted(function, operators)
         if copy is function:
@@ -38,7 +37,8 @@ def trace_as_written(
         found = problem if isinstance(problem, Error) else _without_value(problem)
         if found is None:
             raise
-        found.asked = found.asked or first.asked
+        if not found.asked:
+            found.asked, found.truth = first.asked, first.truth
         if found is problem:
             raise
         raise found from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -33,13 +34,16 @@ from .arrays.standins import standing_in
 from .arrays.variable import Variable
 from .collector import paused_collector
 from .guards.draws import Draws
-from .guards.lost import check_leaks, check_unchanged
+from .guards.lost import check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .recorder import Capture, TraceContext
 from .signature import Signature
 from .source import definition, is_internal
 from .tracer import Operation, Tracer
+
+# What a function returns beside arrays, and is known while it is traced.
+_SAID = str, bytes, type, np.dtype, slice, range, EllipsisType
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,8 @@ def trace_function(
         raise hidden from None
     finally:
         ctx.alive = False
+    if lasting:
+        check_used_up(ctx.used_up)
     captures = tuple(ctx.captures)
     inputs.clear()
     ctx.forget()
@@ -197,6 +203,8 @@ def _results(
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
+        if isinstance(leaf, _SAID):
+            return tree.Static(leaf)
         return chosen(leaf) if isinstance(leaf, Selection) and leaf.known is None else leaf
 
     leaves, structure = tree.flatten(tree.map(returned, result))
