@@ -25,7 +25,8 @@ from .raising import caught, raised
 from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
-           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values", "while_"]
+           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values",
+           "while_"]
 
 
 def called(function: Any) -> Any:

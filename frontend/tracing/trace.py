@@ -46,6 +46,14 @@ from .tracer import Operation, Tracer
 _SAID = str, bytes, type, np.dtype, slice, range, EllipsisType
 
 
+class EndError(BaseException):
+    """What is traced ends in this exception of the user's. No handler of the user's is for it."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 @dataclass(frozen=True)
 class Leaf:
     """One leaf of the arguments: ``kind`` is array, number (a Python one) or variable."""
@@ -167,7 +175,11 @@ def _record(
     """Run the function and give its results to the graph; their structure and kinds."""
     arguments = tree.unflatten(in_tree, inputs)
     args, kwargs = arguments
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except EndError as end:  # after checks, of which one may fail first
+        ctx.raising(ctx.full(False, np.bool_), end.problem)
+        result = False  # which no call gives
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=Found)
     return out_tree, out_kinds

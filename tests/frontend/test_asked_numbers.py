@@ -144,14 +144,20 @@ def test_each_value_of_a_size_warns_and_a_choice_does_not() -> None:
 def test_threads_ask_for_one_number_at_once() -> None:
     f = weft.compile(lambda x, n: np.repeat(x, n), on_recompile="silent")
     found: dict[int, Any] = {}
-    threads = [threading.Thread(target=lambda n=n: found.update({n: f(X, n)}))
-               for n in (1, 2, 3)]
+    start = threading.Barrier(3)
+
+    def call(n: int) -> None:
+        start.wait()
+        found[n] = f(X, n)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in (1, 2, 3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     for n in (1, 2, 3):
         np.testing.assert_array_equal(found[n], np.repeat(X, n))
+        np.testing.assert_array_equal(f(X, n), np.repeat(X, n))
 
 
 # -- exceptions of the user's -------------------------------------------------------------------
@@ -243,14 +249,31 @@ def test_an_exception_inside_of_branches_and_loops() -> None:
         scan(np.array([1.0, 5.0, 2.0]), 3.0)
 
 
-def test_one_of_two_exceptions_is_refused() -> None:
+def test_one_of_several_exceptions() -> None:
+    @weft.compile
     def either(x: Any) -> Any:
-        if x > 0:
+        if x > 9:
             raise ValueError
-        raise KeyError
+        if x > 3:
+            raise LookupError
+        elif x > 1:
+            raise TypeError
+        raise KeyError("nothing else")
+
+    for x, kind in ((10.0, ValueError), (4.0, LookupError), (2.0, TypeError), (0.0, KeyError)):
+        with pytest.raises(kind) as caught:
+            either(np.array(x))
+        assert caught.type is kind
+
+
+def test_an_exception_in_every_round_is_refused() -> None:
+    def never(x: Any) -> Any:
+        while x > 0:
+            raise ValueError
+        return x
 
     with pytest.raises(weft.Error, match="W201: whether this exception"):
-        weft.compile(either)(np.array(1.0))
+        weft.compile(never)(np.array(1.0))
 
 
 # -- what such programs use besides -------------------------------------------------------------
