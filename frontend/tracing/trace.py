@@ -178,7 +178,7 @@ def _record(
     try:
         result = function(*args, **kwargs)
     except EndError as end:  # after checks, of which one may fail first
-        ctx.raising(ctx.full(False, np.bool_), end.problem)
+        ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
         result = False  # which no call gives
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=Found)

@@ -256,7 +256,7 @@ def test_one_of_several_exceptions() -> None:
             raise ValueError
         if x > 3:
             raise LookupError
-        elif x > 1:
+        if x > 1:
             raise TypeError
         raise KeyError("nothing else")
 
