@@ -27,6 +27,7 @@ class Error(Exception):
 
     # The parameters, numbers all of them, of which is computed what Python asked for in vain.
     asked: frozenset[str] = frozenset()
+    truth = False  # whether that was a truth value
 
     def __init__(
         self,
@@ -135,8 +136,6 @@ class DeviceLostError(Error, RuntimeError):
 
 class TracerError(Error, TypeError):
     """A traced value used where Python needs a number (``if``, ``int()``), or after its trace."""
-
-    truth = False  # whether a truth value was asked for
 
 
 class TextError(Error, ValueError):

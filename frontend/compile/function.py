@@ -213,8 +213,8 @@ class Function(Generic[P, R]):
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            found = self._retried(lambda: self._specialise(args, kwargs), args, kwargs)
-            leaves, structure = self._signature.flatten(args, kwargs)
+            found, leaves, structure = self._retried(
+                lambda: self._specialise(args, kwargs), args, kwargs)
             aliases = self._aliases
             if len(aliases) >= _ALIASES:
                 aliases.clear()
@@ -250,9 +250,12 @@ class Function(Generic[P, R]):
         saved = self.fixed, self._signature
         first: Error | None = None
         while True:
+            used = self._signature
             try:
                 return make()
             except Error as problem:
+                if self._signature is not used:
+                    continue  # another thread has made arguments static
                 names = self._asked(problem, args, kwargs)
                 if names:
                     kind, where = "a number whose value is", next(iter(problem.locs), None)
@@ -273,25 +276,29 @@ class Function(Generic[P, R]):
     def _asked(
         self, problem: Error, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> frozenset[str]:
-        """The arguments that decide what a trace asked for, if these are Python's numbers only."""
-        numbers = self._signature.traced(args, kwargs, bool, int, float)
+        """The arguments that decide what a trace asked for, if these are Python's numbers only; of
+        a choice, integers, as floats that are compared have too many values."""
+        kinds = (bool, int) if problem.truth else (bool, int, float)
+        numbers = self._signature.traced(args, kwargs, *kinds)
         return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Specialisation:
-        leaves, structure = self._signature.flatten(args, kwargs)
-        names = self._signature.names(structure)
-        types = tuple(self._signature.types(leaves, names))
+    ) -> tuple[Specialisation, list[Any], tree.TreeDef]:
+        """The program for a call, with the leaves and the structure that it was made for."""
+        signature = self._signature  # of which another thread may make another one meanwhile
+        leaves, structure = signature.flatten(args, kwargs)
+        names = signature.names(structure)
+        types = tuple(signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
         if found is not None and rebound(found.traced.names) is None:
-            return found  # it does not wait for others to be made
+            return found, leaves, structure  # it does not wait for others to be made
         with self._lock:
             found = self._made.get(key)
             other = None if found is None else rebound(found.traced.names)
             if found is not None and other is None:
-                return found
+                return found, leaves, structure
             start = time.perf_counter()
             change = difference(self._made.values(), names, types) if found is None else (
                 f"the array '{other}' is another")
@@ -301,7 +308,7 @@ class Function(Generic[P, R]):
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector(), self._compiling():
                 with taken("trace", self.__name__):
-                    traced = self._traced(args, kwargs)
+                    traced = self._traced(signature, args, kwargs)
                 stages, sources = stages_of(traced, self.options)
                 program = make_program(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
@@ -309,12 +316,12 @@ class Function(Generic[P, R]):
                     change == ANOTHER_STATIC and self._is_choice(args, kwargs)):
                 self._warn(change, spent, "pass the array as an argument" if other else
                            "see weft.compile(dynamic=...)")
-            rivals = self._signature.rivals(self._signature.bind(args, kwargs)[0])
+            rivals = signature.rivals(signature.bind(args, kwargs)[0])
             made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
             if found is not None:
                 self._forget(found)
-            return made
+            return made, leaves, structure
 
     def _is_choice(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
         """Whether what has become static are texts and bools, of which there are a few."""
@@ -349,12 +356,15 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        return self._retried(lambda: self._traced(args, kwargs), args, kwargs)
+        return self._retried(
+            lambda: self._traced(self._signature, args, kwargs), args, kwargs)
 
-    def _traced(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+    def _traced(
+        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Traced:
         return trace_as_written(
-            self.py_func, args, kwargs, signature=self._signature, host=self._warned,
-            flags=self._signature.traced(args, kwargs, bool))
+            self.py_func, args, kwargs, signature=signature, host=self._warned,
+            flags=signature.traced(args, kwargs, bool))
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

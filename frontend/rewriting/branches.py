@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder
 from ...ir.ops.table import OPS
@@ -17,7 +19,7 @@ from ..tracing.trace import Region, trace_region
 from ..tracing.tracer import Tracer
 from ..transforms import regions
 from .exits import RESULT, RETURNED
-from .raising import always, raised_by
+from .raising import raised_by
 from .state import (
     UNBOUND,
     Entry,
@@ -70,7 +72,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         put(before)
     if ended != [None, None]:
         _check(ctx, flag, *ended)
-        (then if ended[0] is None else other)()
+        (then if ended[0] is None else other)()  # which may raise, in its turn
         return
     merge = _Merge(ways, ends, names)
     put(merge.bound(regions.branched(ctx, flag, merge.regions())))
@@ -80,9 +82,7 @@ def _check(
     ctx: TraceContext, flag: Tracer, then: BaseException | None, other: BaseException | None
 ) -> None:
     """Of two ways one raises: the step fails where that is taken."""
-    if then is not None and other is not None:
-        raise always(other)
-    fine, problem = (~flag, then) if then is not None else (flag, other)
+    fine, problem = (np.logical_not(flag), then) if then is not None else (flag, other)
     assert problem is not None
     ctx.apply(ctx.raising, (fine, problem))
 

@@ -191,6 +191,27 @@ def _number(x: Any, dtype: Any, what: str) -> Any:
     return Tracer(made.ctx, made.value, weak=True)
 
 
+def converting(kind: Any) -> Callable[..., Any]:
+    """A class of NumPy's scalars as a conversion: of an array to that dtype, of a number to a
+    scalar."""
+    def call(*args: Any) -> Any:
+        ctx = context_for(args) if len(args) == 1 else None
+        if ctx is None:
+            return kind(*args)
+        made = ctx.apply(lambda x: cast(to_tracer(x), np.dtype(kind)), args)
+        return Tracer(made.ctx, made.value)
+
+    return call
+
+
+def _each_of(x: Any, *args: Any, **options: Any) -> Any:
+    """The elements of one array that are read in turn."""
+    if isinstance(x, (list, tuple)) or args or options:
+        raise error("W113", "np.nditer of several arrays or with options is not supported in "
+                            "traced code", locs=user_loc(), hint="loop over zip(a.flat, b.flat)")
+    return x.flat
+
+
 def _len(x: Any) -> Any:
     if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
         return _int(x.shape[0])
@@ -314,6 +335,7 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),
     math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+    np.nditer: _each_of,
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
     math.isqrt: _isqrt, math.erf: _special("erf"), math.erfc: _special("erfc"),
     math.gamma: _special("gamma"), math.lgamma: _special("gammaln"),

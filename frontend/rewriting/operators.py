@@ -17,14 +17,15 @@ from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.tracer import Tracer
 from .branches import choose, if_
-from .calls import BUILTINS, called_as, converted, is_function, of_lists
+from .calls import BUILTINS, called_as, converted, converting, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .raising import caught, raised
 from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
-           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values", "while_"]
+           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values",
+           "while_"]
 
 
 def called(function: Any) -> Any:
@@ -33,7 +34,8 @@ def called(function: Any) -> Any:
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
     if isinstance(function, (BuiltinFunctionType, type)):
-        return BUILTINS.get(function, function)
+        scalar = isinstance(function, type) and issubclass(function, np.generic)
+        return converting(function) if scalar else BUILTINS.get(function, function)
     return called_as(function, sys.modules[__name__])
 
 

@@ -13,38 +13,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import error
 from ..tracing.active import current
 from ..tracing.source import user_loc
+from ..tracing.trace import EndError
 from .state import Part
-
-
-class _EndError(BaseException):
-    """A way ends in this exception of the user's. No handler of the user's is for it."""
-
-    def __init__(self, problem: BaseException) -> None:
-        super().__init__(problem)
-        self.problem = problem
 
 
 def raised(problem: Any) -> Any:
     """The exception of a ``raise``. Raises TracerError (W201) where it is not known while tracing
     whether it is raised, and the way it is on is none of an ``if`` alone."""
     ctx = current()
-    if ctx.parent is None:
+    if ctx.parent is None and not ctx.raises:
         return problem
-    if not ctx.way or ctx.caught:
-        raise always(problem)
-    raise _EndError(problem() if isinstance(problem, type) else problem)
-
-
-def always(problem: Any) -> Error:
-    """The error of what is raised where no check can stand for it."""
-    return error("W201", "whether this exception is raised is not known before the function runs",
-                 locs=user_loc(),
-                 hint="raise it in an if outside of try, or write the condition as an assert, "
-                      "which is checked when the function runs, or mark the result: "
-                      "np.where(bad, np.nan, y)")
+    if ctx.caught or not (ctx.way or ctx.parent is None):
+        raise error("W201", "whether this exception is raised is not known before the function "
+                            "runs", locs=user_loc(),
+                    hint="raise it in an if outside of try, or write the condition as an assert, "
+                         "which is checked when the function runs, or mark the result: "
+                         "np.where(bad, np.nan, y)")
+    raise EndError(problem() if isinstance(problem, type) else problem)
 
 
 def raised_by(run: Part) -> BaseException | None:
@@ -52,7 +40,7 @@ def raised_by(run: Part) -> BaseException | None:
     current().way = True
     try:
         run()
-    except _EndError as end:
+    except EndError as end:
         return end.problem
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...ir.diagnose import Error, TracerError, error
+from ...ir.diagnose import Error, error
 from ...ir.types import Loc
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
@@ -26,8 +26,7 @@ def trace_as_written(
         return trace_function(function, *args, **options)
     except Error as problem:
         if problem.code != "W201" or (
-                isinstance(problem, TracerError) and problem.truth and problem.asked
-                and problem.asked.issubset(flags)):
+                problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, as_written(function)
         if copy is function and not is_ours(function):
@@ -36,7 +35,8 @@ def trace_as_written(
         with lost_names():
             return trace_function(copy, *args, rewritten=as_written, **options)
     except Error as problem:
-        problem.asked = problem.asked or first.asked
+        if not problem.asked:
+            problem.asked, problem.truth = first.asked, first.truth
         raise
 
 

@@ -80,6 +80,7 @@ class TraceContext:
         self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
         # How many transforms differentiate what is recorded now, those of a trace around included.
         self.derivatives: int = 0 if parent is None else parent.derivatives
+        self.used_up: list[tuple[str, tuple[Loc, ...]]] = []  # arguments that x += y has changed
         self.refused: Error | None = None  # the last use of a tracer as a number
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False

@@ -20,7 +20,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.index import Dim
-from ...ir.types import Device, DType
+from ...ir.types import Device, DType, Loc
 from .source import user_loc
 
 A = TypeVar("A")
@@ -70,6 +70,7 @@ class Recording(Protocol):
     made: list[ref[Any]] | None
     writes: Writes
     refused: Error | None
+    used_up: list[tuple[str, tuple[Loc, ...]]]
     traced_memory: bool
     lock: Any
 

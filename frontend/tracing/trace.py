@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -34,13 +35,24 @@ from .arrays.standins import standing_in
 from .arrays.variable import Variable
 from .collector import paused_collector
 from .guards.draws import Draws
-from .guards.lost import check_leaks, check_unchanged
+from .guards.lost import check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .recorder import Capture, Rewritten, TraceContext
 from .signature import Signature
 from .source import definition, is_internal
 from .tracer import Operation, Tracer
+
+# What a function returns beside arrays, and is known while it is traced.
+_SAID = str, bytes, type, np.dtype, slice, range, EllipsisType
+
+
+class EndError(BaseException):
+    """What is traced ends in this exception of the user's. No handler of the user's is for it."""
+
+    def __init__(self, problem: BaseException) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,8 @@ def trace_function(
         raise hidden from None
     finally:
         ctx.alive = False
+    if lasting:
+        check_used_up(ctx.used_up)
     captures = tuple(ctx.captures)
     inputs.clear()
     ctx.forget()
@@ -166,7 +180,11 @@ def _record(
     """Run the function and give its results to the graph; their structure and kinds."""
     arguments = tree.unflatten(in_tree, inputs)
     args, kwargs = arguments
-    result = function(*args, **kwargs)
+    try:
+        result = function(*args, **kwargs)
+    except EndError as end:  # after checks, of which one may fail first
+        ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
+        result = False  # which no call gives
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=_found)
     return out_tree, out_kinds
@@ -206,6 +224,8 @@ def _results(
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
+        if isinstance(leaf, _SAID):
+            return tree.Static(leaf)
         unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
         return chosen(leaf) if unknown else leaf
 

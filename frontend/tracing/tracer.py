@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, TracerError, error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Node, Value
 from ...ir.indices.index import Dim, Expr
 from ...ir.types import TensorType
@@ -250,8 +250,7 @@ class Tracer(ArrayMethods, TracedArray):
                 "W201", f"{self.name} is traced: {what} is not known before the function runs",
                 locs=user_loc(), types=[self.type],
                 hint=hint or self._or_static("compute with NumPy functions"))
-            if isinstance(problem, TracerError):
-                problem.asked = numbers_behind(self._ctx, self.value)
+            problem.asked = numbers_behind(self._ctx, self.value)
         return self._refused(problem)
 
     @property
@@ -270,8 +269,7 @@ class Tracer(ArrayMethods, TracedArray):
     def __bool__(self) -> bool:
         problem = self._no_number("its truth value", self._or_static(
             self._ctx.in_function(truth_hint(user_loc()))))
-        if isinstance(problem, TracerError):
-            problem.truth = True
+        problem.truth = True
         raise problem
 
     def __int__(self) -> int:
@@ -373,6 +371,7 @@ class Tracer(ArrayMethods, TracedArray):
         root = views.owner(self)
         if root.argument:
             self.changed = root.changed = result
+            self._ctx.used_up.append((root.name, user_loc()))
             self._ctx.writes.count += 1
             return result
         return self.context().apply(self.overwrite, (result,))

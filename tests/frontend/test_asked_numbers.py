@@ -118,7 +118,7 @@ def test_functions_as_arguments() -> None:
 
 
 def test_numbers_that_are_of_no_help_stay_traced() -> None:
-    f = weft.compile(lambda x, n: np.float64(x) + n)
+    f = weft.compile(lambda x, n: np.ma.array(x) + n)
     with pytest.raises(weft.Error, match="W201"):
         f(X, 2)
     assert not f.fixed
@@ -144,14 +144,20 @@ def test_each_value_of_a_size_warns_and_a_choice_does_not() -> None:
 def test_threads_ask_for_one_number_at_once() -> None:
     f = weft.compile(lambda x, n: np.repeat(x, n), on_recompile="silent")
     found: dict[int, Any] = {}
-    threads = [threading.Thread(target=lambda n=n: found.update({n: f(X, n)}))
-               for n in (1, 2, 3)]
+    start = threading.Barrier(3)
+
+    def call(n: int) -> None:
+        start.wait()
+        found[n] = f(X, n)
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in (1, 2, 3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     for n in (1, 2, 3):
         np.testing.assert_array_equal(found[n], np.repeat(X, n))
+        np.testing.assert_array_equal(f(X, n), np.repeat(X, n))
 
 
 # -- exceptions of the user's -------------------------------------------------------------------
@@ -167,7 +173,7 @@ class OutsideError(ValueError):
 def checked(x: Any, k: Any = 0) -> Any:
     if np.any(x < 0):
         raise ValueError("negative")
-    elif x.sum() > 100:
+    if x.sum() > 100:
         raise OutsideError("large", 7)
     for i in range(len(x)):
         if x[i] == 13:
@@ -243,15 +249,31 @@ def test_an_exception_inside_of_branches_and_loops() -> None:
         scan(np.array([1.0, 5.0, 2.0]), 3.0)
 
 
-def test_one_of_two_exceptions_is_refused() -> None:
+def test_one_of_several_exceptions() -> None:
+    @weft.compile
     def either(x: Any) -> Any:
-        if x > 0:
+        if x > 9:
             raise ValueError
-        else:
-            raise KeyError
+        if x > 3:
+            raise LookupError
+        if x > 1:
+            raise TypeError
+        raise KeyError("nothing else")
+
+    for x, kind in ((10.0, ValueError), (4.0, LookupError), (2.0, TypeError), (0.0, KeyError)):
+        with pytest.raises(kind) as caught:
+            either(np.array(x))
+        assert caught.type is kind
+
+
+def test_an_exception_in_every_round_is_refused() -> None:
+    def never(x: Any) -> Any:
+        while x > 0:
+            raise ValueError
+        return x
 
     with pytest.raises(weft.Error, match="W201: whether this exception"):
-        weft.compile(either)(np.array(1.0))
+        weft.compile(never)(np.array(1.0))
 
 
 # -- what such programs use besides -------------------------------------------------------------
@@ -311,3 +333,71 @@ def test_chosen_elements_by_their_numbers() -> None:
         np.testing.assert_array_equal(got, want)
     with pytest.raises(IndexError):
         weft.compile(lambda x: np.unique(x)[np.arange(4)])(x)
+
+
+# -- results and conversions --------------------------------------------------------------------
+
+
+def test_texts_and_dtypes_among_results() -> None:
+    def said(x: Any) -> Any:
+        return None, "ok", x.sum(), {"kind": x.dtype, "shape": x.shape}
+
+    f = weft.compile(said)
+    for _ in range(2):
+        assert f(X) == said(X)
+    assert weft.compile(lambda x: "nothing")(X) == "nothing"
+    assert weft.compile(lambda x: (x[x > 2], "chosen"))(X)[1] == "chosen"
+
+
+def test_another_text_on_each_way_is_refused() -> None:
+    def sized(x: Any) -> Any:
+        if x.sum() > 2:
+            return x, "large"
+        return x, "small"
+
+    with pytest.raises(weft.Error, match="W102: the result is 'large' on one way and 'small'"):
+        weft.compile(sized)(X)
+
+
+def test_classes_of_scalars_convert() -> None:
+    def hashed(data: Any) -> Any:
+        h = np.uint64(14695981039346656037)
+        for byte in data:
+            h = (h ^ np.uint64(byte)) * np.uint64(1099511628211)
+        return h
+
+    def several(x: Any, k: Any) -> Any:
+        return np.float32(x), np.int64(x[1]), np.uint8(k), np.bool_(x[0]), np.complex128(x[2])
+
+    data = np.frombuffer(b"wikipedia", np.uint8)
+    with np.errstate(over="ignore"):
+        assert weft.compile(hashed)(data) == hashed(data)
+    for got, want in zip(weft.compile(several)(X, 7), several(X, 7), strict=True):
+        assert type(got) is type(want) and got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_loop_over_nditer() -> None:
+    def total(x: Any) -> Any:
+        found = 0.0
+        for each in np.nditer(x):
+            found += each
+        return found
+
+    x = X.reshape(2, 3)
+    assert weft.compile(total)(x) == total(x)
+
+
+def test_an_argument_changed_by_an_operator_warns() -> None:
+    def normal(x: Any) -> Any:
+        x -= x.mean()
+        y = x + 1
+        y *= 2
+        return x / x.std()
+
+    x = X.copy()
+    with pytest.warns(weft.TracingWarning, match="x is changed in place") as caught:
+        got = weft.compile(normal)(x)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_allclose(got, normal(X.copy()))

@@ -245,7 +245,7 @@ def test_plain_tables_and_lists_are_read_at_traced_places() -> None:
     with pytest.raises(weft.Error, match="W124"):
         weft.compile(lambda i: table[i])(3)
     with pytest.raises(weft.Error, match="W201"):
-        weft.compile(lambda i: [np.sin, np.cos][i](1.0))(1)
+        weft.compile(lambda i: [np.sin, np.cos][i](1.0))(np.array(1))
 
 
 def test_tables_made_before_a_loop_are_read_in_it() -> None:
@@ -338,7 +338,8 @@ def test_names_that_nobody_reads_later_may_be_anything(function: Any) -> None:
     (one_of_two, r"W102: f is a ufunc on one way and a ufunc on the other(.|\n)*on its own way")])
 def test_names_that_are_read_later_have_one_type(function: Any, message: str) -> None:
     with pytest.raises(weft.Error, match=message):
-        weft.compile(function)(np.ones(3), 3)
+        weft.compile(function)(np.ones(3), np.array(3))
+    np.testing.assert_array_equal(weft.compile(function)(np.ones(3), 3), function(np.ones(3), 3))
 
 
 def test_instances_that_are_called() -> None:

@@ -115,7 +115,7 @@ def test_an_element_that_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("function", [
-    lambda x: x[x > 0][np.arange(2)], lambda x: np.unique(x).reshape(-1),
+    lambda x: x[x > 0][np.ones(2, bool)], lambda x: np.unique(x).reshape(-1),
     lambda x: np.diag(np.flatnonzero(x)), lambda x: np.kron(x[x > 0], np.ones(2))])
 def test_what_has_no_size(function: Any) -> None:
     with pytest.raises(Error, match="W123") as caught:

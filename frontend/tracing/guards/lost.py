@@ -2,6 +2,7 @@
 
     self.w = self.w - g          a traced value on an object, where no number will ever be   warning
     params["w"] = w - g          a dict of the trace changes, the caller's does not          W203
+    x -= x.mean()                so does an array of the trace                            warning
 
 All of it is looked at while tracing only: a call of a compiled function pays nothing.
 """
@@ -60,6 +61,14 @@ def check_unchanged(
                 locs=_made_at(culprit) or definition(function),
                 hint="leave arguments as they are: change a copy and return it "
                      "(params = {**params, 'w': w})")
+
+
+def check_used_up(changed: Sequence[tuple[str, tuple[Loc, ...]]]) -> None:
+    """Warn of arguments that in-place operators change here, but not in what the caller holds."""
+    for name, locs in dict(changed).items():
+        warn(f"{name.removesuffix(':0')} is changed in place in the traced function, but the "
+             "array of the caller stays as it is. Write x = x + y, and return it if it is for the "
+             "caller", locs)
 
 
 def _made_at(x: Any) -> tuple[Loc, ...]:
