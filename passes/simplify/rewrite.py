@@ -30,7 +30,7 @@ from functools import cache
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, live_nodes
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, freeze, live_nodes
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.types import DType, TensorType
@@ -239,6 +239,7 @@ class Rewriter:
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
+        self._inside: dict[tuple[Any, ...], tuple[Value, ...]] = {}  # what one replacement has made
 
     def run(self) -> Graph:
         """The rewritten graph, without dead nodes."""
@@ -289,7 +290,23 @@ class Rewriter:
     def make(
         self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None = None
     ) -> tuple[Value, ...]:
-        """The results of an op, or of what the rules make of it."""
+        """The results of an op, or of what the rules make of it.
+
+        Inside of one replacement the same is made once: a slice that goes through values which are
+        read twice would come to each of them in as many ways as there are.
+        """
+        if not self._depth:
+            self._inside.clear()
+            return self._make(op, inputs, attrs, name)
+        key = (op.name, *inputs, *((word, freeze(attrs[word])) for word in sorted(attrs)))
+        found = self._inside.get(key)
+        if found is None:
+            found = self._inside[key] = self._make(op, inputs, attrs, name)
+        return found
+
+    def _make(
+        self, op: OpDef, inputs: Sequence[Value], attrs: Mapping[str, Any], name: str | None
+    ) -> tuple[Value, ...]:
         # Constants are folded, not rewritten.
         folds = op.kind is Kind.MAP and inputs and all(
             constant_of(value) is not None for value in inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import weft
+from weft.passes.simplify.simplify import simplify
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 
@@ -133,3 +135,16 @@ def test_sizes_that_are_not_known(dims: dict[int, str]) -> None:
 
     for found, wanted in zip(weft.compile(run, dynamic={"x": dims})(X), run(X), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_slice_of_values_that_are_read_twice_comes_to_each_of_them_once() -> None:
+    """Not by each of the ways through the program, which are 3 ** 10."""
+    def run(x: Any) -> Any:
+        for _ in range(10):
+            x = np.sin(x) + np.cos(x) * x
+        return x[1:2]
+
+    fired: Counter[str] = Counter()
+    simplify(weft.compile(run).trace(X[0]).graph, fired=fired)
+    assert fired["slice-sin"] == fired["slice-mul"] == 10
+    np.testing.assert_allclose(weft.compile(run)(X[0]), run(X[0]), rtol=1e-12)
