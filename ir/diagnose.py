@@ -83,8 +83,9 @@ class UnsupportedError(Error, NotImplementedError, TypeError):
     """A NumPy function, method or option that traced code cannot use yet."""
 
 
-class OutOfRangeError(Error, IndexError):
-    """An axis, index or slice outside its array."""
+class OutOfRangeError(Error, IndexError, ValueError):
+    """An axis, index or slice outside its array, or masks that do not choose equally many: what
+    NumPy raises an IndexError, a ValueError, or one that is both for (np.exceptions.AxisError)."""
 
 
 class RangeError(Error, OverflowError):

@@ -27,11 +27,12 @@ def is_one_kernel(control: object) -> bool:
 
 def _few_numbers(control: Looping) -> bool:
     body = control.body
-    kept = [value.type.size for value in (*body.params[:control.carried], *body.results)]
-    made = [value.type.size for node in body.nodes if not is_transparent(node)
+    kept = [value.type for value in (*body.params[:control.carried], *body.results)]
+    made = [value.type for node in body.nodes if not is_transparent(node)
             for value in node.results]
-    return (all(isinstance(size, int) for size in (*kept, *made))
-            and sum(kept) <= FEW and sum(made) <= MOST)
+    return (all(isinstance(dim, int) for type_ in (*kept, *made) for dim in type_.shape)
+            and sum(type_.size for type_ in kept) <= FEW
+            and sum(type_.size for type_ in made) <= MOST)
 
 
 def common_shape(control: Looping) -> tuple[Dim, ...] | None:

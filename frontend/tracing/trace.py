@@ -126,8 +126,10 @@ def trace_function(
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):
         param = None if kind == "variable" else ctx.graph.add_param(type_, _word(label))
         entries.append(Leaf(label, kind, type_, param))
-        inputs.append(leaf if param is None else
-                      Tracer(ctx, param, weak=kind == "number", argument=True))
+        if param is not None:
+            given = Tracer(ctx, param, weak=kind == "number", argument=True)
+            given.made = isinstance(leaf, np.ndarray)  # without dims: no number, it can change
+        inputs.append(leaf if param is None else given)
     draws = Draws(function) if lasting else None
     try:
         with ctx.activate(), standing_in():

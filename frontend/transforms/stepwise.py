@@ -31,6 +31,7 @@ from ..tracing.operand import (
     broadcast_shape,
     cast,
     reshape,
+    result_dtype,
     strong,
     to_tracer,
 )
@@ -108,6 +109,21 @@ def poly(zeros: Any) -> Any:
         return carry + np.where(there, moved * -zero, 0), None
 
     found, _ = scanned("np.poly", step, step, first, (zeros, count), None, False, ctx)
+    return found
+
+
+@meaning("np.polyval")
+def polyval(coefficients: Any, x: Any) -> Any:
+    """A polynomial of a number of coefficients that is not known, by Horner's rule."""
+    kind = result_dtype(coefficients, x)
+
+    def step(carry: Any, given: Any, _: Any) -> Any:
+        (coefficient,) = given
+        return cast(carry * x + coefficient, kind), None
+
+    nothing = current().full(0, kind, x.type.shape)
+    found, _ = scanned("np.polyval", step, step, nothing, (cast(coefficients, kind),), None, False,
+                       current())
     return found
 
 

@@ -80,7 +80,7 @@ class Jitter:
     def __call__(self, close: Close | None, function: Callable[..., Any], *operands: Any) -> Any:
         try:
             result = self._computed(close, function, operands)
-        except (IndexError, OverflowError):
+        except (IndexError, OverflowError, ValueError):
             if self.fill is None:
                 raise
             result = substitute(function, operands, self.fill)
@@ -124,7 +124,8 @@ class Jitter:
             return _unknown(function(*operands), self.mode)
         result = function(*operands)
         if kind in ("mix", "complex"):
-            return self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
+            near = _floating if kind == "mix" else np.asarray  # others may be indices
+            return self.shake(function(*(self.shake(near(x), 2) for x in operands)), ulp)
         self.sums += 1
         # Shaken operands may be infinite, which is certain; so what was a risk before stays one.
         before = self.risks[self.sums - 1] if self.sums <= len(self.risks) else False
@@ -134,9 +135,12 @@ class Jitter:
         if kind == "factored" and not all(np.all(np.abs(x) < 1e30) for x in operands):
             return _unknown(result, self.mode)
         # Sums of many: both sides may add them up in any order.
-        ulp += int(_terms(operands, result) ** 0.5)
-        shaken = self.shake(function(*(self.shake(_floating(x), 2) for x in operands)), ulp)
-        odd = (np.nan, np.inf, -np.inf)[(self.mode or 0) % 3]
+        many = int(_added(operands, result) ** 0.5)
+        ulp += many
+        # Partial sums are rounded as well, which are larger than a sum of both signs.
+        near = (self.shake(_floating(x), 2 + many // 8) for x in operands)
+        shaken = self.shake(function(*near), ulp)
+        odd = (np.nan, np.inf, -np.inf, 1.25)[(self.mode or 0) % 4]
         return np.where(risk, np.asarray(odd, np.asarray(shaken).dtype), shaken)[()]
 
     def _wide(self, close: Close, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
@@ -165,7 +169,8 @@ class Jitter:
         if not all(map(_is_ordinary, operands)):
             return _unknown(result, self.mode)
         ulp += int(_terms(operands, result) ** 0.5)
-        if not all(np.all(np.isfinite(x)) for x in operands if kind_of(x) in "fc"):
+        if is_half(result) or not all(
+                np.all(np.isfinite(x)) for x in operands if kind_of(x) in "fc"):
             result = np.where(np.isfinite(result) & (not finite), result,
                               _unknown(result, self.mode))
         scale = np.max(_finite(result), initial=0)
@@ -269,9 +274,10 @@ def _unknown(result: Any, mode: int | None) -> Any:
 
 
 def _is_ordinary(x: Any) -> bool:
-    """Whether products and quotients of a few such numbers are numbers of the dtype."""
+    """Whether products and quotients of a few such numbers are numbers of the dtype; of integers,
+    whether sums of them as floats are exact."""
     if kind_of(x) not in "fc":
-        return True
+        return bool(np.all(np.abs(np.asarray(x).astype(float)) < WHOLE["float64"]))
     x = np.abs(parts(x))
     limit = float(ml_dtypes.finfo(x.dtype).max) ** 0.2
     return bool(np.all((x == 0) | ~np.isfinite(x) | ((x < limit) & (x > 1 / limit))))
@@ -293,6 +299,12 @@ def is_whole(x: Any) -> bool:
 def _terms(operands: Sequence[Any], result: Any) -> float:
     """At least so many numbers are added up for each element."""
     return float(max(np.size(x) for x in operands) / max(np.size(result), 1))
+
+
+def _added(operands: Sequence[Any], result: Any) -> float:
+    """About so many products are added up for each element: m k n k / m n = k^2 of matrices."""
+    sizes = np.prod([float(np.size(x)) for x in operands])
+    return float((sizes / max(np.size(result), 1)) ** (1 / len(operands)))
 
 
 def _overflows(kind: str, function: Callable[..., Any], operands: Sequence[Any],

@@ -140,8 +140,11 @@ def _call(row: Row, name: str, sample: str) -> Call:
     end = outer.end_col_offset
     places = _Places()
     outer = places.visit(outer)
+    options = _options(row.functions[0], row.body)
+    if text[end:].startswith("["):  # of another axis, that would take something else
+        options = tuple(option for option in options if option != "axis")
     return Call((name, *map(full_name, row.functions[1:])), outer, text[end:], tuple(places.found),
-                row.method, _options(row.functions[0], row.body),
+                row.method, options,
                 getattr(row.body, "__module__", "").rsplit(".", 1)[-1] in _EXTREMES)
 
 

@@ -141,9 +141,11 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     """Whether NumPy says nothing for certain, or something else without elements.
 
     Floats beyond an integer dtype; orders of what is not in order; np.linalg.pinv, which gives back
-    the dtype of integers if there are none, and np.bincount, which forgets that of weights; NaNs of
-    bfloat16 where NumPy asks whether a dtype is one of its own floats. And differences cannot tell
-    of rounding to float32. And LAPACK's search for singular values may never end beside a NaN.
+    the dtype of integers if there are none, and np.bincount, which forgets that of weights, and
+    has more bins for larger numbers; edges of bins, which are float32 if all bfloat16 are equal;
+    NaNs of bfloat16 where NumPy asks whether a dtype is one of its own floats. And differences
+    cannot tell of rounding to float32. And LAPACK's search for singular values may never end beside
+    a NaN.
     """
     if "linalg" in feature and not all(
             np.all(np.isfinite(sample)) for x in used if x.kind in "fc" for sample in x.samples):
@@ -162,6 +164,12 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
         return not all(np.size(sample) for x in used for sample in x.samples) or bool(w.symbols)
+    least = re.search(r"minlength=(\d+)", text)
+    if least is not None and any(np.max(sample, initial=0) >= int(least.group(1))
+                                 for x in used[:1] for sample in x.samples):
+        return True
+    if feature.startswith("row np.histogram") and any(x.dtype == "bfloat16" for x in used):
+        return True
     if feature == "row np.polyval" and not all(
             np.size(sample) for x in used[:1] for sample in x.samples):
         return True  # zeros of the dtype of the places
@@ -176,7 +184,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature.startswith("row np.nan") and any(x.dtype == "bfloat16" for x in used):
         return True
     return "sorter=" in text or (
-        feature == "row np.linalg.pinv" and not any(x.kind in "fc" for x in used[:1]))
+        feature == "row np.linalg.pinv" and not any(
+            x.kind in "fc" and x.dtype != "bfloat16" for x in used[:1]))
 
 
 def _dims(w: Writer, places: Sequence[Place]) -> dict[int, int | str]:

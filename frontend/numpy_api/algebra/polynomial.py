@@ -22,7 +22,6 @@ from ...tracing.operand import (
 )
 from ...tracing.tracer import Tracer
 from ..arrange.join import concatenate
-from ..arrange.ranges import powers_of
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh
 from ..registry import MEANINGS, numpy
@@ -122,9 +121,9 @@ def _inner(full: Tracer, first: Dim, second: Dim, mode: str, name: str) -> Any:
 @numpy(np.polyval, samples=("x[4], x[3]", "[1, 2, 0.5], x[2,3]", "x[3], 2.0", "i[3], i[4]"))
 def polyval(p: Any, x: Any) -> Any:
     at: Any = strong(x)
-    result: Any = np.zeros_like(at)
     if isinstance(p, Tracer) and not isinstance(p.type.shape[0], int):
-        return np.sum(powers_of(at, p.type.shape[0]) * flip(p), -1)
+        return MEANINGS["np.polyval"](p, at)
+    result: Any = np.zeros_like(at)
     traced = context_for(p if isinstance(p, list | tuple) else (p,)) is not None
     for coefficient in (strong(p) if traced else np.asarray(p)):
         result = result * at + coefficient

@@ -194,7 +194,9 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tracer:
 @numpy(np.copy, samples=("x[2,3]",))
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
     x = strong(a)
-    return _laid_out(fresh(x), order, x)
+    made = _laid_out(fresh(x), order, x)
+    made.made = True
+    return made
 
 
 @numpy(np.tril, samples=("x[3,4]", "x[2,3,3], 1", "x[3]"))

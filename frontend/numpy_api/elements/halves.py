@@ -26,7 +26,10 @@ def halved(
         axis, rows, keepdims = None, reshape(rows, (1,)), False
     axes = axes_of(axis, rows.ndim)
     kept = tuple(1 if at in axes else dim for at, dim in enumerate(rows.type.shape))
-    neutral = initial if ufunc.identity is None else ufunc.identity
+    none = ufunc.identity
+    if isinstance(none, int):  # -1, all bits, of unsigned ones too
+        none = cast(strong(none), rows.dtype)
+    neutral = initial if none is None else none
     if where is not True:
         if neutral is None:
             raise ValueError(f"reduction operation '{ufunc.__name__}' does not have an identity, "
@@ -42,7 +45,7 @@ def halved(
     if ufunc is np.logical_xor:
         rows = np.not_equal(rows, 0)
     if initial is None and size < 2:  # hypot(0, -2) is 2
-        initial = ufunc.identity
+        initial = none
     if size == 0:
         return np.broadcast_to(cast(strong(initial), result), kept if keepdims else rows.shape[1:])
     while size > 1:

@@ -14,7 +14,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative
 from ....ir.indices.index import Dim
 from ...tracing.active import current
-from ...tracing.operand import as_int, axis_of, cast, reshape, strong
+from ...tracing.operand import as_int, axis_of, cast, required, reshape, strong
 from ...tracing.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
@@ -74,6 +74,12 @@ def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big
     bits = reshape((rows[..., None] >> shifts) & 1, (*rest, 8 * size))
     if count is not None:
         wanted: Dim = as_int(count, "count")
-        wanted = wanted if nonnegative(wanted) else larger(8 * size + wanted, 0)
+        if not nonnegative(wanted):  # without so many of the last bits
+            message = "np.unpackbits has fewer bits than its negative count leaves out"
+            if nonnegative(-1 - 8 * size - wanted):
+                raise error("W102", message, types=[x.type])
+            bits = required(bits, bits.type.shape, least=(8 * size + wanted,), code="W102",
+                            message=message)
+            wanted = larger(8 * size + wanted, 0)
         bits = _longer(bits, larger(wanted - 8 * size, 0))[..., :as_number(wanted)]
     return moveaxis(bits, -1, at)

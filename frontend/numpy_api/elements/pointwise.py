@@ -63,9 +63,14 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     x, *spreaded = spread_all(a, *bounds)
     if x.type.dtype == BF16 and len(bounds) == 2:  # as NumPy has it, whose own clip lacks bfloat16
         x, *spreaded = (cast(part, np.dtype(np.float32)) for part in (x, *spreaded))
-    if low is not None:
-        x = current().emit("maximum", x, spreaded.pop(0))
-    return fresh(x) if high is None else current().emit("minimum", x, spreaded[0])
+    # Of equal numbers the first one stays. Complex ones may differ in the sign of a zero: between
+    # two bounds NumPy's clip takes the bound, as one of them alone, which is a maximum, does not.
+    to_bounds = x.dtype.kind == "c" and len(bounds) == 2
+    for op, bound in (("maximum", low), ("minimum", high)):
+        if bound is not None:
+            pair = (x, spreaded.pop(0))
+            x = current().emit(op, *(pair[::-1] if to_bounds else pair))
+    return x if bounds else fresh(x)
 
 
 @numpy(np.isclose, samples=("x[4], x[4]", "x[4], 0.5, rtol=1"))

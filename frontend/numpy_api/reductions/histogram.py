@@ -76,7 +76,7 @@ def _edges(a: Any, bins: Any, limits: Any) -> tuple[Any, tuple[Any, Any] | None]
         raise error("W112", f"np.histogram with {count} bins")
     first, last = _limits(a, limits)
     kind = result_dtype(first, last, a)
-    kind = kind if number_kind(kind) == "f" else _F64
+    kind = kind if number_kind(kind) in "fc" else _F64
     if not (is_number(first) and is_number(last)):
         first, last = (cast(strong(end), kind) for end in (first, last))
         apart: Any = np.where(first == last, kind.type(0.5), kind.type(0))

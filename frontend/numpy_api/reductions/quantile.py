@@ -156,7 +156,9 @@ def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> A
         return None
     rest = tuple(1 if at in axes else dim for at, dim in enumerate(shape)
                  if keepdims or at not in axes)
-    return constant(np.nan, x.dtype if number_kind(x.dtype) in "fc" else _F64, (*heads, *rest))
+    kind = number_kind(x.dtype)
+    return constant(complex(np.nan, np.nan) if kind == "c" else np.nan,
+                    x.dtype if kind in "fc" else _F64, (*heads, *rest))
 
 
 # -- medians

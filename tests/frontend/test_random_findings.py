@@ -1,0 +1,173 @@
+"""What random programs have found: each is NumPy's again, natively."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.compile.pipeline import Options, Stages
+from weft.ir.plans.calls import kernel_calls
+from weft.ir.verify.verifier import verify_kernel
+
+
+def added_below_a_view(x: Any) -> Any:
+    made = x.copy()
+    view = made.T
+    made += x
+    return view, made
+
+
+def added_below_a_name(x: Any) -> Any:
+    made = x.copy()
+    name = made
+    made += x
+    return name, made
+
+
+def copied(x: Any) -> Any:
+    made = np.copy(x)
+    name = made
+    made += 1
+    return name, made
+
+
+@pytest.mark.parametrize("function", (added_below_a_view, added_below_a_name, copied))
+@pytest.mark.parametrize("x", (np.array(3, np.uint16), np.float64(3), np.ones((2, 3))), ids=str)
+def test_copies_of_arrays_without_dims_change_and_those_of_numbers_do_not(
+    function: Callable[..., Any], x: Any
+) -> None:
+    if isinstance(x, np.generic) and function is added_below_a_view:
+        pytest.skip("np.float64(3).T is a number of its own")
+    for got, want in zip(weft.compile(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_number_that_is_an_argument_is_rebound_where_a_branch_changes_it() -> None:
+    def moved(x: Any) -> Any:
+        if x > 2:
+            x -= 1
+        else:
+            x += 2.0
+        return x
+
+    assert weft.compile(moved)(np.array(8.0)) == 7
+    assert weft.compile(moved)(np.array(1.0)) == 3
+
+
+def raised(x: Any) -> Any:
+    changed = x.copy()
+    changed[changed > 0] += x
+    return changed
+
+
+def powered(x: Any) -> Any:
+    return np.array([2, 3]) ** x
+
+
+@pytest.mark.parametrize(("function", "x"), (
+    (raised, np.array([1.0, -1.0])), (powered, np.array([1, -1]))))
+def test_what_numpy_has_a_value_error_for_is_one(function: Any, x: Any) -> None:
+    with pytest.raises(ValueError):
+        function(x)
+    with pytest.raises(ValueError):
+        weft.compile(function)(x)
+
+
+def test_an_index_out_of_range_stays_an_index_error() -> None:
+    with pytest.raises(IndexError):
+        weft.compile(lambda x, i: x[i])(np.ones(3), np.array([5]))
+
+
+Z = np.array([complex(-1, -0.0), complex(2, -0.0), -1, complex(np.nan, 1), complex(3, np.nan), 1j])
+
+
+@pytest.mark.parametrize("bounds", ((-1, 2), (-1, None), (None, 2)))
+def test_bounds_of_complex_numbers_have_the_zeros_of_numpy(bounds: Any) -> None:
+    want = np.clip(Z, *bounds)
+    got = weft.compile(lambda z: np.clip(z, *bounds))(Z)
+    np.testing.assert_array_equal(got.view(np.uint64), want.view(np.uint64))
+
+
+def test_bins_of_complex_numbers_have_complex_edges() -> None:
+    values = np.array([1 + 1j, 2, 0.5])
+    with pytest.warns(np.exceptions.ComplexWarning):
+        counts, edges = np.histogram(values, 4, range=(-1.5, 3))
+    with warnings.catch_warnings(action="ignore"):
+        got = weft.compile(lambda x: np.histogram(x, 4, range=(-1.5, 3)))(values)
+    np.testing.assert_array_equal(got[0], counts)
+    np.testing.assert_array_equal(got[1], edges)
+    assert got[1].dtype == edges.dtype
+
+
+@pytest.mark.parametrize("dtype", (np.uint8, np.uint32, np.int16, bool))
+def test_all_bits_are_neutral_to_one_element(dtype: Any) -> None:
+    x = np.array([3, 3, 7, 0]).astype(dtype)
+
+    def reduced(x: Any) -> Any:
+        return np.bitwise_and.reduceat(x, [0, 3]), np.bitwise_and.reduce(x[:1]), (
+            np.bitwise_and.reduce(x, where=np.arange(4) < 1))
+
+    for got, want in zip(weft.compile(reduced)(x), reduced(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+        assert np.asarray(got).dtype == np.asarray(want).dtype
+
+
+def test_rounds_over_nothing_beside_sizes_that_are_not_known() -> None:
+    compiled = weft.compile(lambda x: np.logaddexp.accumulate(x), dynamic={"x": {0: "k", 1: "m"}})
+    assert compiled(np.zeros((6, 7, 0), np.float32)).shape == (6, 7, 0)
+
+
+def test_a_scatter_of_many_values_to_one_known_place_is_a_valid_kernel() -> None:
+    def last(x: Any) -> Any:
+        made = np.zeros(4)
+        made[np.ones(7, int)] = x
+        return made
+
+    x = np.arange(7.0)
+    stages = Stages(weft.compile(last).trace(x).graph, Options(2, None, None))
+    for call in kernel_calls(stages.lowered):
+        verify_kernel(call.kernel)
+    np.testing.assert_array_equal(weft.compile(last)(x), last(x))
+
+
+def test_a_polynomial_of_many_unknown_coefficients() -> None:
+    compiled = weft.compile(lambda p, x: np.polyval(p, x), dynamic={"p": {0: "n"}})
+    x = np.array([1.5, -1.5, 0.5])
+    for size in (4096, 5, 1):
+        p = np.random.default_rng(size).random(size)
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(compiled(p, x), np.polyval(p, x))
+    np.testing.assert_array_equal(compiled(np.zeros(0), x), 0)
+    slope = weft.compile(weft.grad(lambda p, x: np.polyval(p, x).sum(), argnums=1),
+                         dynamic={"p": {0: "n"}})(np.array([2.0, 1.0, 5.0]), x)
+    np.testing.assert_allclose(slope, 4 * x + 1)
+
+
+@pytest.mark.parametrize("dynamic", ({}, {"x": {0: "n"}}))
+def test_more_bits_left_out_than_there_are(dynamic: Any) -> None:
+    compiled = weft.compile(lambda x: np.unpackbits(x, count=-9), dynamic=dynamic)
+    two = np.array([7, 255], np.uint8)
+    np.testing.assert_array_equal(compiled(two), np.unpackbits(two, count=-9))
+    compiled = weft.compile(lambda x: np.unpackbits(x, count=-9), dynamic=dynamic)
+    with pytest.raises(weft.Error, match="W102"):
+        compiled(two[:1])
+
+
+def test_halves_are_not_rounded_on_the_way_through_an_einsum() -> None:
+    x = np.random.default_rng(0).normal(size=(8, 8, 8)).astype(np.float16)
+    for text, count in (("ijk,mij->jk", 2), ("ijk,kl,lm->im", 3)):
+        given = (x, *((x[0],) * 2 if count == 3 else (x,)))
+        got = weft.compile(lambda *xs, text=text: np.einsum(text, *xs))(*given)
+        exact = np.einsum(text, *(y.astype(np.float64) for y in given))
+        assert got.dtype == np.float16
+        np.testing.assert_allclose(got, exact, rtol=6e-4, atol=1e-4)
+
+
+def test_the_middle_of_no_complex_numbers_is_no_number_in_both_parts() -> None:
+    got = weft.compile(lambda x: np.nanmedian(x, 0))(np.zeros((0, 2), np.complex64))
+    assert np.isnan(got.real).all() and np.isnan(got.imag).all()
