@@ -250,7 +250,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     cut = _tolerance(rcond, "rcond", math.nan)
     x, rank, values = _call("lstsq", left, right, rcond=cut)
     if nonnegative(columns - rows):
-        residuals = current().full(0.0, x.dtype, (0,))
+        residuals = current().full(0.0, values.dtype, (0,))
     else:
         residuals = _only("lstsq_residuals", left, right, rcond=cut)
     return reshape(x, (columns,)) if vector else x, residuals, rank, values
