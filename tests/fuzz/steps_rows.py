@@ -160,6 +160,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if feature == "row np.argsort" and "stable" not in text:  # in any order where there are ties
         return True
+    if "'wrap'" in text and any(x.dtype in ("u4", "u8") for x in used[1:]):
+        return True  # places below 0 are far, and NumPy wraps them turn by turn
     if feature == "row np.piecewise" and len({x.shapes for x in used if x.rank}) > 1:
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
