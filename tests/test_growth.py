@@ -139,21 +139,6 @@ def test_twice_the_program_is_twice_the_work(program: Callable[[int], Any]) -> N
         assert large[name] <= RATIO * small[name] + 2000, name
 
 
-def test_an_element_of_what_is_used_twice_is_looked_for_once() -> None:
-    """Each of the two numbers is used twice in each round: their elements are not 2**rounds."""
-    def rounds(count: int) -> int:
-        def function(x: Any) -> Any:
-            a, b = x + 1, x - 1
-            for _ in range(count):
-                a, b = a * b, a + b
-            return a[0] + b[1]
-
-        return measures(function, X[:3])["fused"]
-
-    rounds(4)
-    assert rounds(14) <= RATIO * rounds(7) + 2000
-
-
 def test_twice_the_parameters_are_twice_the_work() -> None:
     def measured(count: int) -> dict[str, int]:
         arrays = [X[:at % 7 + 1] for at in range(count)]

@@ -47,6 +47,11 @@ def _full(b: Builder, node: Node) -> Pair:
     return Pair(b.full(re, type_), b.full(im, type_))
 
 
+def _iota(b: Builder, node: Node) -> Pair:
+    re = b.iota(**{**node.attrs, "dtype": node.results[0].dtype.part})
+    return Pair(re, b.full(0.0, re.type))
+
+
 def _cast(b: Builder, node: Node, x: Pair | Value) -> Any:
     dtype = node.attrs["dtype"]
     if not isinstance(x, Pair):
@@ -166,7 +171,7 @@ _PLAIN: Mapping[str, Callable[..., Any]] = MappingProxyType({
 RULES: Mapping[str, Rule] = MappingProxyType({
     **dict.fromkeys(("add", "sub", "neg", "select", "sum", "cumsum", "rint", "ensure",
                      "awaiting"), _each),
-    "full": _full, "cast": _cast, "contract": _contract, "prod": _prod,
+    "full": _full, "iota": _iota, "cast": _cast, "contract": _contract, "prod": _prod,
     "cumprod": lambda b, node, x: _along(b, node, 1.0, f.mul, x),
     "recur": lambda b, node, x, y: _along(b, node, 0.0, lambda b, held, x, y: f.add(
         b, f.mul(b, x, held), y), x, y),

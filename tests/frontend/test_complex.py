@@ -314,3 +314,12 @@ def test_cumulative_products_without_elements() -> None:
     assert step(np.zeros((0, 3), complex)).shape == (0, 3)
     for call in step.lower(np.zeros((0, 3), complex)).stages.plan.kernels.values():
         verify_kernel(call)
+
+
+def test_ranges_of_complex_numbers() -> None:
+    def program(x: Any) -> Any:
+        return np.arange(5, dtype=complex), np.arange(2, x.shape[0], dtype=np.complex64) * 1j
+
+    step: Any = weft.compile(program, dynamic={"x": {0: "n"}}, verify=True)
+    for found, wanted in zip(step(np.ones(6)), program(np.ones(6)), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)

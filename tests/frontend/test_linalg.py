@@ -85,6 +85,7 @@ CALLS: list[tuple[str, Function, tuple[Any, ...]]] = [
     ("lstsq", lambda a, b: np.linalg.lstsq(a, b), (RNG.normal(size=(5, 3)), np.ones(5))),
     ("lstsq many", np.linalg.lstsq, (RNG.normal(size=(5, 3)), RNG.normal(size=(5, 2)))),
     ("lstsq square", np.linalg.lstsq, (good(3, 3), np.ones(3))),
+    ("lstsq complex", np.linalg.lstsq, (good(3, 3), np.ones(3) + 1j)),
     ("lstsq wide", np.linalg.lstsq, (RNG.normal(size=(3, 5)).astype("f4"), np.ones(3, "f4"))),
     ("lstsq rcond", lambda a, b: np.linalg.lstsq(a, b, 0.9)[::2], (good(3, 3), np.ones(3))),
     ("lstsq rcond -1", lambda a, b: np.linalg.lstsq(a, b, -1),

@@ -23,7 +23,7 @@ from . import (
     steps_rows,
     steps_views,
 )
-from .data import DTYPES, LAYOUTS, draw_array, draw_number
+from .data import DTYPES, LAYOUTS, bearable, draw_array, draw_number
 from .program import ArgSet, Leaf, Nest, Program, Settings
 from .writer import FAMILIES, Value, Writer
 
@@ -92,6 +92,10 @@ def _program(rng: random.Random, name: str, kind: str) -> Program | None:
         checks -= {"stages"}  # kernels of so many elements take the interpreter minutes
     argsets = [_argset(rng, leaves, env, hostile=at >= 2) for at, env in enumerate(sizes)]
     argsets[0] = replace(argsets[0], order=0)
+    if any("linalg" in step.feature or "'wrap'" in step.text(False)
+           for step in (*writer.steps, *(step for inner in writer.inners for step in inner.steps))):
+        argsets = [replace(argset, leaves=tuple(map(bearable, argset.leaves)))
+                   for argset in argsets]
     drawn = Program(
         name, kind, tuple(leaves), tuple(_params(rng, leaves, kind)), tuple(writer.inners),
         tuple((at, held.value) for at, held in writer.variables.items()), tuple(writer.steps),
