@@ -171,3 +171,21 @@ def test_halves_are_not_rounded_on_the_way_through_an_einsum() -> None:
 def test_the_middle_of_no_complex_numbers_is_no_number_in_both_parts() -> None:
     got = weft.compile(lambda x: np.nanmedian(x, 0))(np.zeros((0, 2), np.complex64))
     assert np.isnan(got.real).all() and np.isnan(got.imag).all()
+
+
+def test_halves_are_rounded_once_where_a_mask_adds_to_them() -> None:
+    def added(x: Any, y: Any) -> Any:
+        made = y.copy()
+        np.add.at(made, made > 0, x)
+        return made
+
+    x, y = np.float32(3.708421), np.array([2, -1, 2.5], np.float16)
+    np.testing.assert_array_equal(weft.compile(added)(x, y), added(x, y))
+
+
+def test_complex_ranges_and_real_residuals() -> None:
+    z = np.array([[1, 2j], [2, 4j]])
+    counted, residuals = weft.compile(lambda z: (
+        np.arange(1, 5, like=z, dtype=np.complex64), np.linalg.lstsq(z, z[0], None)[1]))(z)
+    np.testing.assert_array_equal(counted, np.arange(1, 5, dtype=np.complex64))
+    assert counted.dtype == np.complex64 and residuals.dtype == np.float64
