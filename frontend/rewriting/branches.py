@@ -12,6 +12,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Builder
 from ...ir.ops.table import OPS
 from .. import tree
+from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
@@ -28,6 +29,7 @@ from .state import (
     Put,
     alike,
     context_of,
+    is_around,
     is_array,
     is_traced,
     leaves,
@@ -103,6 +105,7 @@ class _Merge:
         self.results: list[tuple[Any, Any]] = []  # of both, the values that differ
         self.weak: list[tuple[bool, bool]] = []
         self.paths: list[str] = []
+        self.memory: list[tuple[Any, Any]] = []  # its owner on both ways
         self._made = [iter(zip(region.graph.results, region.weak, strict=True))
                       for region in traced]
         # Name by name what it is bound to: (structure, leaves), each known or a result's number.
@@ -121,8 +124,10 @@ class _Merge:
                 found.append((ours[0], self._result(ours[0].name, *pair)))
         return found
 
-    def _result(self, path: str, one: tuple[Any, bool], two: tuple[Any, bool]) -> int:
+    def _result(self, path: str, one: tuple[Any, bool], two: tuple[Any, bool],
+                memory: tuple[Any, Any] = (None, None)) -> int:
         self.results.append((one[0], two[0]))
+        self.memory.append(memory)
         self.weak.append((one[1], two[1]))
         self.paths.append(path)
         return len(self.results) - 1
@@ -154,7 +159,8 @@ class _Merge:
             if not may_be_lost(name):
                 raise
             lost(name, problem)
-            del self.results[count:], self.weak[count:], self.paths[count:]
+            for each in (self.results, self.weak, self.paths, self.memory):
+                del each[count:]
             return UNBOUND
 
     def _has_returned(self, way: int) -> bool:
@@ -193,7 +199,8 @@ class _Merge:
             raise differ(name, a, b)
         if not regions.agree(first, second):
             raise regions.disagreement(name + path, first[0], second[0])
-        return None, self._result(name + path, first, second)
+        return None, self._result(name + path, first, second,
+                                  (views.memory_of(a), views.memory_of(b)))
 
     def regions(self) -> list[Region]:
         """The regions with these results only."""
@@ -211,13 +218,15 @@ class _Merge:
         for root in self.used_up:
             root.changed = root
             root.ctx.writes.count += 1
+        self._share(made)
         found: list[Any] = []
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
                 continue
             twin = next((other for other in range(at) if all(
-                after[other] is after[at] for after in self.after)), None)
+                after[other] is after[at] and after[at] is not UNBOUND
+                for after in self.after)), None)
             if twin is not None:  # two names of one thing on both ways, and so afterwards
                 found.append(found[twin])
                 continue
@@ -229,6 +238,19 @@ class _Merge:
             same = kept[0] is not None and kept[0] is kept[1]
             found.append(restored(self.after[0][at], self.entries[0], value) if same else value)
         return found
+
+
+    def _share(self, made: Sequence[Any]) -> None:
+        """Results that have the memory of an array or of each other on one way."""
+        for way, entry in enumerate(self.entries):
+            for at, memory in enumerate(self.memory):
+                for origin in entry.origins_of(memory[way]):
+                    for array in (origin, *views.rivals(origin)):
+                        if is_around(array, made[at]):
+                            views.may_share(made[at], array)
+                for other in range(at):
+                    if views.are_related(memory[way], self.memory[other][way]):
+                        views.may_share(made[at], made[other])
 
 
 class _Zero:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ...ir.ops.control.region import ENDLESS
 from ...ir.types import TensorType
 from .. import tree
 from ..tracing.arrays import views
+from ..tracing.arrays.array import TracedArray
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.arrays.selection import Selection
 from ..tracing.operand import as_dim
@@ -25,6 +28,7 @@ from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
 from .exits import RESULT
 from .expressions import both
+from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
     Entry,
@@ -184,6 +188,8 @@ class _Loop:
         self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
+        self.sharing = Sharing()
+        self.used_up: dict[int, Tracer] = {}  # arrays around the loop that rounds may write to
         self.results: Any = None
 
     def trace(self) -> None:
@@ -232,27 +238,35 @@ class _Loop:
         given = dict(zip(self.keys, values, strict=False))
         memory = {id(root): value for root, value in zip(
             self.roots, values[len(self.keys):], strict=True)}
-        found = []
+        found: list[Any] = []
+        begun: dict[Key, Tracer] = {}
         for at, part in enumerate(self.parts):
             if part is None:
                 found.append(UNBOUND)
                 continue
             old, structure = part
-            found.append(rebuilt(structure, [
-                _owned(leaf, given[at, place]) if (at, place) in given else leaf
-                for place, leaf in enumerate(old)]))
+            carried = {place: _owned(leaf, given[at, place])
+                       for place, leaf in enumerate(old) if (at, place) in given}
+            begun.update(((at, place), state) for place, state in carried.items())
+            found.append(rebuilt(structure, [carried.get(place, leaf)
+                                             for place, leaf in enumerate(old)]))
         entry = Entry(found, memory)
+        entry.leaves.update((id(state), key) for key, state in begun.items())
+        self._remember(entry, begun)
         self.put(entry.values)
         return entry
 
     def _tested(self, state: Any, index: Any) -> Any:
-        self._enter(state)
-        return truth(self.test(index))
+        with self._in_round():
+            self._enter(state)
+            return truth(self.test(index))
 
     def _round(self, state: Any, index: Any) -> Any:
-        self.entry = entry = self._enter(state)
-        self.body(index)
-        self.after = self.get()
+        known = len(self.used_up)
+        with self._in_round():
+            self.entry = entry = self._enter(state)
+            self.body(index)
+            self.after = self.get()
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -270,7 +284,9 @@ class _Loop:
                 raise _OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
-        return made | self._memory(entry)
+        made |= self._memory(entry)
+        self._settle(entry, known)
+        return made
 
     def _memory(self, entry: Entry) -> dict[str, Any]:
         """What a round has left in the arrays that own memory."""
@@ -322,6 +338,7 @@ class _Loop:
                                 strict=True):
             overwrite(root, result)
         assert self.entry is not None
+        self._share(made)
         found = []
         for at, part in enumerate(self.parts):
             if part is None:
@@ -330,10 +347,91 @@ class _Loop:
             old, structure = part
             value = rebuilt(structure, [made.get((at, place), leaf)
                                         for place, leaf in enumerate(old)])
-            kept = self.entry.origin(self.after[at]) is not None
-            found.append(_returned(before[at], value) if kept and not isinstance(
-                before[at], tuple) else value)
+            origin = self.entry.origin(self.after[at])
+            kept = origin is not None and origin is self.entry.start[at]
+            carried = any((at, place) in made for place in range(len(old)))
+            found.append(_returned(before[at], value, carried) if kept else value)
         return found
+
+
+    def _shared(self, entry: Entry) -> Sharing:
+        """Which leaves may have one memory when a round begins, after this one as it was traced."""
+        around: dict[Key, dict[int, Any]] = {}
+        moved: dict[Key, list[Key]] = {}
+        owners: dict[Key, Any] = {}
+        for at, place in self.keys:
+            key, found = (at, place), self.parts[at]
+            assert found is not None
+            first = views.memory_of(found[0][place])
+            around[key], moved[key] = {} if first is None else self._kin(first), []
+            owners[key] = views.memory_of(leaves(self.after[at])[0][place])
+            for memory in entry.origins_of(owners[key]):
+                if id(memory) in entry.leaves:
+                    moved[key].append(entry.leaves[id(memory)])
+                elif self.ctx.descends_from(memory.ctx):
+                    around[key] |= self._kin(memory)
+        pairs = {frozenset((a, b)) for a, b in combinations(self.keys, 2)
+                 if views.are_related(owners[a], owners[b]) or views.are_related(
+                     *(views.memory_of(self.parts[at][0][place])  # type: ignore[index]
+                       for at, place in (a, b)))}
+        return self.sharing.grown(pairs, around, moved)
+
+    def _kin(self, array: TracedArray) -> dict[int, Any]:
+        """An array around the loop and those that may have its memory."""
+        return {id(each): each for each in (array, *views.rivals(array))
+                if self.ctx.descends_from(each.ctx)}
+
+    def _remember(self, entry: Entry, begun: Mapping[Key, Tracer]) -> None:
+        """What may share memory when a round begins."""
+        copies = {id(array): copy for array, copy, _ in entry.roots.values()}
+        mine = {key: copies[id(state)] for key, state in begun.items() if id(state) in copies}
+        for pair in self.sharing.pairs:
+            if pair <= mine.keys():
+                views.may_share(*(mine[key] for key in pair))
+        for key, arrays in self.sharing.around.items():
+            for array in arrays.values() if key in mine else ():
+                views.may_share(mine[key], copies.get(id(array), array))
+        for root in self.used_up.values():
+            mine_or_it = copies.get(id(root), root)
+            mine_or_it.changed = mine_or_it
+
+    @contextmanager
+    def _in_round(self) -> Iterator[None]:
+        """Around what is traced of a round: what it does to arrays around the loop, which leaves
+        may be, counts in all rounds, but not for what the first one begins with."""
+        arrays = {id(array): array for found in self.sharing.around.values()
+                  for array in found.values()} | self.used_up
+        before = {key: array.changed for key, array in arrays.items()}
+        try:
+            yield
+        finally:
+            for key, array in arrays.items():
+                if array.changed is not before[key]:
+                    self.used_up[key] = array
+                    array.changed = before[key]
+
+    def _settle(self, entry: Entry, known: int) -> None:
+        """Raises _OtherCarryError where rounds share memory in ways that this one did not know, or
+        more than the ``known`` number of arrays are used up."""
+        found = self._shared(entry)
+        used_up = {id(root): root for root, copy, _ in entry.roots.values()
+                   if id(root) not in entry.leaves and copy.changed is not None}
+        self.used_up |= used_up
+        if not found.is_like(self.sharing) or len(self.used_up) > known:
+            self.sharing = found
+            raise _OtherCarryError
+
+    def _share(self, made: Mapping[Key, Any]) -> None:
+        """What may share memory after the loop, and what has changed with it."""
+        for root in self.used_up.values():
+            root.changed = root
+            root.ctx.writes.count += 1
+        for pair in self.sharing.pairs:
+            if pair <= made.keys():
+                views.may_share(*(made[key] for key in pair))
+        for key, arrays in self.sharing.around.items():
+            for array in arrays.values() if key in made else ():
+                views.may_share(made[key], array)
 
 
 def _grown(name: str, first: Any, value: Any) -> Error:
@@ -346,13 +444,15 @@ def _grown(name: str, first: Any, value: Any) -> Error:
             "*row.shape)), and set out[i] = row") if sized else "give it one structure")
 
 
-def _returned(before: Any, value: Any) -> Any:
+def _returned(before: Any, value: Any, carried: bool) -> Any:
     """The value of a name that is bound to what it was bound to before."""
     if type(before) is list:
         before[:] = value
     elif type(before) is dict:
         before.clear()
         before.update(value)
+    elif carried:
+        return value
     return before
 
 

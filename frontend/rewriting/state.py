@@ -18,6 +18,7 @@ from ...ir.diagnose import Error, error
 from ...ir.types import BOOL
 from .. import tree
 from ..tracing.active import context_for, current
+from ..tracing.arrays import views
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import is_number as is_python
@@ -88,15 +89,40 @@ class Entry:
 
     def __init__(self, values: Sequence[Any], roots: Mapping[int, Tracer] = _NONE) -> None:
         self.roots: dict[int, tuple[Tracer, Tracer, Any]] = {}  # an array, its copy, and its value
+        self.start = tuple(values)
+        self.leaves: dict[int, tuple[int, int]] = {}  # of a loop: which leaf begins with an array
         self._given = roots
-        self._moved: dict[int, Any] = {}
+        self._moved: dict[int, tuple[Any, Any]] = {}  # an array, which stays, and its copy
         self._origins: dict[int, tuple[Any, Any]] = {}  # by copy: the copy and what it is of
         self._items: dict[int, Any] = {}
         self.values = tuple(map(self._copied, values))
+        current().copied = self.copied
+        for array, copy, _ in self.roots.values():
+            for rival in views.rivals(array):
+                other = self.roots.get(id(rival))
+                if other is not None:
+                    views.may_share(copy, other[1])
+
+    def origins_of(self, owner: Any) -> list[Any]:
+        """Of which arrays the memory may be that an array of the region owns: one that was copied
+        for it, or itself and those of which it is not known; none of no array (None)."""
+        if owner is None:
+            return []
+        copied = {id(copy): array for array, copy, _ in self.roots.values()}
+        if id(owner) in copied:
+            return [copied[id(owner)]]
+        return [copied.get(id(each), each) for each in (owner, *views.rivals(owner))]
 
     def origin(self, copy: Any) -> Any:
         """What a value is the region's copy of; None for what is not one."""
         return self._origins.get(id(copy), (None, None))[1]
+
+    def copied(self, array: Any) -> Any:
+        """An array around the region as the region has it, if it shares memory with what the
+        region may change: a view that was made before. None for others."""
+        if array.ndim == 0 and array.link is None:
+            return None
+        return self._of_array(array) if id(views.owner(array)) in self.roots else None
 
     def changed(self, copy: Any) -> bool:
         """Whether a list or a dict was changed."""
@@ -122,12 +148,10 @@ class Entry:
         return made
 
     def _of_array(self, array: Any) -> Any:
-        known = self._moved.get(id(array))
-        if known is None:
-            known = self._root(array) if array.link is None else array.link.again(
-                self._of_array(array.link.base))
-            self._moved[id(array)] = known
-        return known
+        if id(array) not in self._moved:
+            self._moved[id(array)] = array, self._root(array) if array.link is None else (
+                array.link.again(self._of_array(array.link.base)))
+        return self._moved[id(array)][1]
 
     def _root(self, array: Any) -> Tracer:
         ctx = current()
@@ -141,6 +165,11 @@ class Entry:
 def _items(x: Any) -> Any:
     """What tells whether a list or a dict was changed."""
     return [(key, id(item)) for key, item in (x.items() if type(x) is dict else enumerate(x))]
+
+
+def is_around(memory: Any, result: Any) -> bool:
+    """Whether an array was made before the region that has this result."""
+    return bool(result.ctx.descends_from(memory.ctx))
 
 
 def restored(value: Any, entry: Entry, result: Any) -> Any:

@@ -99,6 +99,8 @@ class TraceContext:
         self._held: dict[int, _Held] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Array] = {}
         self._inherited: dict[int, Tracer] = {}
+        # Of an array around this region, what the region has of it, if it may change that memory.
+        self.copied: Callable[[Tracer], Tracer | None] | None = None
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
         self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
@@ -141,7 +143,7 @@ class TraceContext:
         """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a
         captured array was changed while tracing, since the program would see only its last state.
         """
-        self.alive = False
+        self.alive, self.copied = False, None
         for held in self._held.values():
             if _checksum(held.capture.array) != held.checksum:
                 raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
@@ -151,7 +153,7 @@ class TraceContext:
 
     def forget(self) -> None:
         """Let go of all tracers: who holds one now is not part of the trace."""
-        self.refused = self.sums = None
+        self.refused = self.sums = self.copied = None
         self._inherited.clear()
         self._reads.clear()
         self._held.clear()
@@ -291,19 +293,20 @@ class TraceContext:
             tracer.context()  # raises W202 or W204
             raise error("W204", f"{tracer.name} belongs to graph '{tracer.ctx.graph.name}', not "
                                 f"to '{self.graph.name}'", hint="use values of one graph together")
-        return self._inherit(tracer).value
+        return self._inherit(tracer).operand()
 
     def _inherit(self, tracer: Tracer) -> Tracer:
-        known = self._inherited.get(id(tracer.value))
+        assert self.parent is not None
+        outer = tracer if tracer.ctx is self.parent else self.parent._inherit(tracer)
+        copy = None if self.copied is None else self.copied(outer)
+        if copy is not None:
+            return copy
+        known = self._inherited.get(id(outer.operand()))
         if known is None:
-            assert self.parent is not None
-            outer = tracer
-            if tracer.ctx is not self.parent:
-                outer = self.parent._inherit(tracer)
             stem = tracer.value.name.removesuffix(":0").replace(":", "_")
             param = self.graph.add_param(tracer.type, stem)
             known = Tracer(self, param, weak=tracer.weak)
-            self._inherited[id(tracer.value)] = known
+            self._inherited[id(outer.value)] = known
             self.closure.append((param, outer))
         return known
 

@@ -143,10 +143,7 @@ def trace_function(
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):
         param = None if kind == "variable" else ctx.graph.add_param(type_, _word(label))
         entries.append(Leaf(label, kind, type_, param))
-        if param is not None:
-            given = Tracer(ctx, param, weak=kind == "number", argument=True)
-            given.made = isinstance(leaf, np.ndarray)  # without dims: no number, it can change
-        inputs.append(leaf if param is None else given)
+        inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
     draws = Draws(function) if lasting else None
     try:
         with ctx.activate(), standing_in():
@@ -171,6 +168,12 @@ def trace_function(
         bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), bound, ctx.raises)
+
+
+def _argument(ctx: TraceContext, param: Value, kind: Any, leaf: Any) -> Tracer:
+    given = Tracer(ctx, param, weak=kind == "number", argument=True)
+    given.made = isinstance(leaf, np.ndarray)  # without dims: no number, it can change
+    return given
 
 
 def _record(

@@ -137,7 +137,7 @@ def test_axes_that_are_not_as_long_are_an_error() -> None:
     lambda x, k: np.sort(x[:, :k], 1), lambda x, k: x[:, :k].reshape(k, -1)))
 def test_what_has_no_meaning_is_refused_by_name(function: Any) -> None:
     with pytest.raises(weft.Error, match=r"W123|W201"):
-        weft.compile(function)(X, 2)
+        weft.compile(function)(X, np.array(2))  # a number of Python's would become static
 
 
 def test_exports_refuse_them() -> None:

@@ -23,7 +23,7 @@ class TracedArray:
     which promotes as one."""
 
     __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "made", "ordered", "seen", "taken", "version", "weak")
+                 "made", "ordered", "rivals", "seen", "taken", "version", "weak")
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
@@ -39,6 +39,7 @@ class TracedArray:
         self.ordered = False
         self.dense: bool | None = None
         self.changed: TracedArray | None = None  # what in-place code made of the memory instead
+        self.rivals: dict[int, ref[TracedArray]] | None = None  # which may have the same memory
         self.version: object = None  # the last write to memory that is the array's own, and
         self.seen: object = None     # the one that the value is of, as was clear after so many
         self.asked = 0               # writes to any memory

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+from weakref import ref
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import row_major, symbol, symbols_of
@@ -167,6 +168,32 @@ def link_whole(result: TracedArray, base: TracedArray, *, frozen: bool = False) 
     result.ordered = base.ordered
 
 
+def may_share(x: TracedArray, other: TracedArray) -> None:
+    """Remember that two arrays have one memory or not, as is only known when the function runs:
+    who writes to one of them may not read the other."""
+    one, two = owner(x), owner(other)
+    if one is not two and one.ndim and two.ndim:
+        for here, there in ((one, two), (two, one)):
+            here.rivals = here.rivals or {}
+            here.rivals[id(there)] = ref(there)
+
+
+def rivals(x: TracedArray) -> list[TracedArray]:
+    """The arrays of which it is not known whether they have the memory of ``x``, its owner."""
+    found = () if x.rivals is None else (known() for known in x.rivals.values())
+    return [rival for rival in found if rival is not None]
+
+
+def are_related(x: TracedArray | None, y: TracedArray | None) -> bool:
+    """Whether two owners of memory are one, or may be."""
+    return x is not None and y is not None and (x is y or any(rival is y for rival in rivals(x)))
+
+
+def memory_of(x: Any) -> TracedArray | None:
+    """The owner of the memory of an array that may be changed or shared; None for what is none."""
+    return owner(x) if isinstance(x, TracedArray) and (x.ndim > 0 or x.link is not None) else None
+
+
 def is_view_of(x: TracedArray, base: TracedArray) -> bool:
     """True if the links of x lead to ``base``."""
     here: TracedArray | None = x
@@ -262,6 +289,8 @@ def write(x: TracedArray, new: TracedArray) -> None:
     here.version = stamp
     for view, value_then in (*steps, (here, value)):
         view.renew(value_then, stamp)
+    for rival in rivals(here):
+        rival.changed = value if rival.changed is None else rival.changed
     ctx.writes.count += 1
 
 
@@ -293,6 +322,10 @@ def _changed(x: TracedArray, changed: TracedArray) -> Error:
     if owner(x).argument:
         message = f"{x.name} was changed in place through another name"
         hint = "copy the argument first: x = x.copy()"
+    elif owner(x).rivals:
+        message = (f"whether {x.name} has the memory of what was changed in place depends on which "
+                   "way the function went")
+        hint = "make one of them a copy before that: y = x.copy()"
     else:
         message = (f"whether {x.name} has changed with the array it was reshaped from, or that "
                    "with it, depends on how NumPy lays them out")
