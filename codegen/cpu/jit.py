@@ -217,7 +217,8 @@ class Jit:
         self._provide(image, exports)
         builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
         for name, address in self._shared.items():
-            builder.import_symbol(name, address)
+            if name not in exports:
+                builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
         linker = self._linker
