@@ -336,7 +336,7 @@ def test_a_traced_count_needs_a_bound() -> None:
     with pytest.raises(Error, match="W124: fori_loop has more rounds than max_iterations=5"):
         gradient(A, 6, 5)
     with pytest.raises(Error, match=r"W113.*no bound[^|]*(.|\n)*max_iterations"):
-        gradient(A, 3, None)
+        gradient(A, np.array(3), None)
     stopped = weft.grad(lambda x, n: power(weft.stop_gradient(x), n, None) + x.sum())
     np.testing.assert_array_equal(stopped(A, 3), np.ones(3))
 
