@@ -120,8 +120,13 @@ def test_dims_of_any_size() -> None:
 
 
 @pytest.mark.parametrize("read", [
-    lambda x, i: x[None][:, i:], lambda x, i: x[None][:, :i], lambda x, i: x[None][:, i:2 * i],
-    lambda x, i: np.arange(i)])
-def test_what_has_no_known_length(read: Callable[..., Any]) -> None:
+    lambda x, i: x[None][:, i:], lambda x, i: x[None][:, :i], lambda x, i: x[None][:, i:2 * i]])
+@pytest.mark.parametrize("i", [2, np.array(2)], ids=("a number", "an array"))
+def test_bounds_of_a_later_axis(read: Callable[..., Any], i: Any) -> None:
+    np.testing.assert_array_equal(weft.compile(read)(X, i), read(X, i))
+
+
+def test_what_has_no_known_length() -> None:
+    np.testing.assert_array_equal(weft.compile(lambda i: np.arange(i))(2), [0, 1])
     with pytest.raises(weft.Error, match=r"W201.*not known before the function runs"):
-        weft.compile(read)(X, 2)
+        weft.compile(lambda i: np.arange(i))(np.array(2))
