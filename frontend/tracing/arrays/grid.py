@@ -18,13 +18,13 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ... import tree
-from ..methods import ArrayMethods
 from ..source import user_loc
 from ..spec import Spec
-from .selection import in_place, settled_copy
+from .chosen import Chosen
+from .selection import settled_copy
 
 
-class Grid(ArrayMethods):
+class Grid(Chosen):
     """``array[np.ix_(*masks)]``, where None stands for all of an axis. A slice is a view of its
     ``source``, an array and an index: what is written to it is written there."""
 
@@ -36,11 +36,6 @@ class Grid(ArrayMethods):
         self.array = array if source is not None else settled_copy(array)
         self.masks = tuple(mask if mask is None else settled_copy(mask) for mask in masks)
         self.source = source
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.array.dtype
-        return dtype
 
     @property
     def ndim(self) -> int:
@@ -100,29 +95,6 @@ class Grid(ArrayMethods):
             raise self.refused("written to, which changes a copy")
         array, own = self.source
         array[own] = value
-
-    def change(self, ufunc: np.ufunc, other: Any) -> Any:
-        """An operation in place: of a copy, or of the memory that a slice shows."""
-        made = ufunc(self, other)
-        if not isinstance(made, Grid):
-            return made
-        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
-            raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
-                        locs=user_loc(), types=[self.array.type],
-                        hint="write x = x + y instead of x += y, or convert them")
-        made = made.astype(self.dtype)
-        if self.source is None:
-            self.array = made.array
-        else:
-            array, index = self.source
-            array[index] = made
-        return self
-
-    __iadd__, __isub__ = in_place(np.add), in_place(np.subtract)
-    __imul__, __itruediv__ = in_place(np.multiply), in_place(np.true_divide)
-    __ifloordiv__, __imod__ = in_place(np.floor_divide), in_place(np.remainder)
-    __ipow__, __iand__ = in_place(np.power), in_place(np.bitwise_and)
-    __ior__, __ixor__ = in_place(np.bitwise_or), in_place(np.bitwise_xor)
 
     def __len__(self) -> int:
         raise error("W201", "the length of x[:, :k] is traced, and Python asks for it",

@@ -23,23 +23,16 @@ from ....ir.graph import Value
 from ....ir.types import Loc
 from ... import tree
 from ..active import current
-from ..methods import ArrayMethods
 from ..source import user_loc
 from ..spec import Spec
 from ..tracer import Tracer
+from .chosen import Chosen
 
 _DOT = np.dot  # named here, where no trace has put a stand-in in its place
 _DEPTH = 16  # how far down two masks are compared
 
 
-def in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    def method(self: Any, other: Any) -> Any:
-        return self.change(ufunc, other)
-
-    return method
-
-
-class Selection(ArrayMethods):
+class Selection(Chosen):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
     __slots__ = ("array", "known", "locs", "mask", "source")
@@ -54,11 +47,6 @@ class Selection(ArrayMethods):
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
         return Selection(array, self.mask, self.locs, self.known)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = self.array.dtype
-        return dtype
 
     @property
     def ndim(self) -> int:
@@ -137,30 +125,6 @@ class Selection(ArrayMethods):
         if not isinstance(x, Selection) and np.shape(x)[0] == 1:
             return x[0]
         return self.array.context().api.aligned(x, self.mask)
-
-    def change(self, ufunc: np.ufunc, other: Any) -> Any:
-        """An operation in place: of a copy, or of the memory that a slice shows."""
-        made = ufunc(self, other)
-        if not isinstance(made, Selection):
-            return made
-        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
-            raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
-                        locs=user_loc(), types=[self.array.type],
-                        hint="write x = x + y instead of x += y, or convert them")
-        made = made.astype(self.dtype)
-        if self.source is None:
-            self.array = made.array
-        else:
-            array, index = self.source
-            array[index] = made
-        return self
-
-    __iadd__, __isub__ = in_place(np.add), in_place(np.subtract)
-    __imul__, __itruediv__ = in_place(np.multiply), in_place(np.true_divide)
-    __ifloordiv__, __imod__ = in_place(np.floor_divide), in_place(np.remainder)
-    __ipow__, __iand__ = in_place(np.power), in_place(np.bitwise_and)
-    __ior__, __ixor__ = in_place(np.bitwise_or), in_place(np.bitwise_xor)
-    __ilshift__, __irshift__ = in_place(np.left_shift), in_place(np.right_shift)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
