@@ -35,19 +35,20 @@ class Chosen(ArrayMethods):
 
     def change(self, ufunc: np.ufunc, other: Any) -> Any:
         """An operation in place: of a copy, or of the memory that a slice shows."""
-        made = ufunc(self, other)
+        made: Any = ufunc(self, other)
         if not isinstance(made, Chosen):
             return made
         if not np.can_cast(made.dtype, self.dtype, "same_kind"):
             raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
                         locs=user_loc(), types=[self.array.type],
                         hint="write x = x + y instead of x += y, or convert them")
-        made = made.astype(self.dtype)
+        chosen: Any = made
+        fitting = chosen.astype(self.dtype)
         if self.source is None:
-            self.array = made.array
+            self.array = fitting.array
         else:
             array, index = self.source
-            array[index] = made
+            array[index] = fitting
         return self
 
     __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
