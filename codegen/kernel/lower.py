@@ -17,7 +17,7 @@ from functools import cached_property
 
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Node, Value
-from ...ir.indices.index import Dim, Expr, bounds, product, symbol, symbols_of
+from ...ir.indices.index import Dim, Expr, bounds, plain_symbol, product, symbol, symbols_of
 from ...ir.indices.runs import PAIR
 from ...ir.indices.space import (
     UNPLACED,
@@ -68,7 +68,8 @@ class Lowering:
     axes: dict[str, Axis] = field(default_factory=dict)
     _places: dict[int, Index] = field(default_factory=dict)  # own index of each placed node
     _runs: dict[Index, str] = field(default_factory=dict)    # the axis of a run of own dims
-    _known: dict[tuple[int, Index, str], Scalar] = field(default_factory=dict)
+    _known: dict[tuple[int, Index], dict[str, Scalar]] = field(default_factory=dict)  # by guard
+    _made_of: dict[str, frozenset[str]] = field(default_factory=dict)  # the conditions of guards
     _params: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,27 +160,57 @@ class Lowering:
         return [self._runs[place,] for run in runs for place in run]
 
     def value(self, wanted: Value, index: tuple[Dim, ...]) -> Scalar:
-        """The value of ``wanted`` at ``index``: the hook through which schedules load."""
-        stack: list[tuple[tuple[int, tuple[Dim, ...], str], Evaluator]] = []
+        """The value of ``wanted`` at ``index``: the hook through which schedules load.
+
+        What is known where fewer conditions hold serves where more do. And what is asked for under
+        a second guard, and is there without any, is computed for all: else a chain in which each
+        value reads the one before under two guards would take time exponential in its length.
+        """
+        stack: list[tuple[dict[str, Scalar], str, Evaluator]] = []
         answer: Scalar | None = None
         demand: Demand | None = (wanted, index, None)
         while True:
             if demand is not None:
                 value, at, guard = demand
-                key = (id(value), at, guard.name if guard else "")
-                answer = self._known.get(key)
+                known = self._known.setdefault((id(value), at), {})
+                answer = self._serving(known, guard)
                 if answer is None:
-                    stack.append((key, self._evaluate(value, at, guard)))
+                    guard = None if known and self._is_inside(value, at) else guard
+                    stack.append((known, guard.name if guard else "",
+                                  self._evaluate(value, at, guard)))
             if answer is not None and not stack:
                 return answer
-            key, evaluator = stack[-1]
+            known, name, evaluator = stack[-1]
             try:
                 demand = evaluator.send(answer) if answer is not None else next(evaluator)
                 answer = None
             except StopIteration as done:
                 stack.pop()
                 answer, demand = done.value, None
-                self._known[key] = done.value
+                known[name] = done.value
+
+    def _serving(self, known: Mapping[str, Scalar], guard: Scalar | None) -> Scalar | None:
+        """A value that was computed under no more conditions than the guard has."""
+        if guard is None or "" in known:
+            return known.get("")
+        conditions = self._conditions(guard)
+        return next((value for name, value in known.items()
+                     if self._made_of.get(name, frozenset((name,))) <= conditions), None)
+
+    def _conditions(self, guard: Scalar | None) -> frozenset[str]:
+        return frozenset() if guard is None else self._made_of.get(
+            guard.name, frozenset((guard.name,)))
+
+    def _is_inside(self, value: Value, index: Index) -> bool:
+        """True if an index is surely one of the value."""
+        for place, size in zip(index, value.shape, strict=True):
+            low, high = bounds(place)
+            axis = self.axes.get(plain_symbol(place) or "")
+            if (axis is None or axis.extent != size) and (
+                    low is None or low < 0 or high is None or not isinstance(size, int)
+                    or high >= size):
+                return False
+        return True
 
     def _evaluate(self, value: Value, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
         node = value.node
@@ -206,7 +237,11 @@ class Lowering:
 
     def both(self, a: Scalar | None, b: Scalar | None) -> Scalar | None:
         """The conjunction of two guards."""
-        return self.builder.and_(a, b) if a is not None and b is not None else a or b
+        if a is None or b is None:
+            return a or b
+        both: Scalar = self.builder.and_(a, b)
+        self._made_of[both.name] = self._conditions(a) | self._conditions(b)
+        return both
 
     def checked_index(
         self, node: Node, index: Scalar, extent: Dim, guard: Scalar | None, place: tuple[Dim, ...]
@@ -311,9 +346,11 @@ def _nested(kernel: Kernel, order: Sequence[str]) -> list[str]:
 
 
 def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    operands = []
-    for operand in node.inputs:
-        operands.append((yield operand, index, guard))
+    # What is read in part comes last: what others have read in full serves it.
+    found: dict[int, Scalar] = {}
+    for operand in sorted(node.inputs, key=_is_partial):
+        found[id(operand)] = yield operand, index, guard
+    operands = [found[id(operand)] for operand in node.inputs]
     check = node.op.check
     if check is not None:
         site = CheckSite(check.code, check.message(**node.attrs))
@@ -323,6 +360,13 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     result: Scalar = node.op.computed(low.builder, operands, node.results[0].dtype, **place,
                                       **node.attrs)
     return result
+
+
+def _is_partial(value: Value) -> bool:
+    """True for views that read their operands under conditions."""
+    node = value.node
+    return node is not None and node.op.kind is Kind.VIEW and (
+        "value" in node.attrs or len(node.inputs) > 1)
 
 
 def _never(condition: Condition) -> bool:

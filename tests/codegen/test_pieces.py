@@ -159,3 +159,30 @@ def test_short_rows_do_not_fill_vectors(function: Callable[[Any], Any]) -> None:
     kernel = kernel_of(function, x)
     assert [vectors.axis for vectors in kernel.vectors] == ["i"]
     np.testing.assert_allclose(weft.compile(function)(x), function(x), 1e-4)
+
+
+def _written_rows(x: Any) -> Any:
+    v = x.copy()
+    v[np.arange(2), np.arange(2)] = 4
+    for row in v:
+        row += 0
+    return np.cumsum(v, axis=0)
+
+
+def _padded_halves(x: Any) -> Any:
+    v, size = x, len(x)
+    for k in range(1, size - 1):
+        v = np.pad(v[:k], ((0, size - k), (0, 0))) + np.pad(v[k:], ((k, 0), (0, 0))) * 0.5
+    return v
+
+
+@pytest.mark.parametrize("function", [_written_rows, _padded_halves])
+def test_what_is_read_under_two_guards_is_computed_once(function: Any) -> None:
+    """Each value reads the one before in two places, each under conditions of its own."""
+    lengths = []
+    for size in (8, 16):
+        x = np.random.default_rng(size).normal(size=(size, 5))
+        compiled = weft.compile(function, dynamic={"x": {1: "m"}})
+        np.testing.assert_array_equal(compiled(x), function(x))
+        lengths.append(len(compiled.lower(x).stages.llvm))
+    assert lengths[1] < 3 * lengths[0]
