@@ -9,6 +9,7 @@ that share variables leave in them what calls in turn would leave.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -168,12 +169,14 @@ def _held_problem(program: Program, got: Answer, base: Answer, shaken: list[Answ
     return ""
 
 
-def _other_error(got: Exception, base: Exception, later: Exception | None) -> str:
-    """Why an error is another kind of error than NumPy's, or than the next one it would raise."""
-    if isinstance(got, type(base)) or of_python(base) or isinstance(got, type(later)):
+def _other_error(got: Exception, base: Exception, later: Sequence[Exception]) -> str:
+    """Why an error is another kind of error than NumPy's, or than those it would come to."""
+    if isinstance(got, (type(base), *map(type, later))) or of_python(base):
         return ""
     if isinstance(base, np.linalg.LinAlgError) and isinstance(got, ValueError):
         return ""  # a wrong shape is W102 wherever it is found, a ValueError as LinAlgError is one
+    if code(got) == "W102" and re.search(r"\(.* is \d+\)", str(got)):
+        return ""  # sizes are looked at before a step begins
     return f"{type(got).__name__} {code(got)}, NumPy raises {type(base).__name__}: {base}"
 
 

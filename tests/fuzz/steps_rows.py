@@ -85,8 +85,8 @@ def _ufunc_text(w: Writer, name: str, function: np.ufunc) -> tuple[str, tuple[st
     given = ", ".join(f"_{at}" for at in range(function.nin))
     if function.nin == 2 and w.yes(0.3):
         method = w.one(("outer", "reduce", "accumulate", "reduceat"))
-        if (name, method) == ("np.arctan2", "reduce"):  # NumPy's loop reads ahead of its writes
-            method = "accumulate"
+        if name in ("np.arctan2", "np.power") and method.startswith("reduce"):
+            method = "accumulate"  # NumPy's vectors read ahead of what they write
         if method == "outer":
             return f"{name}.outer({given})", ("outer",)
         more = {"reduce": ("", ", axis=None", ", axis=-1", ", keepdims=True", ", initial=1"),
@@ -162,6 +162,14 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if w.symbols and ("np.nanq" in feature or "np.nanp" in feature):  # of none: not built yet
         return True
+    if feature in ("row np.nanquantile", "row np.nanpercentile") and "[" in text and any(
+            x.dtype in ("f2", "f4") for x in used):
+        return True  # all rows have the dtype of the first, which is another one without numbers
+    if feature in ("row np.quantile", "row np.percentile") and "np.float64(" in text and any(
+            x.dtype in ("f2", "f4", "bfloat16") for x in used):
+        return True  # a NaN keeps the dtype of the array
+    if feature == "row np.histogramdd" and "None" in text:  # of a part of whose result one is drawn
+        return True
     if feature == "row np.argsort" and "stable" not in text:  # in any order where there are ties
         return True
     if "'wrap'" in text and any(x.dtype in ("u4", "u8") for x in used[1:]):
@@ -176,9 +184,11 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if feature.startswith("row np.histogram") and any(x.dtype == "bfloat16" for x in used):
         return True
-    if feature == "row np.polyval" and not all(
-            np.size(sample) for x in used[:1] for sample in x.samples):
-        return True  # zeros of the dtype of the places
+    if feature == "row np.polyval" and (bool(w.symbols) or not all(
+            np.size(sample) for x in used[:1] for sample in x.samples)):
+        return True  # of no coefficients: zeros of the dtype of the places
+    if feature == "row np.unpackbits" and not all(np.size(x.samples[0]) for x in used):
+        return True  # what is beyond the bits stays as the memory was
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
     if feature == "row np.poly" and (  # real by what the zeros are; a number if there are none

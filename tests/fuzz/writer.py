@@ -225,7 +225,7 @@ class Writer:
             try:
                 exec(code, scope)
             except (ValueError, IndexError, TypeError, OverflowError, ZeroDivisionError,
-                    AttributeError, MemoryError, RuntimeError):
+                    AttributeError, MemoryError, RuntimeError, SystemError):
                 return None
             result = scope[made.out] if made.out else 0
             if not isinstance(result, (np.ndarray, np.generic, bool, int, float)):
