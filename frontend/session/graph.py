@@ -122,10 +122,10 @@ class Graph(Stays, TraceContext):
         """True for a variable of this graph."""
         return any(known is variable for known in list(self.variables.values()))
 
-    def created(self, variable: Any) -> None:
+    def adopt(self, variable: Any, stem: str) -> str:
         """A variable that is made while the graph is built is one of its own."""
         with self.lock:
-            self.resource(variable)
+            return self._listed(variable, stem)
 
     @boundary
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -380,13 +380,17 @@ class TraceContext:
             return self.parent.resource(variable)
         name = self._var_names.get(id(variable))
         if name is None:
-            name = self.graph.unique_name(variable.name)
-            self._var_names[id(variable)] = name
-            self.variables[name] = variable
-            self.graph.variables[name] = variable.type
-            if variable.home is not None:
-                self.graph.homes[name] = variable.home
+            name = self._listed(variable, variable.name)
         return {"var": name, "type": variable.type}
+
+    def _listed(self, variable: Resource, stem: str) -> str:
+        name = self.graph.unique_name(stem)
+        self._var_names[id(variable)] = name
+        self.variables[name] = variable
+        self.graph.variables[name] = variable.type
+        if variable.home is not None:
+            self.graph.homes[name] = variable.home
+        return name
 
     def bind(self, name: str, variable: Resource) -> None:
         """Let a variable have this name in the graph, which knows its type."""
@@ -394,8 +398,10 @@ class TraceContext:
         self._var_names[id(variable)] = name
         self.variables[name] = variable
 
-    def created(self, variable: Resource) -> None:
-        """A variable was made while this trace is active: none of its business."""
+    def adopt(self, variable: Resource, stem: str) -> str | None:
+        """The name in this graph of a variable that is made while the trace is active; None as it
+        is none of its business."""
+        return None
 
     def variable(self, name: str) -> Any:
         """The variable that has this name in the graph."""

@@ -162,22 +162,19 @@ class Tracer(ArrayMethods, TracedArray):
         result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
         return result
 
-    @property
-    def _is_scalar(self) -> bool:
-        """True where NumPy has a number, which does not change, and no array without dims."""
-        return self.ndim == 0 and self.link is None and not self.made
-
     def copy(self, order: Any = "C") -> Any:
         """Another array of the same elements, row by row in memory unless ``order`` says else; of
         a number, that number."""
         made: Any = np.copy(self, order)
-        made.made = not self._is_scalar
+        made.made = not self.is_scalar
         return made
 
     def view(self, dtype: Any = None) -> Tracer:
         """The same memory as elements of another dtype of the same size."""
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.view, (self, self.dtype if dtype is None else dtype))
+        if self.is_scalar:
+            result.made = False  # another number
         return result
 
     def __getitem__(self, index: Any) -> Tracer:
@@ -357,7 +354,7 @@ class Tracer(ArrayMethods, TracedArray):
     def _in_place(self, result: Any) -> Any:
         """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
         argument, which the caller keeps as it is, a new array; the argument is then used up."""
-        if self._is_scalar or (self.argument and not self.ndim) or not isinstance(result, Tracer):
+        if self.is_scalar or (self.argument and not self.ndim) or not isinstance(result, Tracer):
             return result  # numbers are rebound, as NumPy's scalars are
         if result.type.shape != self.type.shape:
             raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),

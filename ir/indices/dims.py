@@ -94,12 +94,16 @@ class _Proof:
         return self.holds(rebuild(dim, chosen), (fact, *(rebuild(f, chosen) for f in facts)))
 
     def _each(self, dim: Dim, facts: tuple[Dim, ...]) -> bool:
-        """A proof for every value of a symbol of which the facts leave few, or none."""
+        """A proof for every value of a symbol of which the facts leave few, or none. There is none
+        where something is divided by a size that may be 0."""
         for name, values in _ranges(facts).items():
             if len(values) <= _VALUES:
-                return all(self.holds(substitute(dim, {name: value}),
-                                      tuple(substitute(fact, {name: value}) for fact in facts))
-                           for value in values)
+                try:
+                    return all(self.holds(substitute(dim, {name: value}),
+                                          tuple(substitute(fact, {name: value}) for fact in facts))
+                               for value in values)
+                except ZeroDivisionError:
+                    return False
         return False
 
     def _linear(self, dim: Dim, facts: Sequence[Dim]) -> bool:

@@ -266,9 +266,10 @@ class _KernelRun:
     def _apply(self, stmt: Apply) -> Array:
         primitive = PRIMITIVES[stmt.prim]
         args = [self.values[name] for name in stmt.args]
-        if primitive.rule == "convert":
-            return np.asarray(primitive.numpy(*args, stmt.dtype))
-        return np.asarray(primitive.numpy(*args))
+        more = (stmt.dtype,) if primitive.rule == "convert" else ()
+        found = np.asarray(primitive.numpy(*args, *more))
+        # What does not depend on its operands, as x**0, may have fewer dims than they have.
+        return found.reshape((1,) * (args[0].ndim - found.ndim) + found.shape) if args else found
 
     def _reduce(self, stmt: Reduce) -> Array:
         value, at = self.values[stmt.value], self.position(stmt.axis)

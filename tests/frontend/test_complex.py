@@ -323,3 +323,28 @@ def test_ranges_of_complex_numbers() -> None:
     step: Any = weft.compile(program, dynamic={"x": {0: "n"}}, verify=True)
     for found, wanted in zip(step(np.ones(6)), program(np.ones(6)), strict=True):
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+Z = np.array([0.5, 0, 2 + 1j, np.inf, complex(np.nan, 1), complex(0, np.inf), complex(-0.0, 0),
+              complex(-0.0, -0.0), complex(1, -0.0), complex(np.inf, 2), 1.5 - 2j])
+EXPONENTS = (-1, 0, 1, 2, 3, 4, 5, 7, -2, -3, -1.0, 2.0, 0.5, -1 + 0j, 2 + 0j, np.float64(-1),
+             np.float64(2))
+
+
+@pytest.mark.parametrize("exponent", EXPONENTS, ids=repr)
+def test_powers_of_complex_numbers(exponent: Any) -> None:
+    with np.errstate(all="ignore"):
+        for function in (lambda z: z**exponent, lambda z: np.power(z, exponent)):
+            found, wanted = weft.compile(function)(Z), function(Z)
+            if exponent == 0.5 and function(Z[:1]) == np.power(Z[:1], 0.5):
+                found, wanted = found[[0, 2]], wanted[[0, 2]]  # the logarithm has other digits
+                np.testing.assert_allclose(found, wanted, rtol=1e-15)
+            else:
+                assert list(map(repr, found)) == list(map(repr, wanted))
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 5])
+def test_gradients_of_complex_powers_at_0(exponent: int) -> None:
+    found = weft.compile(weft.grad(lambda z: (z**exponent).real.sum()))(np.array([0j, 1 + 2j]))
+    np.testing.assert_allclose(found, exponent * np.array([
+        1.0 if exponent == 1 else 0.0, (1 + 2j)**(exponent - 1)]))

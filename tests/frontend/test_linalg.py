@@ -3,6 +3,7 @@ of the samples are in test_numpy_rows."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -389,3 +390,19 @@ def test_gradients_where_singular_values_are_cut_off(cut: float, complex_: bool)
                 wanted = (loss(x + step) - loss(x - step)) / 2e-6
                 got = found[at].real if way == 1 else -found[at].imag
                 np.testing.assert_allclose(abs(got), abs(wanted), rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", [1, -np.inf, "fro"])
+def test_the_inverse_of_a_condition_number_is_a_double(p: Any) -> None:
+    x = np.array([[-1.7927037]], np.float32)
+    found = weft.compile(lambda x: np.linalg.cond(x, p))(x)
+    assert found.dtype == np.float32 and found == np.linalg.cond(x, p) == 1
+
+
+@pytest.mark.parametrize("sizes", [(3, 2), (2, 3)])
+def test_cross_has_no_products_with_what_is_not_there(sizes: tuple[int, int]) -> None:
+    a, b = (np.array([np.inf, 2.0, -3.0])[:size] for size in sizes)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy is about to leave vectors of 2 out
+        wanted = np.cross(a, b)
+    np.testing.assert_array_equal(weft.compile(lambda a, b: np.cross(a, b))(a, b), wanted)

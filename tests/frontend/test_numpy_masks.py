@@ -135,6 +135,21 @@ def test_a_mask_of_another_shape() -> None:
         weft.compile(lambda x: x[x[:, :2] > 0].sum())(X)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0)])
+def test_a_mask_without_elements_fits_any_size(shape: Any) -> None:
+    def put(x: Any, mask: Any) -> Any:
+        y = x.copy()
+        y[mask] = 1
+        y[mask] *= x[mask]
+        return y
+
+    for function in (lambda x, mask: x[mask].sum(), lambda x, mask: x[mask], put):
+        found = weft.compile(function)(X[:3, :4], np.zeros(shape, bool))
+        agree(found, function(X[:3, :4], np.zeros(shape, bool)), 0)
+    with pytest.raises(Error, match="W122"):
+        weft.compile(put)(X[:3, :4], np.zeros((0, 3), bool))
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.integers(0, 99), st.integers(1, 3),
        st.sampled_from(["sum", "mean", "prod", "any", "all", "var"]), st.booleans())
 def test_any_mask(shape: Any, seed: int, rank: int, name: str, first: bool) -> None:

@@ -466,3 +466,10 @@ def test_sizes_that_may_be_equal() -> None:
     assert equal(np.arange(3.0)) is True
     with pytest.raises(Error, match="W105"):  # whether it is 3 is not the program's to ask
         equal(np.arange(2.0))
+
+
+def test_numbers_that_are_close_to_halves_are_halves() -> None:
+    x = np.array([0.0, -5.96e-8, -3.05e-5, 2.5, 1.0], np.float16)
+    for function in (lambda x: np.isclose(x, 0.5, rtol=1), lambda x: np.isclose(0, x, atol=1),
+                     lambda x: np.isclose(x, 1)):
+        np.testing.assert_array_equal(weft.compile(function)(x), function(x))

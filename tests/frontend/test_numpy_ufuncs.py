@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from test_numpy_rows import agree
@@ -19,7 +20,7 @@ INTS = np.arange(12).reshape(3, 4) - 5
 
 def bits(x: Any) -> Any:
     x = np.asarray(x)
-    return x.view(f"u{x.itemsize}") if x.dtype.kind == "f" else x
+    return x.view(f"u{x.itemsize}") if x.dtype.kind in "fV" else x
 
 
 @pytest.mark.parametrize("ufunc", [np.modf, np.frexp], ids=lambda u: u.__name__)
@@ -90,6 +91,29 @@ def test_subtract_at() -> None:
 
     i = np.array([0, 2, 0])
     agree(weft.compile(function)(X, i), function(X, i), 0)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract], ids=lambda u: u.__name__)
+@pytest.mark.parametrize("kinds", [("f2", "f4"), ("f4", "f8"), ("f4", "i8"), ("f8", "f4")])
+def test_what_is_added_is_not_rounded_before(ufunc: Any, kinds: Any) -> None:
+    rng = np.random.default_rng(1)
+    x, value = (rng.normal(size=40).astype(kinds[0]),
+                (rng.normal(size=40) * 9).astype(kinds[1]))
+
+    def function(x: Any, i: Any, value: Any) -> Any:
+        y = x.copy()
+        ufunc.at(y, i, value)
+        return y
+
+    places = rng.permutation(40)
+    agree(weft.compile(function)(x, places, value), function(x, places, value), 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_spacing_of_zeros(dtype: Any) -> None:
+    x = np.array([0.0, -0.0, 1, -1], dtype)
+    np.testing.assert_array_equal(bits(weft.compile(lambda x: np.spacing(x))(x)),
+                                  bits(np.spacing(x)))
 
 
 @pytest.mark.parametrize("ufunc", [

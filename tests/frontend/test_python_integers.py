@@ -202,3 +202,10 @@ def test_a_traced_integer_to_the_power_of_0_is_an_integer() -> None:
     with np.errstate(divide="ignore"):
         inverse = weft.compile(lambda n: n ** -1)(4)
     assert type(inverse) is float and inverse == 0.25
+
+
+def test_powers_of_0_between_a_loop_in_the_interpreter() -> None:
+    x = np.zeros((3, 2), np.uint8)
+    stages = weft.compile(lambda x: np.power.accumulate(x)).lower(x).stages
+    for found in (run_graph(stages.traced, [x]), run_plan(stages.plan, [x])):
+        np.testing.assert_array_equal(found[0], np.power.accumulate(x))

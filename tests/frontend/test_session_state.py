@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,23 @@ def test_a_variable_is_named_as_in_its_graph() -> None:
         s.run("onw")
     assert "did you mean own" in str(caught.value)
     assert s.run(y, {w: 1.0, x: 2.0}) == 6 and w.numpy() == 4
+
+
+def test_a_graph_that_is_built_again_has_the_same_names(tmp_path: Path) -> None:
+    def built() -> tuple[weft.Graph, Variable]:
+        g = weft.Graph()
+        with g.as_default(), weft.name_scope("layer"):
+            return g, Variable(np.ones(2), name="w")
+
+    (first, w), (second, again) = built(), built()
+    assert w.name == again.name == "layer/w"
+    assert [*first.variables] == [*second.variables] == ["layer/w"]
+    w.assign(w + 1)
+    weft.save(tmp_path / "kept", [w])
+    weft.restore(tmp_path / "kept", [again])
+    assert again.numpy().tolist() == [2, 2]
+    with pytest.raises(weft.Error, match="W304"):
+        weft.save(tmp_path / "both", [w, again])
 
 
 # -- operations -----------------------------------------------------------------------------------

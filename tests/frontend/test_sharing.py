@@ -4,7 +4,7 @@ results, or W203 where what is shared depends on the way that is taken."""
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -177,3 +177,40 @@ def test_random_programs_of_names() -> None:
             for one, two in zip(found, space["f"](x, n), strict=True):
                 np.testing.assert_array_equal(one, two, err_msg=text)
     assert right > 120
+
+
+VIEWS_OF_NUMBERS: Mapping[str, Callable[[Any], Any]] = {
+    "ellipsis": lambda s: s[...], "none": lambda s: s[None], "reshape": lambda s: s.reshape(1),
+    "asarray": lambda s: np.asarray(s), "asanyarray": lambda s: np.asanyarray(s),
+    "ravel": lambda s: s.ravel(), "atleast_1d": lambda s: np.atleast_1d(s),
+    "expand_dims": lambda s: np.expand_dims(s, 0), "view": lambda s: s.view(), "T": lambda s: s.T,
+    "all": lambda s: s[()], "squeeze": lambda s: np.squeeze(s)}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_NUMBERS)
+@pytest.mark.parametrize("number", [lambda x: np.sum(x), lambda x: x[0], lambda x: x.any().copy()],
+                         ids=("sum", "element", "copy"))
+def test_arrays_made_of_numbers_are_no_views(name: str, number: Callable[[Any], Any]) -> None:
+    def function(x: Any) -> Any:
+        s = number(x)
+        v = VIEWS_OF_NUMBERS[name](s)
+        v += x.dtype.type(1) if s.dtype.kind == "f" else True
+        return s, v, x
+
+    x = np.arange(1.0, 4.0)
+    for found, wanted in zip(weft.compile(function)(x), function(x.copy()), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_an_array_without_dims_keeps_its_dtype(times: int) -> None:
+    def function(x: Any) -> Any:
+        v = np.zeros(x.shape, np.float16)
+        v[...] = x * 2
+        for _ in range(times):
+            v += x
+        return v
+
+    for x in (np.float64(1.7140318952642821), np.array(1.7140318952642821)):
+        found = weft.compile(function)(x)
+        assert (found.dtype, found) == (np.float16, function(x))

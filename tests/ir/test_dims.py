@@ -91,6 +91,10 @@ def test_what_slices_need_is_proved(text: str) -> None:
     assert not nonnegative(parse_dim(f"({text}) - 1"))
 
 
+def test_no_proof_divides_by_a_size_that_may_be_0() -> None:
+    assert not nonnegative(parse_dim("2 - b - 6//b"), (parse_dim("2 - b"),))
+
+
 # -- short arrays -------------------------------------------------------------------------------
 
 def outcome(function: Callable[[], Any]) -> tuple[Any, ...] | Exception:

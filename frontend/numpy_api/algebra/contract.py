@@ -221,7 +221,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     "'ij,j', x[2,3], x[3]", "'ii', x[3,3]", "'ii->i', x[3,3]", "'iji,jj->ji', x[2,3,2], x[3,3]",
     "'ij,jk,kl', x[5,2], x[2,6], x[6,2]", "'ab,b,ca,cd', x[2,3], x[3], x[4,2], x[4,5]",
     "'...i,i->...', x[2,3,4], x[4]", "x[2,3], [0, 1], x[3,4], [1, 2], [0, 2]",
-    "x[2,3,3], [..., 1, 1]"))
+    "x[2,3,3], [..., 1, 1]", "'iji,jj->ji', x[2,3,2], x[3,3], optimize=True",
+    "'ij,k,kl->jli', x[2,3], x[4], x[4,2], optimize=True"))
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     """The subscripts, then operands. Two at a time are contracted, those of least cost first; of
     ``"ii"`` the diagonal is taken before. Halves that are summed more than once are float32 until
@@ -237,11 +238,26 @@ def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
         needed = out + "".join(term for _, term in left)
         kept = "".join(dict.fromkeys(c for c in first + second if c in needed))
         kept = kept if left else out
-        left.insert(0, (contract(x, y, first, second, kept), kept))
+        multiply = optimize is not False and not set(first) & set(second) - set(kept)
+        left.insert(0, ((_product if multiply else contract)(x, y, first, second, kept), kept))
     result, letters = _sum_alone(*left[0], out)
     if letters != out:
         result = current().emit("transpose", result, perm=tuple(letters.index(c) for c in out))
     return cast(result, kind)
+
+
+def _product(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
+    """A contraction in which nothing that both have is summed, as one multiplication: unlike a sum
+    of one product, which begins at 0, it may be -0."""
+    def aligned(a: Tracer, letters: str) -> Any:
+        a, letters = _sum_alone(a, letters, out)
+        perm = tuple(letters.index(c) for c in out if c in letters)
+        dims = dict(zip(letters, a.type.shape, strict=True))
+        turned = current().emit("transpose", a, perm=perm)
+        return reshape(turned, tuple(dims.get(c, 1) for c in out))
+
+    product: Tracer = np.multiply(aligned(x, left), aligned(y, right))
+    return product
 
 
 def _has_sums_between(terms: Sequence[str], out: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, product
-from ....ir.types import F64
+from ....ir.types import F64, number_kind
 from ...tracing.active import current
 from ...tracing.operand import (
     as_int,
@@ -217,11 +217,14 @@ def _tolerance(value: Any, name: str, default: float) -> float:
 
 @numpy(np.linalg.pinv, samples=(
     "z[3,4]", "x[3,4]", "x[2,4,3], 1e-3", f"{_POSITIVE}, hermitian=True", "1.5 * x[4,3], rtol=None",
-    "x[2,4,3], p[2] / 5", "x[4,3], rtol=p[()] / 5"))
+    "x[2,4,3], p[2] / 5", "x[4,3], rtol=p[()] / 5", "x[2,0,3], 1e-3, hermitian=True"))
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None and rtol is not np._NoValue:
         raise error("W112", "np.linalg.pinv has rcond= and rtol=", hint="give one of them")
     given, default = (rcond, 1e-15) if rtol is np._NoValue else (rtol, math.nan)
+    x = _matrices(a, "pinv")
+    if 0 in x.type.shape:
+        return np.zeros_like(np.matrix_transpose(x))
     x = _matrices(a, "pinv", square=bool(hermitian))
     if isinstance(given, Tracer) or np.ndim(given):  # one for each matrix, as NumPy computes it
         u, s, vh = svd(x, False, hermitian=hermitian)
@@ -306,8 +309,10 @@ def cond(x: Any, p: Any = None) -> Any:
         ratio = ends[1] / ends[0] if p == -2 else ends[0] / ends[1]
     else:
         a = _matrices(a, "cond", square=True)
-        inverse = _only("inv", a, quiet=True)
+        wide = np.dtype(np.complex128 if number_kind(a.dtype) == "c" else np.float64)
+        inverse = _only("inv", cast(a, wide), quiet=True)  # NumPy's is a double, too
         ratio = np.linalg.norm(a, p, axis=(-2, -1)) * np.linalg.norm(inverse, p, axis=(-2, -1))
+        ratio = ratio.astype(a.real.dtype)
     none = np.isnan(ratio) & ~np.any(np.isnan(a), axis=(-2, -1))
     return np.where(none, np.array(np.inf, ratio.dtype), ratio)
 

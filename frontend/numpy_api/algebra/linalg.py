@@ -112,19 +112,25 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     sizes = x.type.shape[-1], y.type.shape[-1]
     if sizes == (2, 2):  # NumPy is about to leave these out
         return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]
-    x, y = (_in_space(z) for z in (x, y))
-    (a0, a1, a2), (b0, b1, b2) = ([z[..., at] for at in range(3)] for z in (x, y))
-    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axisc)
+    (a0, a1, *a2), (b0, b1, *b2) = (_elements(z) for z in (x, y))
+    last = a0 * b1 - a1 * b0
+    # What a vector of 2 elements lacks is left out, and so no product of 0 with an infinity.
+    if not b2:
+        return np.stack([-(a2[0] * b1), a2[0] * b0, last], axisc)
+    if not a2:
+        return np.stack([a1 * b2[0], -(a0 * b2[0]), last], axisc)
+    return np.stack([a1 * b2[0] - a2[0] * b1, a2[0] * b0 - a0 * b2[0], last], axisc)
 
 
-def _in_space(x: Tracer) -> Any:
-    """Vectors of 3 elements; those of 2 have 0 as the third."""
-    if x.type.shape[-1] == 2:
-        return np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
-    if differ(x.type.shape[-1], 3):
-        raise error("W102", "np.cross takes vectors of 2 or 3 elements", types=[x.type],
-                    hint="index, or reshape")
-    return matched(x, (*x.type.shape[:-1], 3))
+def _elements(x: Tracer) -> list[Any]:
+    """The 2 or 3 elements of vectors."""
+    if x.type.shape[-1] != 2:
+        if differ(x.type.shape[-1], 3):
+            raise error("W102", "np.cross takes vectors of 2 or 3 elements", types=[x.type],
+                        hint="index, or reshape")
+        x = matched(x, (*x.type.shape[:-1], 3))
+    vectors: Any = x
+    return [vectors[..., at] for at in range(vectors.shape[-1])]
 
 
 @numpy(np.linalg.cross, samples=("x[2,3], x[3]",))

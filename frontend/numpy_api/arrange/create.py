@@ -172,10 +172,13 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
 @numpy(np.asarray, np.asanyarray, samples=("x[2,3], like=x[2]",))
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             copy: Any = None) -> Tracer:
-    """The array itself if it has the dtype."""
+    """The array itself if it has the dtype; of a number, an array without dims."""
     made = strong(a)
     made = made if dtype is None else cast(made, np.dtype(dtype))
-    return fresh(made) if copy else made
+    if copy or made.is_scalar:
+        made = fresh(made)
+        made.made = True
+    return made
 
 
 @numpy(np.ascontiguousarray, samples=("x[2,3], like=x[2]",))

@@ -93,8 +93,9 @@ def spacing(x: Any) -> Any:
     inf = constant(np.inf, x.dtype, x.type.shape)
     if x.dtype == np.float16:  # NumPy has the distance to the next number above
         return np.where(np.isneginf(x), np.nan, nextafter(x, inf) - x)
-    # -0.0 has the distance of 0.0.
-    away = np.where(np.equal(x, 0), inf, np.copysign(inf, x))
+    away = np.copysign(inf, x)
+    if x.dtype.kind == "f":  # NumPy's -0.0 has the distance of 0.0; bfloat16's has its own
+        away = np.where(np.equal(x, 0), inf, away)
     x = current().emit("stop_gradient", x)
     return np.where(np.isinf(x), np.nan, nextafter(x, away) - x)
 

@@ -107,8 +107,14 @@ def _heaviside(x: Any, y: Any) -> Any:
     return np.where(x == 0, y, np.where(x > 0, 1, np.where(x < 0, 0, x)))
 
 
+def _sign(x: Any) -> Any:
+    found = _emit_row(np.sign, ROWS[np.sign], [x])
+    # bfloat16's zeros keep their signs, unlike those of NumPy's own floats.
+    return np.where(np.equal(x, 0), x, found) if x.dtype.kind == "V" else found
+
+
 BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.positive: _positive, np.conjugate: _conjugate,
+    np.positive: _positive, np.sign: _sign, np.conjugate: _conjugate,
     np.logical_and: _logical("and_"), np.logical_or: _logical("or_"),
     np.logical_xor: _logical("xor"), np.logical_not: _logical("not_"),
     np.square: lambda x: x * x, np.reciprocal: _reciprocal, np.fabs: abs,
@@ -123,7 +129,7 @@ BODIES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 })
 
 # Those whose bodies compute nothing, or with the bits of the dtype itself.
-_ONE = frozenset((np.positive, np.conjugate, np.nextafter, np.spacing))
+_ONE = frozenset((np.positive, np.sign, np.conjugate, np.nextafter, np.spacing))
 
 # Those that give two results.
 PAIRS: Mapping[Any, Callable[..., tuple[Any, Any]]] = MappingProxyType({
@@ -143,11 +149,18 @@ _WHOLE = frozenset((np.floor, np.ceil, np.trunc, np.rint))  # the identity on in
 _TESTS: Mapping[Any, bool] = MappingProxyType({np.isnan: False, np.isinf: False, np.isfinite: True})
 
 
+_SHORT_POWERS: Mapping[tuple[type, float], np.ufunc] = MappingProxyType({
+    (int, -1): np.reciprocal, (float, 0.5): np.sqrt, (int, 2): np.square})
+
+
 def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
     """A Python operator: as NumPy has it, but numbers with numbers stay Python numbers."""
-    if ufunc is np.power and type(operands[1]) is int and operands[1] == 2 and not is_weak(
-            operands[0]):
-        ufunc, operands = np.square, operands[:1]  # as NumPy does: of bools, it is int8
+    if ufunc is np.power and not is_weak(operands[0]):
+        short = _SHORT_POWERS.get((type(operands[1]), operands[1])) if type(
+            operands[1]) in (int, float) else None
+        # As NumPy does: the square of bools is int8, and complex zeros have signs.
+        if short is np.square or (short and number_kind(strong(operands[0]).dtype) == "c"):
+            ufunc, operands = short, operands[:1]
     if not all(is_weak(x) for x in operands):
         return apply(ufunc, operands)
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
@@ -223,7 +236,10 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         if ufunc is np.subtract:
             # Negated in the dtype in which NumPy subtracts: less than an unsigned 1 is -1 in it.
             value = np.negative(spread(value, result_dtype(array, value), shape_of(value)))
-        array.overwrite(current().api.update(array, index, value, "add"))
+        # NumPy adds in the dtype of both; what integers lose by wrapping first, they lose after.
+        wide = result_dtype(array, value) if number_kind(array.dtype) in "fc" else array.dtype
+        added = current().api.update(cast(array, wide), index, value, "add")
+        array.overwrite(cast(added, array.dtype))
         return None
     if method == "at":
         return MEANINGS["ufunc.at"](ufunc, *inputs)
@@ -392,16 +408,36 @@ def _power(x: Any, exponent: Any, dtype: np.dtype[Any], shape: Any) -> Tracer | 
                         hint="convert the base: x.astype(np.float64) ** n")
         constant(exponent, dtype)  # an exponent that the dtype cannot hold is an error (W131)
         return _repeated(spread(x, dtype, shape), int(exponent))
-    if dtype.kind == "c" and exponent == int(exponent.real) and 4 < abs(exponent) < 100:
-        found: Any = _repeated(spread(x, dtype, shape), abs(int(exponent.real)))
-        return found if exponent.real > 0 else fresh(1 / found)
-    if number_kind(dtype) not in "fc" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
+    if dtype.kind == "c":
+        known = complex(exponent)
+        whole = known.imag == 0 and abs(known) < 100 and known.real.is_integer()
+        return _complex_power(spread(x, dtype, shape), int(known.real)) if whole else None
+    if number_kind(dtype) != "f" or exponent not in (-2, -1, 0, 0.5, 1, 2, 3, 4):
         return None
     base: Any = spread(x, dtype, shape)
     if exponent == 0.5:
         return np.sqrt(base)  # type: ignore[no-any-return]
     # The power of a reciprocal: the reciprocal of a power would overflow before the result.
     return _repeated(1 / base if exponent < 0 else base, abs(int(exponent)))
+
+
+def _complex_power(base: Any, exponent: int) -> Tracer:
+    """As NumPy has it: products that begin with 1, whose imaginary part of 0 makes NaN of
+    infinities; of 0, 0 or NaN."""
+    if exponent == 0:
+        return constant(1, base.dtype, base.type.shape)
+    found, power, bits = base.dtype.type(1), base, abs(exponent)
+    while bits and exponent not in (1, 2, 3):
+        found = found * power if bits & 1 else found
+        bits >>= 1
+        power = power * power if bits else power
+    if 0 < exponent < 4:
+        found = (base, base * base, base * (base * base))[exponent - 1]
+    none = base.dtype.type(0 if exponent > 0 else complex(np.nan, np.nan))
+    if exponent == 1:  # a zero without signs, whose gradient is 1
+        none = base - current().emit("stop_gradient", base)
+    power = np.where(np.equal(base, 0), none, found if exponent > 0 else 1 / found)
+    return power  # type: ignore[no-any-return]
 
 
 def _repeated(base: Any, exponent: int) -> Tracer:

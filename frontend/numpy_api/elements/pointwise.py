@@ -75,9 +75,11 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
 
 @numpy(np.isclose, samples=("x[4], x[4]", "x[4], 0.5, rtol=1"))
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    x: Any = strong(a)
-    y: Any = strong(b)
-    if y.dtype.kind in "iub":
+    # Numbers of Python stay what they are: of the dtype of what stands beside them.
+    x, y = ((z if type(z) in (int, float, complex) else strong(z)) for z in (a, b))
+    if type(y) is int:
+        y = float(y)
+    elif isinstance(y, Tracer) and y.dtype.kind in "iub":
         y = cast(y, np.result_type(y.dtype, np.dtype(np.float64)))
     close = ((abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y)) | (x == y)
     return close | (np.isnan(x) & np.isnan(y)) if equal_nan else close

@@ -57,14 +57,19 @@ def _between(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
 
 @dataclass(frozen=True)
 class _Method:
-    """``place(n, q)``; ``share(place, low)`` is None where the place is that of an element."""
+    """``place(n, q)``; ``share(place, low)`` is None where the place is that of an element.
+
+    ``whole`` says that a place which is an integer is one of an element, too: those of the other
+    methods may lie outside.
+    """
 
     place: Callable[[Any, Any], Any]
     share: Callable[[Any, Any], Any] | None = _share
+    whole: bool = False
 
 
 _METHODS: Mapping[str, _Method] = MappingProxyType({
-    "linear": _Method(lambda n, q: (n - 1) * q),
+    "linear": _Method(lambda n, q: (n - 1) * q, whole=True),
     "lower": _Method(lambda n, q: np.floor((n - 1) * q), None),
     "higher": _Method(lambda n, q: np.ceil((n - 1) * q), None),
     "nearest": _Method(lambda n, q: np.round((n - 1) * q), None),
@@ -212,6 +217,7 @@ def _mean(a: Any, b: Any) -> Any:
 
 _SAMPLES = ("x[7], 0.3", "x[3,4], 0.5, 0", "x[2,3,4], [0.1, 0.9], (0, 2)", "i[9], 0.25",
             "x[3,4], [[0.2], [0.7]], 1, keepdims=True", "x[5], np.float64(0.4)", "x[6], 1",
+            "i[6], [0, 1], method='weibull'",
             "x[9], [0.2, 1.0], method='inverted_cdf', weights=p[9]",
             "x[3,4], 0.5, 0, method='inverted_cdf', weights=p[3]",
             *(f"x[3,8], [0.0, 0.3, 0.5, 1.0], 1, method='{name}'" for name in _METHODS))
@@ -332,12 +338,12 @@ def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
     last = rows.count - 1
     if rows.each:
         last = np.maximum(last, 0).astype(place.dtype)
-    if method.share is None or place.dtype.kind in "iu":
+    if method.share is None or (method.whole and place.dtype.kind in "iu"):
         return rows.at(np.clip(place, 0, last) if rows.each else place)
     low = np.floor(place)
     above, below = place >= last, place < 0
     low, high = (np.where(above, last, np.where(below, 0, at)) for at in (low, low + 1))
-    share: Any = method.share(place, low)
+    share: Any = method.share(place, low).astype(place.dtype)
     left, right = rows.at(low), rows.at(high)
     rest = 1 - share
     if weak and not contains_tracer([share]):

@@ -76,19 +76,30 @@ def among(x: Any, index: Any) -> Selection | None:
 
 def select(x: Any, index: Any) -> Selection:
     """``x[index]`` for a mask."""
-    array, mask = to_tracer(x), to_tracer(index)
-    rank = mask.ndim
-    if not 0 < rank <= array.ndim or any(map(differ, mask.type.shape, array.type.shape)):
-        raise error("W122", "the mask does not have the shape of the array",
-                    types=[array.type, mask.type])
-    return Selection(array, matched(mask, array.type.shape[:rank]), current().builder.locs,
+    array = to_tracer(x)
+    return Selection(array, fitted_mask(index, array), current().builder.locs,
                      known_mask(index, array.type.shape))
 
 
+def fitted_mask(index: Any, array: Tracer) -> Tracer:
+    """The mask with the very dims that the array begins with."""
+    known = known_mask(index, array.type.shape)
+    mask, dims = to_tracer(index if known is None else known), array.type.shape[:index.ndim]
+    if mask.ndim > array.ndim or any(map(differ, mask.type.shape, dims)):
+        raise error("W122", "the mask does not have the shape of the array",
+                    types=[array.type, mask.type])
+    return matched(mask, dims)
+
+
 def known_mask(index: Any, shape: tuple[Dim, ...]) -> np.ndarray[Any, Any] | None:
-    """A mask for an array of that shape, if its truth values are known while tracing."""
+    """A mask for an array of that shape, if its truth values are known while tracing. One that is
+    empty has none, and its dims of 0 fit any."""
+    dims, own = shape[:index.ndim], shape_of(index)
+    if 0 in own and len(dims) == len(own) and all(
+            type(dim) is int and known in (0, dim) for dim, known in zip(dims, own, strict=True)):
+        return np.zeros(dims, bool)
     plain = type(index) is np.ndarray or (isinstance(index, Buffer) and not index.is_traced)
-    return np.array(index) if plain and index.shape == shape[:index.ndim] else None
+    return np.array(index) if plain and own == dims else None
 
 
 def reduced(

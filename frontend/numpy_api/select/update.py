@@ -28,7 +28,6 @@ from ...tracing.operand import (
     contains_tracer,
     is_number,
     kind_of,
-    matched,
     reshape,
     result_dtype,
     shape_of,
@@ -40,7 +39,7 @@ from ...tracing.tracer import Tracer
 from ..elements.elementwise import fresh
 from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
-from .masks import as_mask, assigned, is_mask, known_mask
+from .masks import as_mask, assigned, fitted_mask, is_mask, known_mask
 from .runs import aligned, computed_slice, flat, parts_of_run
 from .windows import window_of
 
@@ -120,12 +119,7 @@ def _in_range(value: Any, dtype: np.dtype[Any]) -> Any:
 def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) -> Tracer:
     """``x[mask] = v`` for one v for all, or a value for ``each`` element of x: no index is needed,
     the mask chooses."""
-    mask = to_tracer(mask)
-    rank = mask.ndim
-    if rank > x.ndim or any(map(differ, mask.type.shape, x.type.shape)):
-        raise error("W122", "the mask does not have the shape of the array",
-                    types=[x.type, mask.type])
-    mask = matched(mask, x.type.shape[:rank])
+    mask, rank = fitted_mask(mask, x), mask.ndim
     if each and (len(shape_of(value)) != x.ndim or any(map(differ, shape_of(value),
                                                            x.type.shape))):
         raise error("W101", "what a mask takes does not have the shape of what it is put into",

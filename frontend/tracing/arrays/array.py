@@ -71,6 +71,11 @@ class TracedArray:
     def ndim(self) -> int:
         return len(self._value.type.shape)
 
+    @property
+    def is_scalar(self) -> bool:
+        """True where NumPy has a number, which does not change, and no array without dims."""
+        return self.ndim == 0 and self.link is None and not self.made
+
     def context(self) -> Recording:
         """The trace that an operation on this tracer is recorded in.
 

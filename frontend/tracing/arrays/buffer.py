@@ -107,6 +107,7 @@ class Buffer(np.ndarray[Any, Any]):
             assert memory.tracer is not None
             place = place_of(_plain(self), memory.whole)
             found = self.__dict__["_tracer"] = place.taken(memory.tracer)
+            found.made = True  # no number, though it may be without dims
         return found
 
     # -- what NumPy is asked to do --------------------------------------------------------------

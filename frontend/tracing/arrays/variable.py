@@ -37,12 +37,13 @@ class Variable(ArrayMethods):
 
     The dtype and shape are those of the first value and never change. The name begins with the
     name scopes around (``layer1/w``) and is made unique among living variables (``Variable``,
-    ``Variable_1``), as checkpoints go by it. A ``weft.Graph`` that is being built lists it.
+    ``Variable_1``), as checkpoints go by it. One that is made while a ``weft.Graph`` is built is
+    listed there, and its name is unique in that graph: a graph that is built again has the same.
     ``home`` is where it lives: what ``weft.device`` says where it is made, if anything. Where
     nothing is said, ``placed`` is where a session of several devices has put it last.
     """
 
-    # Names must differ among all variables of the process; a dead one gives its name back.
+    # Those that no graph lists have different names; a dead one gives its name back.
     _named: ClassVar[WeakValueDictionary[str, Variable]] = WeakValueDictionary()
     _naming: ClassVar[threading.Lock] = threading.Lock()
 
@@ -60,10 +61,9 @@ class Variable(ArrayMethods):
         self.home = SCOPE.get().device
         self.placed: Device | None = None
         self.cell = Cell(array)
-        self.name = self._register(SCOPE.get().prefix + (name or "Variable"))
-        trace = ACTIVE.get()
-        if trace is not None:
-            trace.created(self)
+        stem, trace = SCOPE.get().prefix + (name or "Variable"), ACTIVE.get()
+        adopted = None if trace is None else trace.adopt(self, stem)
+        self.name = self._register(stem) if adopted is None else adopted
 
     def _register(self, stem: str) -> str:
         with Variable._naming:

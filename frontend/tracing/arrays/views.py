@@ -155,8 +155,12 @@ class OfRow(Link):
 
 
 def link(result: TracedArray, found: Link) -> None:
-    """Make ``result``, which was just computed from the base, a view of it."""
+    """Make ``result``, which was just computed from the base, a view of it; of a number, which has
+    no memory, it is an array of its own."""
     base = found.base
+    if base.is_scalar:
+        result.made = True
+        return
     result.link = found
     result.seen = base.version if base.link is None else base.seen
     result.asked = base.ctx.writes.count
