@@ -436,8 +436,8 @@ def _complex_power(base: Any, exponent: int) -> Tracer:
     none = base.dtype.type(0 if exponent > 0 else complex(np.nan, np.nan))
     if exponent == 1:  # a zero without signs, whose gradient is 1
         none = base - current().emit("stop_gradient", base)
-    power = np.where(np.equal(base, 0), none, found if exponent > 0 else 1 / found)
-    return power  # type: ignore[no-any-return]
+    chosen: Tracer = np.where(np.equal(base, 0), none, found if exponent > 0 else 1 / found)
+    return chosen
 
 
 def _repeated(base: Any, exponent: int) -> Tracer:
