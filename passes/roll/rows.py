@@ -76,7 +76,8 @@ def _groups(graph: Graph) -> list[_Group]:
     found: list[_Group] = []
     last: dict[Value, _Group] = {}
     for node in graph.nodes:
-        if len(node.inputs) != 3 or (update := update_of(node.results[0])) is None:
+        if len(node.inputs) != 3 or not node.results or (
+                update := update_of(node.results[0])) is None:
             continue
         value = node.results[0]
         places = {at: low for at, (low, n) in enumerate(zip(update.low, update.count, strict=True))

@@ -60,7 +60,10 @@ class Dependence:
                 return [(given[0] and passes) or any(either) for passes, *either in zip(
                     self.passes(node), *both, strict=True)]
             case Looping() as loop:
-                found = self.of_graph(loop.body, self.in_body(loop, given))
+                inside = self.in_body(loop, given)
+                if self._rounds_differ(loop, inside):
+                    return [True] * len(node.results)
+                found = self.of_graph(loop.body, inside)
                 if loop.test is None and isinstance(loop.count, int) and loop.count > 0:
                     return found
                 return [  # without a round the first values are the last ones
@@ -76,11 +79,17 @@ class Dependence:
         """Which parameters of the body of a loop depend on the marked operands, in some round."""
         marks = list(given)
         while True:
-            carried = self.of_graph(loop.body, marks)[:loop.carried]
+            carried = [True] * loop.carried if self._rounds_differ(
+                loop, marks) else self.of_graph(loop.body, marks)[:loop.carried]
             more = [before or after for before, after in zip(marks, carried, strict=False)]
             if more == marks[:loop.carried]:
                 return marks
             marks[:loop.carried] = more
+
+
+    def _rounds_differ(self, loop: Looping, inside: Sequence[bool]) -> bool:
+        """Whether the marks say how often a loop goes round, and so all that it gives."""
+        return loop.test is not None and self.of_graph(loop.test, inside)[0]
 
 
 EVERYTHING = Dependence(everything)

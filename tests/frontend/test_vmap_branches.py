@@ -71,3 +71,21 @@ def test_functions_of_the_user_are_called_for_who_comes_by() -> None:
         x > 0, lambda: weft.host_call(logarithm, "f64[]", x), lambda: x)))
     np.testing.assert_allclose(run(np.array([1.0, -1.0, 4.0])), [0.0, -1.0, np.log(4)])
     assert sorted(seen) == [1.0, 4.0]
+
+
+@pytest.mark.parametrize("x", [0.5, -1.0])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_loop_of_other_rounds_in_one_branch(x: float, later: bool) -> None:
+    """Its values differ by the number of rounds alone, and not those of the other branch."""
+    def function(x: Any, most: Any) -> Any:
+        if x > 0:
+            y, count = x, 0.0
+            while count < most:
+                y = y * 2.0
+                count = count + 1.0
+            return np.sin(x) if later else y
+        return x
+
+    most = np.array([0.0, 1.0, 3.0])
+    found = weft.compile(weft.vmap(function, in_axes=(None, 0)))(np.float64(x), most)
+    np.testing.assert_allclose(found, [function(x, each) for each in most])

@@ -415,3 +415,17 @@ def test_loops_in_loops_are_found_from_the_outside() -> None:
     inner = np.tile(RNG.integers(0, 50, 10), 30)
     keys = np.tile(np.concatenate((inner, RNG.integers(0, 50, 20))), 50)
     assert repeats(keys, 16) == [Run(0, len(keys), 320)]
+
+
+def test_branches_without_results_among_the_rounds() -> None:
+    def function(a: Any, v: Any, ids: Any) -> Any:
+        w = v
+        for _ in range(12):
+            if a < v[0]:
+                v[ids]  # of which nothing is used
+            w = -np.tanh(np.outer(w, v)) @ v
+            w[1:] += w[:-1] * 0.5
+        return w
+
+    args = np.float64(0.3), np.arange(1.0, 5.0), np.array([0, 1])
+    np.testing.assert_allclose(weft.compile(function)(*args), function(*args))

@@ -21,6 +21,10 @@ STEP = 2e-3
 _WEIGHTS = ((1, 8), (-1, -8), (2, -1), (-2, 1))  # of steps, in twelfths of one
 
 
+class BentError(Exception):
+    """A derivative is asked for where there is none."""
+
+
 class Variable:
     """A variable as ``weft.Variable``, but of this run alone."""
 
@@ -140,7 +144,7 @@ class Reference:
         moved = [[x + weight * self.step * d for x, d in zip(primals, tangents, strict=True)]
                  for weight, _ in _WEIGHTS]
         out, found = self._beside(f, primals, moved)
-        return out, weft.tree.map(lambda *parts: self._slope(parts), *found)
+        return out, weft.tree.map(lambda here, *parts: self._slope(here, parts), out, *found)
 
     def grad(self, f: Any, argnums: Any = 0) -> Any:
         return lambda *args: self.value_and_grad(f, argnums)(*args)[1]
@@ -183,11 +187,22 @@ class Reference:
         made = {at: np.zeros(np.shape(args[at]), np.result_type(args[at], np.float64))
                 for at in numbers}
         for number, (at, place, unit) in enumerate(places):
-            slope = self._slope(found[4 * number:4 * number + 4])
+            slope = self._slope(out, found[4 * number:4 * number + 4])
             made[at][place] += slope * np.conj(unit)
         return out, [made[at][()] for at in numbers]
 
-    def _slope(self, parts: Any) -> Any:
+    def _slope(self, here: Any, parts: Any) -> Any:
+        slope = self._straight(parts)
+        # What bends at the place, as the larger of two equal numbers does, has a slope on each
+        # side; the second difference of it grows as the step does, else as its square.
+        near, other, far, last = (np.asarray(x, np.result_type(x, float)) - here for x in parts)
+        bend = np.abs(near + other)
+        if np.any((bend > 0.05 * self.step * (1 + np.abs(slope)))
+                  & (np.abs(far + last) < 2.8 * bend)):
+            raise BentError
+        return slope
+
+    def _straight(self, parts: Any) -> Any:
         return sum(weight * np.asarray(x, np.result_type(x, float)) for x, (_, weight) in zip(
             parts, _WEIGHTS, strict=True)) / (12 * self.step)
 
