@@ -116,8 +116,8 @@ def restore(
     Raises:
         FeedError: (W304) a variable is not in the file or has another dtype or shape there, or
             what is renamed is no variable.
-        Error: (W403) the file is not a safetensors file, a shard is missing or damaged, or a
-            folder has no checkpoints.
+        Error: (W403) the file is not a safetensors file or damaged (each array has a checksum), a
+            shard is missing or damaged, or a folder has no checkpoints.
         FileNotFoundError: there is no such file.
     """
     targets = _named(variables)
@@ -127,13 +127,17 @@ def restore(
     with opened(place, entry, names.values()) as stored:
         _check_fit(place, stored, targets, names)
         cells = _cells(targets)
+        arrays = [name for name, each in targets.items() if isinstance(each, np.ndarray)]
+        others = [name for name in targets if name not in cells and name not in arrays]
+        for name in arrays:
+            stored.check(names[name])
         # What is read belongs to nobody else: the cells take it as it is.
-        assign(list(cells.values()), stored.read([names[name] for name in cells]))
-        for name, variable in targets.items():
-            if isinstance(variable, np.ndarray):
-                stored.fill(names[name], variable)
-            elif name not in cells:
-                variable.assign(*stored.read([names[name]]))
+        read = stored.read([names[name] for name in (*cells, *others)])
+        assign(list(cells.values()), read[:len(cells)])
+        for name, array in zip(others, read[len(cells):], strict=True):
+            targets[name].assign(array)
+        for name in arrays:
+            stored.fill(names[name], targets[name])
         step = stored.metadata.get("step")
     return None if step is None else int(step)
 

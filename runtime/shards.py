@@ -2,12 +2,16 @@
 
 A shard knows its device, and all shards of a checkpoint have one mark; the manifest has their sizes
 and the names of their variables (``history``). So a part of a checkpoint is read from the shards
-that have it, and what is missing or damaged is told by its name.
+that have it, and what is missing or damaged is told by its name. Each file has the CRC-32 of its
+arrays in its metadata (``crc32``), by which a byte that is no longer what was written is found.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -31,6 +35,7 @@ STORED = MappingProxyType({
     "C64": "c64",
 })
 _BLOCK = 1 << 24  # bytes of an array that are read at a time
+_SUMS = "crc32"   # in the metadata of a file: the checksums of its arrays by name
 
 
 def type_of(array: Array) -> TensorType:
@@ -40,6 +45,11 @@ def type_of(array: Array) -> TensorType:
     except TypeError:
         raise error("W304", f"an array of dtype {array.dtype} cannot be saved",
                     hint="convert it to a number dtype") from None
+
+
+def _checksum(array: Array, so_far: int = 0) -> int:
+    """That of the elements in C order, after those of which it is ``so_far``."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, so_far)
 
 
 def write_tensors(
@@ -59,9 +69,10 @@ def write_tensors(
                         hint="convert it before it is saved")
         # Of other memory orders the library writes the wrong elements.
         dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
+    sums = {name: _checksum(array) for name, array in dense.items()}
     with new_file(Path(path)) as file:
         try:
-            save_file(dense, file, dict(metadata))
+            save_file(dense, file, {**metadata, _SUMS: json.dumps(sums)})
         except SafetensorError as problem:  # all that is left to go wrong: a full disk, a limit
             raise OSError(f"{path} cannot be written: {problem}") from None
 
@@ -91,7 +102,11 @@ class Tensors:
     def __init__(self, path: Path, files: Sequence[Any]) -> None:
         self._path = path
         self._holders = {name: file for file in files for name in list(file.keys())}
+        self._sums: dict[str, int] = {}
+        for file in files:
+            self._sums.update(json.loads((file.metadata() or {}).get(_SUMS, "{}")))
         self.metadata = dict(files[0].metadata() or {}) if files else {}
+        self.metadata.pop(_SUMS, None)
 
     @property
     def names(self) -> list[str]:
@@ -106,27 +121,52 @@ class Tensors:
         return f"{dtype}[{','.join(map(str, part.get_shape()))}]"
 
     def read(self, names: Iterable[str]) -> list[Array]:
-        """Arrays of their own, those of several files side by side."""
+        """Arrays of their own, those of several files side by side. Raises Error (W403) for one
+        that is not what was written."""
         wanted = list(dict.fromkeys(names))
         by_file: dict[int, list[str]] = {}
         for name in wanted:
             by_file.setdefault(id(self._holders[name]), []).append(name)
         with ThreadPoolExecutor(max(1, len(by_file)), "weft-shard") as threads:
-            parts = threads.map(lambda part: [(name, self._holders[name].get_tensor(name))
-                                              for name in part], by_file.values())
+            parts = threads.map(lambda part: [(name, self._whole(name)) for name in part],
+                                by_file.values())
             found = dict(pair for part in parts for pair in part)
         return [found[name] for name in names]
 
+    def _whole(self, name: str) -> Array:
+        found: Array = self._holders[name].get_tensor(name)
+        self._compare(name, _checksum(found))
+        return found
+
+    def _compare(self, name: str, found: int) -> None:
+        if self._sums.get(name, found) != found:
+            raise error("W403", f"{self._path} is damaged: '{name}' is not what was written",
+                        hint="copy or save it again, or restore an older checkpoint")
+
+    def check(self, name: str) -> None:
+        """Raise Error (W403) if an array is not what was written."""
+        found = 0
+        for _, block in self._blocks(name):
+            found = _checksum(block, found)
+        self._compare(name, found)
+
     def fill(self, name: str, target: Array) -> None:
         """Copy an array into one that there is, block by block."""
-        if not target.ndim or not target.size:
-            target[...] = self._holders[name].get_tensor(name)
-            return
+        for rows, block in self._blocks(name):
+            target[rows] = block
+
+    def _blocks(self, name: str) -> Iterator[tuple[Any, Array]]:
+        """An array in parts, and where they are in it."""
         part = self._holders[name].get_slice(name)
-        rows = max(1, _BLOCK // max(1, target.nbytes // len(target)))
-        for first in range(0, len(target), rows):
-            last = min(first + rows, len(target))
-            target[first:last] = part[first:last]
+        shape = part.get_shape()
+        if 0 in shape or not shape:
+            yield ..., self._holders[name].get_tensor(name)
+            return
+        whole = math.prod(shape) * as_dtype(STORED[part.get_dtype()]).numpy.itemsize
+        count = max(1, _BLOCK // max(1, whole // shape[0]))
+        for first in range(0, shape[0], count):
+            rows = slice(first, min(first + count, shape[0]))
+            yield rows, part[rows]
 
 
 @contextmanager

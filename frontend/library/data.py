@@ -338,9 +338,11 @@ class _After:
 
     def __call__(self, key: Any) -> Any:
         element = self.read(key)
-        if self.spread and isinstance(element, tuple):
-            return self.function(*element)
-        return self.function(element)
+        parts = element if self.spread and isinstance(element, tuple) else (element,)
+        try:
+            return self.function(*parts)
+        except StopIteration as problem:  # which would end the data set, as nobody asked for
+            raise RuntimeError("the function of a map raised StopIteration") from problem
 
 
 def _takes_one(f: Callable[..., Any]) -> bool:

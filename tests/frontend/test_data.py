@@ -256,3 +256,13 @@ def test_a_traced_function_cannot_read() -> None:
     with pytest.raises(Error, match="W305: input is read while a function is traced"):
         weft.compile(lambda x: x + next(rows))(1.0)
     assert rows.position == 0
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_map_does_not_end_the_data(ahead: int) -> None:
+    def function(x: Any) -> Any:
+        return x if x < 3 else next(iter(()))
+
+    data = weft.data.from_arrays(np.arange(6)).map(function)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(data.prefetch(ahead) if ahead else data)

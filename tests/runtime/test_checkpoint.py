@@ -15,6 +15,7 @@ import pytest
 import safetensors.numpy
 
 from weft.frontend.tracing.arrays.variable import Variable
+from weft.frontend.tracing.scope import device
 from weft.ir.diagnose import Error
 from weft.runtime.checkpoint import restore, save
 
@@ -166,3 +167,26 @@ def test_a_reader_sees_a_whole_file(tmp_path: Path) -> None:
         restore(path, {"a": a})
         assert (a == a[0]).all()
     writer.join()
+
+
+@pytest.mark.parametrize("devices", [(None,), ("cpu:0", "cpu:1")], ids=("file", "shards"))
+def test_a_byte_that_has_changed_is_found(devices: Any, tmp_path: Path) -> None:
+    """Wherever it is in the arrays, and whatever is restored: nothing is then."""
+    variables = []
+    for at, dtype in enumerate((np.float32, np.int8)):
+        with device(devices[at % len(devices)]):
+            variables.append(Variable(np.arange(5).astype(dtype), name=f"damaged{at}"))
+    save(tmp_path / "run", variables, step=1, keep=1)
+    arrays = {v.name: np.zeros_like(v.numpy()) for v in variables}
+    for file in (tmp_path / "run").glob("*.safetensors"):
+        whole = file.read_bytes()
+        start = 8 + int.from_bytes(whole[:8], "little")
+        for at in range(start, len(whole), 3):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+            for targets in (variables, arrays):
+                with pytest.raises(Error, match=r"W403.*damaged: 'damaged"):
+                    restore(tmp_path / "run", targets)
+            assert not any(array.any() for array in arrays.values())
+        file.write_bytes(whole)
+    assert restore(tmp_path / "run", arrays) == 1
+    assert all(array[-1] == 4 for array in arrays.values())
