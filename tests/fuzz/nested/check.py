@@ -21,7 +21,7 @@ from weft.frontend.compile.eager import interpret
 from weft.ir.diagnose import Error
 
 from .draw import Program
-from .reference import STEP, BentError, Reference
+from .reference import STEP, Reference, UnclearError
 
 CALLS = 2
 _ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.complex128): 1e-9,
@@ -162,7 +162,7 @@ def _reference(program: Program, calls: list[Any], step: float) -> list[Any] | N
         if isinstance(problem.__cause__, StopIteration) or "StopIteration" in str(problem):
             return None
         raise
-    except (StopIteration, BentError):
+    except (StopIteration, UnclearError):
         return None
 
 

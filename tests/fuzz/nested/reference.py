@@ -21,8 +21,8 @@ STEP = 2e-3
 _WEIGHTS = ((1, 8), (-1, -8), (2, -1), (-2, 1))  # of steps, in twelfths of one
 
 
-class BentError(Exception):
-    """A derivative is asked for where there is none."""
+class UnclearError(Exception):
+    """Where there is no derivative, or a round that never is cannot tell what it would give."""
 
 
 class Variable:
@@ -110,7 +110,10 @@ class Reference:
         count = length if xs is None else len(weft.tree.leaves(xs)[0])
         if count == 0:  # a round tells what there would have been rows of
             before = [each.value for each in self.states]
-            row = f(init, None)[1]
+            try:
+                row = f(init, None)[1]
+            except ValueError:
+                raise UnclearError from None
             self._restore(before)
             return init, weft.tree.map(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype),
                                        row)
@@ -199,7 +202,7 @@ class Reference:
         bend = np.abs(near + other)
         if np.any((bend > 0.05 * self.step * (1 + np.abs(slope)))
                   & (np.abs(far + last) < 2.8 * bend)):
-            raise BentError
+            raise UnclearError
         return slope
 
     def _straight(self, parts: Any) -> Any:
