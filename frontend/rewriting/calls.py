@@ -25,6 +25,7 @@ from ..tracing.source import is_internal_name, user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
 from .definition import rewrite
 from .state import context_of, is_traced, truth
+from .zipped import Zipped, enumerated, zipped
 
 _OURS = __name__.partition(".")[0]
 _STANDARD = sys.stdlib_module_names
@@ -293,7 +294,7 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _asks(x: Any) -> bool:
-    return is_traced(x) or isinstance(x, (Selection, Grid)) or (
+    return is_traced(x) or isinstance(x, (Selection, Grid, Zipped)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
 
 
@@ -329,7 +330,7 @@ def _sorted(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
-    sum: _sum, sorted: _sorted,
+    sum: _sum, sorted: _sorted, zip: zipped, enumerate: enumerated,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
     math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),
     math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),

@@ -14,11 +14,12 @@ from ...ir.indices.index import Dim
 from ...ir.ops.control.region import ENDLESS
 from ...ir.types import TensorType
 from .. import tree
+from ..tracing.active import current
 from ..tracing.arrays import views
 from ..tracing.arrays.array import TracedArray
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.arrays.selection import Selection
-from ..tracing.operand import as_dim
+from ..tracing.operand import as_dim, to_tracer
 from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.tracer import SymbolicDim, Tracer
@@ -26,6 +27,7 @@ from ..transforms import loops as loop_nodes
 from ..transforms import regions
 from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
+from .counting import Rounds
 from .exits import RESULT
 from .expressions import both
 from .sharing import Key, Sharing
@@ -46,6 +48,7 @@ from .state import (
     settled,
     truth,
 )
+from .zipped import Zipped
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
 
@@ -70,10 +73,11 @@ def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> 
 
 
 def for_(
-    items: Any, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
-    names: Sequence[str],
+    items: Any, asks: bool, roots: Callable[[], Any] | None, body: Callable[[Any], Any],
+    go_on: Part, get: Get, put: Put, names: Sequence[str],
 ) -> None:
-    """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``."""
+    """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
+    ``roots`` is what a body calls that only computes."""
     if isinstance(items, TracedBuffer):
         items = items.traced()
     if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
@@ -82,35 +86,49 @@ def for_(
     if isinstance(items, Selection) and items.known is None:
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
         return
+    if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
+        _counted(items.row, items.count, asks, body, go_on, get, put, names)
+        return
     if isinstance(items, Range):
         count = _count_of(items)
         start, step = items.start, items.step
         _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
         return
+    rounds = Rounds.of(items, roots, get)
     for at, item in enumerate(items):
         if asks:
             flag = truth(go_on())
             if is_traced(flag):
-                _rest(items, at, item, flag, body, go_on, get, put, names)
+                _rest(items, at, body, go_on, get, put, names, context_of(flag))
                 return
             if not flag:
                 return
+        if at == 1 and rounds is not None and rounds.are_one_loop():
+            _from(items, 1, asks, body, go_on, get, put, names, current())
+            return
         body(item)
 
 
+def _from(
+    items: Any, at: int, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
+    names: Sequence[str], ctx: TraceContext,
+) -> None:
+    """The rounds of a range or an array from number ``at`` on, as one loop."""
+    def item(k: Any) -> Any:
+        if isinstance(items, Zipped):
+            return items.row(k + at)
+        return items[at] + k * items.step if isinstance(items, range) else items[k + at]
+
+    _counted(item, len(items) - at, asks, body, go_on, get, put, names, ctx)
+
+
 def _rest(
-    items: Any, at: int, item: Any, flag: Any, body: Callable[[Any], Any], go_on: Part, get: Get,
-    put: Put, names: Sequence[str],
+    items: Any, at: int, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
+    names: Sequence[str], ctx: TraceContext,
 ) -> None:
     """What is left of a loop from its item number ``at``, since when it may end at any item."""
-    if isinstance(items, range):
-        start, step = items[at], items.step
-        _counted(lambda k: start + k * step, len(items) - at, True, body, go_on, get, put, names,
-                 context_of(flag))
-        return
-    if isinstance(items, Tracer):
-        _counted(lambda k: items[k + at], len(items) - at, True, body, go_on, get, put, names,
-                 context_of(flag))
+    if isinstance(items, (range, Tracer, Zipped)):
+        _from(items, at, True, body, go_on, get, put, names, ctx)
         return
     rest = list(items)[at:] if isinstance(items, (list, tuple, np.ndarray)) else None
     if rest is None:
@@ -461,9 +479,11 @@ def _in_memory(leaf: Any) -> bool:
     return isinstance(leaf, Tracer) and (leaf.ndim > 0 or leaf.link is not None)
 
 
-def _owned(first: Any, value: Tracer) -> Tracer:
+def _owned(first: Any, value: Any) -> Tracer:
     """A parameter of a region as an array that may be written to, unless it was an argument of the
-    function: those are their caller's."""
+    function: those are their caller's. At the end of a round it may be a plain number."""
+    if not isinstance(value, Tracer):
+        value = current().apply(to_tracer, (value,))
     argument = isinstance(first, Tracer) and views.owner(first).argument
     made = Tracer(value.ctx, value.value, weak=value.weak, argument=argument)
     made.ordered = made.dense = True

@@ -13,6 +13,7 @@ from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
 from .calls import is_ours
+from .counting import Counting
 from .state import LOST
 
 
@@ -32,12 +33,25 @@ def trace_as_written(
         if copy is function and not is_ours(function):
             raise
     try:
-        with lost_names():
-            return trace_function(copy, *args, rewritten=as_written, **options)
+        return _traced(copy, *args, **options)
     except Error as problem:
         if not problem.asked:
             problem.asked, problem.truth = first.asked, first.truth
         raise
+
+
+def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
+    """The trace of a rewritten copy, with long loops as loops of the program; without, if a body
+    does not allow that."""
+    counting = Counting(True)
+    try:
+        with lost_names(), counting.around():
+            return trace_function(copy, *args, rewritten=as_written, **options)
+    except Exception:
+        if not counting.used:
+            raise
+    with lost_names(), Counting(False).around():
+        return trace_function(copy, *args, rewritten=as_written, **options)
 
 
 def as_written(function: Any) -> Any:

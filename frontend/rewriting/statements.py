@@ -2,8 +2,8 @@
 
     if c: A else: B       def then(): nonlocal x; A      _weft.if_(c, then, other, get, put, names)
     while c: A            def test(): return c           _weft.while_(test, body, get, put, names)
-    for t in xs: A        def body(t): ...               _weft.for_(xs, ask, body, go_on, get, put,
-                                                                    names)
+    for t in xs: A        def body(t): ...               _weft.for_(xs, ask, roots, body, go_on,
+                                                                    get, put, names)
     a if c else b         _weft.choose(c, lambda: a, lambda: b)
     a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
     not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
+from .effects import only_computes
 from .exits import Exits
 from .names import bound, changed, here
 
@@ -103,12 +104,17 @@ class _Scope(ast.NodeTransformer):
                                  node.target)
         body = [bind, *node.body]
         paths = self._state(body)
+        roots = only_computes(node.body, node.target, self.own, RUNTIME)
+        asked = ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
+            [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
+            ast.Load())), node)
         go_on = getattr(node, "go_on", None)
         parts = [self._function("body", body, paths, [item])]
         parts.append(self._function("go_on", [ast.copy_location(ast.Return(
             go_on if go_on is not None else ast.Constant(True)), node.iter)], paths))
         source = self.visit(node.iter)
-        return self._operator("for_", node, [source, ast.Constant(go_on is not None)], parts, paths)
+        return self._operator("for_", node, [source, ast.Constant(go_on is not None), asked],
+                              parts, paths)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = _thunk(self.visit(node.msg)) if node.msg is not None else ast.Constant(None)

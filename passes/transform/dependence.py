@@ -30,9 +30,11 @@ def everything(node: Node) -> Sequence[bool]:
 
 @dataclass(frozen=True)
 class Dependence:
-    """``passes`` says which results of a node that holds no graph an operand reaches."""
+    """``passes`` says which results of a node that holds no graph an operand reaches. ``stays``:
+    what a loop carries has one form in all rounds, so what it begins with counts at the end."""
 
     passes: Passes
+    stays: bool = False
 
     def of_nodes(self, nodes: Iterable[Node], varying: Iterable[Value]) -> set[Value]:
         """The values that depend on the given ones, and these themselves."""
@@ -64,6 +66,8 @@ class Dependence:
                 if self._rounds_differ(loop, inside):
                     return [True] * len(node.results)
                 found = self.of_graph(loop.body, inside)
+                if self.stays:
+                    return [*inside[:loop.carried], *found[loop.carried:]]
                 if loop.test is None and isinstance(loop.count, int) and loop.count > 0:
                     return found
                 return [  # without a round the first values are the last ones
@@ -92,7 +96,7 @@ class Dependence:
         return loop.test is not None and self.of_graph(loop.test, inside)[0]
 
 
-EVERYTHING = Dependence(everything)
+EVERYTHING = Dependence(everything, stays=True)
 DERIVATIVES = Dependence(differentiable)
 
 

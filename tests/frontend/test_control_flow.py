@@ -458,3 +458,17 @@ def test_a_function_that_may_end_without_a_result() -> None:
 
     with pytest.raises(weft.Error, match="W201: the function returns a value on one way and None"):
         weft.compile(positive)(1.0)
+
+
+def test_a_test_that_draws_after_a_round_that_binds_a_plain_number() -> None:
+    rng = weft.random.default_rng(3)
+
+    def function(x: Any) -> Any:
+        scale, count = x * 0.5, 0
+        while count < 4 and rng.random() < x + 1:
+            count += 1
+            scale = np.tanh(0.5)
+        return scale, count
+
+    found = weft.compile(function)(np.float64(0.3))
+    np.testing.assert_allclose(found, (np.tanh(0.5), 4))

@@ -89,3 +89,15 @@ def test_a_loop_of_other_rounds_in_one_branch(x: float, later: bool) -> None:
     most = np.array([0.0, 1.0, 3.0])
     found = weft.compile(weft.vmap(function, in_axes=(None, 0)))(np.float64(x), most)
     np.testing.assert_allclose(found, [function(x, each) for each in most])
+
+
+@pytest.mark.parametrize("x", [0.5, -1.0])
+def test_a_branch_whose_loop_forgets_what_it_began_with(x: float) -> None:
+    def function(x: Any, row: Any) -> Any:
+        if x > 0:
+            return np.cos(x)
+        return weft.fori_loop(0, 3, lambda i, carry: np.sin(x), row[0])
+
+    rows = np.arange(6.0).reshape(3, 2)
+    found = weft.compile(weft.vmap(function, in_axes=(None, 0)))(np.float64(x), rows)
+    np.testing.assert_allclose(found, np.full(3, np.cos(x) if x > 0 else np.sin(x)))

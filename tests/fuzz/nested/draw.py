@@ -148,6 +148,8 @@ def place(d: Drawer, s: Scope) -> str:
 def part(d: Drawer, s: Scope) -> str:
     """A slice of a vector, of at least one element, whose bounds are computed."""
     at = integer(d, s)
+    if "rng." in at:  # the text stands in two places, which would draw twice
+        at = "1"
     return d.pick(f":({at}) % len(v) + 1", f"({at}) % len(v):", f"-1 - ({at}) % len(v):",
                   f"({at}) % (len(v) - 1):({at}) % (len(v) - 1) + 2")
 

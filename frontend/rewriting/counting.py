@@ -1,0 +1,111 @@
+"""Which loops of known length are loops of the program as well: long ones that branch in each
+round, which would be compiled round by round.
+
+    for t in range(len(u)):                the first round is traced as it stands: if it has a
+        if u[t] < p: s = -s                branch and there are many of them, the rest is one loop
+        total += s                         whose t is traced
+
+A body may ask for the number itself (``np.zeros(t)``), or for more than a loop can carry: then the
+function is traced again without such loops (``Counting.allowed``). So the body must do nothing but
+compute.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Graph, Node, control_of
+from ..tracing.active import current
+from ..tracing.tracer import Tracer
+from .state import UNBOUND, Get, is_array
+from .zipped import Zipped
+
+LONG = 16    # rounds, below which a loop is worth no more than its rounds
+NODES = 500  # of all rounds together
+_MODULES = frozenset({"numpy", "math", "cmath", "scipy", "weft"})
+_BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
+                       "round", "sum"})
+
+
+@dataclass
+class Counting:
+    """What one trace does with such loops."""
+
+    allowed: bool
+    used: bool = False
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Let the loops of a trace ask this one."""
+        token = _COUNTING.set(self)
+        try:
+            yield
+        finally:
+            _COUNTING.reset(token)
+
+
+_COUNTING: ContextVar[Counting | None] = ContextVar("weft_counting", default=None)
+
+
+class Rounds:
+    """A loop that may be one of the program, and what its first round adds to the graph."""
+
+    def __init__(self, items: Any, get: Get) -> None:
+        self.count, self.get = len(items), get
+        self.nodes = current().graph.nodes
+        self.before = len(self.nodes)
+
+    @classmethod
+    def of(cls, items: Any, roots: Callable[[], Any] | None, get: Get) -> Rounds | None:
+        """None for a loop that is short, or may do more than compute."""
+        counting = _COUNTING.get()
+        if counting is None or not counting.allowed or roots is None or not isinstance(
+                items, (range, Tracer, Zipped)) or len(items) < LONG:
+            return None
+        try:
+            return cls(items, get) if all(map(_computes, roots())) else None
+        except NameError:
+            return None
+
+    def are_one_loop(self) -> bool:
+        """After the first round: whether the others are a loop of the program."""
+        added = self.nodes[self.before:]
+        many = sum(map(_size, added)) * (self.count - 1) >= NODES
+        if not many or not any(control_of(node) is not None for node in added) or not all(
+                map(_is_carried, self.get())):
+            return False
+        counting = _COUNTING.get()
+        assert counting is not None
+        counting.used = True
+        return True
+
+
+def _size(node: Node) -> int:
+    """How many nodes it is with those inside of it."""
+    bodies = (body for body in node.attrs.values() if isinstance(body, Graph))
+    return 1 + sum(_size(inner) for body in bodies for inner in body.nodes)
+
+
+def _computes(value: Any) -> bool:
+    """Whether calls of something, or of its attributes, do nothing but compute."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] in _MODULES
+    if isinstance(value, (BuiltinFunctionType, type)):
+        return value.__module__ in _MODULES or value in (
+            getattr(builtins, name) for name in _BUILTINS)
+    return isinstance(value, (np.ufunc, np.ndarray, np.generic, Tracer))
+
+
+def _is_carried(value: Any) -> bool:
+    """Whether a name has what a loop can carry, or what stays as it is."""
+    if isinstance(value, tuple):
+        return all(map(_is_carried, value))
+    return value is None or value is UNBOUND or is_array(value) or isinstance(value, str)

@@ -1,0 +1,87 @@
+"""``zip`` and ``enumerate`` of arrays, of which a loop of the program takes rows by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.operand import to_tracer
+from ..tracing.tracer import SymbolicDim, Tracer
+from .state import context_of
+
+
+class Zipped:
+    """Rows of arrays, ranges and others of its kind side by side, ``count`` of them; with their
+    numbers from ``start`` on, if there is one. An iterator as well, as Python's is one."""
+
+    def __init__(self, parts: tuple[Any, ...], count: Any, start: int | None = None) -> None:
+        self.parts, self.count, self.start = parts, count, start
+        self._rows: Iterator[Any] | None = None
+
+    def row(self, number: Any) -> tuple[Any, ...]:
+        """The items of one round, whose number may be traced."""
+        found = tuple(_item(part, number) for part in self.parts)
+        return found if self.start is None else (self.start + number, *found)
+
+    def __len__(self) -> int:
+        return int(self.count)
+
+    def __iter__(self) -> Zipped:
+        return self
+
+    def __next__(self) -> Any:
+        if self._rows is None:
+            self._rows = zip(*self.parts, strict=False) if self.start is None else enumerate(
+                self.parts[0], self.start)
+        return next(self._rows)
+
+
+def zipped(*parts: Any, strict: bool = False) -> Any:
+    """``zip``; of traced arrays, arrays and ranges alone, rows that can be told by their number."""
+    found = tuple(map(_rows, parts))
+    lengths = [_length(part) for part in found]
+    traced = any(isinstance(part, (Tracer, Zipped)) for part in found)
+    if not traced or any(length is None for length in lengths):
+        return zip(*parts, strict=strict)
+    same = all(str(length) == str(lengths[0]) for length in lengths)
+    known = not any(isinstance(length, SymbolicDim) for length in lengths)
+    if not same and (strict or not known):
+        return zip(*parts, strict=strict)
+    return Zipped(found, min(lengths) if known else lengths[0])
+
+
+def enumerated(items: Any, start: int = 0) -> Any:
+    """``enumerate``; of a traced array, rows that can be told by their number."""
+    part = _rows(items)
+    count = _length(part)
+    if count is None or not isinstance(part, (Tracer, Zipped)) or type(start) is not int:
+        return enumerate(items, start)
+    return Zipped((part,), count, start)
+
+
+def _rows(part: Any) -> Any:
+    return part.traced() if isinstance(part, TracedBuffer) else part
+
+
+def _length(part: Any) -> Any:
+    """None for what is not told by a number."""
+    if isinstance(part, Tracer) and part.ndim:
+        return part.shape[0]
+    if isinstance(part, Zipped):
+        return part.count
+    return len(part) if isinstance(part, range) or (
+        type(part) is np.ndarray and part.ndim) else None
+
+
+def _item(part: Any, number: Any) -> Any:
+    """An item of a part; plain arrays are traced where the number is."""
+    if isinstance(part, Zipped):
+        return part.row(number)
+    if isinstance(part, range):
+        return part.start + number * part.step
+    if isinstance(number, Tracer) and type(part) is np.ndarray:
+        part = context_of(number).apply(to_tracer, (part,))
+    return part[number]
