@@ -22,6 +22,7 @@ from ....ir.ops.table import OPS
 from ....ir.types import as_dtype, number_kind
 from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
+from ...tracing.arrays.selection import Selection
 from ...tracing.operand import (
     Kind,
     broadcast,
@@ -237,7 +238,10 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             # Negated in the dtype in which NumPy subtracts: less than an unsigned 1 is -1 in it.
             value = np.negative(spread(value, result_dtype(array, value), shape_of(value)))
         # NumPy adds in the dtype of both; what integers lose by wrapping first, they lose after.
-        wide = result_dtype(array, value) if number_kind(array.dtype) in "fc" else array.dtype
+        wide = array.dtype
+        if number_kind(array.dtype) in "fc":
+            wide = result_dtype(array, np.zeros((), value.dtype) if isinstance(
+                value, Selection) else value)
         added = current().api.update(cast(array, wide), index, value, "add")
         array.overwrite(cast(added, array.dtype))
         return None
