@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import BuiltinFunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,8 @@ class Rounds:
         """None for a loop that is short, or may do more than compute."""
         counting = _COUNTING.get()
         if counting is None or not counting.allowed or roots is None or not isinstance(
-                items, (range, Tracer, Zipped)) or len(items) < LONG:
+                items, (range, Tracer, Zipped)) or (
+                    isinstance(items, Tracer) and not items.ndim) or len(items) < LONG:
             return None
         try:
             return cls(items, get) if all(map(_computes, roots())) else None
@@ -96,12 +97,13 @@ def _size(node: Node) -> int:
 
 def _computes(value: Any) -> bool:
     """Whether calls of something, or of its attributes, do nothing but compute."""
-    if isinstance(value, ModuleType):
-        return value.__name__.partition(".")[0] in _MODULES
-    if isinstance(value, (BuiltinFunctionType, type)):
-        return value.__module__ in _MODULES or value in (
-            getattr(builtins, name) for name in _BUILTINS)
-    return isinstance(value, (np.ufunc, np.ndarray, np.generic, Tracer))
+    if isinstance(value, (np.ndarray, np.generic, np.ufunc, Tracer)):
+        return True
+    if any(value is getattr(builtins, name) for name in _BUILTINS):
+        return True
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(home, str) and home.partition(".")[0] in _MODULES and (
+        "random" not in home and (callable(value) or isinstance(value, ModuleType)))
 
 
 def _is_carried(value: Any) -> bool:

@@ -7,7 +7,7 @@ shows when the names stand for something (``counting``).
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from .names import here, path_of
 
@@ -26,9 +26,12 @@ _METHODS = frozenset({
 def only_computes(
     body: Sequence[ast.stmt], target: ast.AST, own: Collection[str], runtime: str
 ) -> tuple[str, ...] | None:
-    """The names around the function that the statements of a loop call or read attributes of; None
-    if they may do more than compute. ``own`` are the names of the function, ``runtime`` that of
-    what rewritten code calls. A power of a round's number may be larger than a traced integer."""
+    """The names around the function that the statements of a loop call, or call methods of; None
+    if they may do more than compute.
+
+    ``own`` are the names of the function, ``runtime`` that of what rewritten code calls. A power of
+    a round's number may be larger than a traced integer.
+    """
     counts = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
     roots: dict[str, None] = {}
     for node in here(body):
@@ -45,8 +48,10 @@ def only_computes(
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)) and any(
                 isinstance(each, ast.Name) and each.id in counts for each in ast.walk(node.right)):
             return None
-    for node in here(body):
-        roots.update(dict.fromkeys(_asked(node, own, runtime)))
+        if isinstance(node, ast.Call):
+            root = _root(node.func)
+            if root is not None and root not in own and root != runtime:
+                roots[root] = None
     return tuple(roots)
 
 
@@ -63,11 +68,3 @@ def _reads(function: ast.expr, own: Collection[str]) -> bool:
     if path is not None and path.partition(".")[0] not in own:
         return "random" not in path
     return isinstance(function, ast.Attribute) and function.attr in _METHODS
-
-
-def _asked(node: ast.AST, own: Collection[str], runtime: str) -> Iterator[str]:
-    asked = node.func if isinstance(node, ast.Call) else node
-    if isinstance(node, (ast.Call, ast.Attribute)):
-        root = _root(asked)
-        if root is not None and root not in own and root != runtime:
-            yield root
