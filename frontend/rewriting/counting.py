@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from ...ir.graph import Graph, Node, control_of
 from ..tracing.active import current
 from ..tracing.tracer import Tracer
+from .effects import of_function
 from .state import UNBOUND, Get, is_array
 from .zipped import Zipped
 
@@ -95,15 +96,41 @@ def _size(node: Node) -> int:
     return 1 + sum(_size(inner) for body in bodies for inner in body.nodes)
 
 
-def _computes(value: Any) -> bool:
-    """Whether calls of something, or of its attributes, do nothing but compute."""
+def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
+    """Whether calls of something, or of its attributes, do nothing but compute. A function of the
+    user's that is being looked at is among ``asked``."""
+    if isinstance(value, FunctionType) and not _is_at_home(value.__module__):
+        return value in asked or _function_computes(value, (*asked, value))
     if isinstance(value, (np.ndarray, np.generic, np.ufunc, Tracer)):
         return True
     if any(value is getattr(builtins, name) for name in _BUILTINS):
         return True
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    return isinstance(home, str) and home.partition(".")[0] in _MODULES and (
-        "random" not in home and (callable(value) or isinstance(value, ModuleType)))
+    if isinstance(value, ModuleType):
+        return _is_at_home(value.__name__)
+    return callable(value) and not isinstance(value, np.vectorize) and _is_at_home(
+        getattr(value, "__module__", None))
+
+
+def _is_at_home(module: str | None) -> bool:
+    """Whether a module is one whose functions compute."""
+    return isinstance(module, str) and module.partition(".")[0] in _MODULES and (
+        "random" not in module)
+
+
+def _function_computes(function: FunctionType, asked: tuple[FunctionType, ...]) -> bool:
+    roots = of_function(function.__code__)
+    if roots is None:
+        return False
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for name in roots:
+        try:
+            value = (cells[name].cell_contents if name in cells else function.__globals__[name]
+                     if name in function.__globals__ else getattr(builtins, name))
+        except (ValueError, AttributeError):  # of no value yet
+            return False
+        if not _computes(value, asked):
+            return False
+    return True
 
 
 def _is_carried(value: Any) -> bool:

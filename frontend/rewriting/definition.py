@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from .parsed import definition_of
 from .statements import RUNTIME, rewritten
 
 _FACTORY = "_weft_factory"
@@ -41,7 +41,7 @@ def _code(code: CodeType) -> CodeType | None:
     """The code of the rewritten copy."""
     if code.co_flags & 0x2A0:  # generators and coroutines
         return None
-    node = _definition(code)
+    node = definition_of(code)
     if node is None:
         return None
     if isinstance(node, ast.Lambda):
@@ -79,41 +79,3 @@ def _named(code: CodeType, like: CodeType) -> CodeType:
         _named(each, like) if isinstance(each, CodeType) and each.co_name.startswith(RUNTIME)
         else each for each in code.co_consts)
     return code.replace(co_name=like.co_name, co_qualname=like.co_qualname, co_consts=consts)
-
-
-def _definition(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The definition of which ``code`` was compiled, newly parsed; None if it is not found."""
-    text = "".join(linecache.getlines(code.co_filename))
-    if not text:
-        return None
-    try:
-        module = ast.parse(text, code.co_filename)
-    except SyntaxError:
-        return None
-    wanted: type[ast.AST] = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
-    found = [node for node in ast.walk(module) if isinstance(node, wanted) and _first_line(
-        node) == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name]
-    if len(found) > 1:  # several lambdas in one line
-        found = [node for node in found if _same(node, code)]
-    node = found[-1] if found else None  # the innermost: one around it has its columns, too
-    return node if isinstance(node, (ast.FunctionDef, ast.Lambda)) else None
-
-
-def _first_line(node: ast.AST) -> int:
-    decorators = getattr(node, "decorator_list", None)
-    first = decorators[0] if decorators else node
-    return getattr(first, "lineno", 0)
-
-
-def _same(node: ast.AST, code: CodeType) -> bool:
-    """Whether a lambda has the columns of a code object."""
-    columns = [(line, column) for line, _, column, _ in code.co_positions()
-               if line is not None and column is not None]
-    assert isinstance(node, ast.Lambda)
-    end = node.body.end_lineno, node.body.end_col_offset
-    start = node.body.lineno, node.body.col_offset
-    return bool(columns) and all(start <= place <= end for place in columns
-                                 if place[1] or place[0] != node.lineno)
-
-
-Runtime = Callable[..., Any]

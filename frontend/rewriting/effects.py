@@ -1,17 +1,21 @@
 """Whether statements do nothing but compute and bind names: then they may run once for all rounds.
 
-What they call must be functions of modules that compute, or methods that only read: whether it is,
-shows when the names stand for something (``counting``).
+What they call must be functions that only compute, or methods that only read: what the names stand
+for shows when a loop begins (``counting``).
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Collection, Sequence
+from types import CodeType
 
-from .names import here, path_of
+from .names import bound, here, path_of
+from .parsed import definition_of
 
-_STATEMENTS = (ast.Assign, ast.AugAssign, ast.If, ast.While, ast.For, ast.Pass, ast.Expr)
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.While, ast.For, ast.Pass,
+               ast.Expr, ast.Return)
 _EXPRESSIONS = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
     ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Attribute, ast.Call, ast.keyword,
@@ -23,36 +27,57 @@ _METHODS = frozenset({
     "transpose", "var"})
 
 
-def only_computes(
-    body: Sequence[ast.stmt], target: ast.AST, own: Collection[str], runtime: str
-) -> tuple[str, ...] | None:
-    """The names around the function that the statements of a loop call, or call methods of; None
-    if they may do more than compute.
-
-    ``own`` are the names of the function, ``runtime`` that of what rewritten code calls. A power of
-    a round's number may be larger than a traced integer.
+def of_loop(node: ast.For, own: Collection[str], runtime: str) -> tuple[str, ...] | None:
+    """The names that the body of a loop calls, or calls methods of; None if it may do more than
+    compute. ``own`` are the names of the function, ``runtime`` that of what rewritten code calls.
     """
-    counts = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+    found = _called(node.body, own, _names(node.target))
+    return None if found is None else tuple(name for name in found if name != runtime)
+
+
+@functools.lru_cache(1024)
+def of_function(code: CodeType) -> tuple[str, ...] | None:
+    """The same of a function of the user's; None as well if its source is not at hand."""
+    node = definition_of(code)
+    if node is None or code.co_flags & 0x2A0:  # generators and coroutines
+        return None
+    body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
+    own = {*code.co_varnames[:code.co_argcount + code.co_kwonlyargcount], *bound(body)}
+    return _called(body, own, None)
+
+
+def _called(
+    body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None
+) -> tuple[str, ...] | None:
+    """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
+    integer (None: any name may be one)."""
+    inner = {name for node in here(body) if isinstance(node, ast.For)
+             for name in _names(node.target)}
     roots: dict[str, None] = {}
     for node in here(body):
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
             return None
-        if isinstance(node, ast.For):
-            counts |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             if isinstance(node, ast.Attribute) or _root(node) not in own:
                 return None
-        elif isinstance(node, ast.Call):
-            if not _reads(node.func, own):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
+            names = _names(node.right)
+            if names if counts is None else names & {*counts, *inner}:
                 return None
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)) and any(
-                isinstance(each, ast.Name) and each.id in counts for each in ast.walk(node.right)):
-            return None
-        if isinstance(node, ast.Call):
+        elif isinstance(node, ast.Call):
             root = _root(node.func)
-            if root is not None and root not in own and root != runtime:
+            if root is None or (root in own and isinstance(node.func, ast.Attribute)):
+                if not isinstance(node.func, ast.Attribute) or node.func.attr not in _METHODS:
+                    return None
+            elif "random" in (path_of(node.func) or "random"):
+                return None
+            else:
                 roots[root] = None
     return tuple(roots)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _root(node: ast.AST) -> str | None:
@@ -60,11 +85,3 @@ def _root(node: ast.AST) -> str | None:
     while isinstance(node, (ast.Subscript, ast.Attribute)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def _reads(function: ast.expr, own: Collection[str]) -> bool:
-    """Whether a call may be one that only reads, as far as names tell."""
-    path = path_of(function)
-    if path is not None and path.partition(".")[0] not in own:
-        return "random" not in path
-    return isinstance(function, ast.Attribute) and function.attr in _METHODS

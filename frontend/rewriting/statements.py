@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from .effects import only_computes
+from .effects import of_loop
 from .exits import Exits
 from .names import bound, changed, here
 
@@ -104,7 +104,7 @@ class _Scope(ast.NodeTransformer):
                                  node.target)
         body = [bind, *node.body]
         paths = self._state(body)
-        roots = only_computes(node.body, node.target, self.own, RUNTIME)
+        roots = of_loop(node, self.own, RUNTIME)
         asked = ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)

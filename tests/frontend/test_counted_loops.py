@@ -104,8 +104,32 @@ def in_a_buffer(x: Any, u: Any) -> Any:
     return out
 
 
+def energy(x: Any) -> Any:
+    """Of one place, as a function of the user's."""
+    return half(x) * x if x > 0 else -abs(x)
+
+
+half = lambda x: x / 2  # noqa: E731
+
+
+def of_functions(x: Any, u: Any) -> Any:
+    def proposed(x: Any, t: Any) -> Any:
+        for k in range(2):
+            x = x + 0.1 * u[t] * k
+        return x
+
+    at, taken = x[0], 0
+    for t in range(len(u)):
+        other = proposed(at, t)
+        if math.log(u[t]) < energy(at) - energy(other):
+            at = other
+            taken += 1
+    return at, taken, x
+
+
 LOOPS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f for f in (walk, ising, leaves_early, rows, nested, becomes_float, in_a_buffer)}
+    f.__name__: f for f in (walk, ising, leaves_early, rows, nested, becomes_float, in_a_buffer,
+                            of_functions)}
 
 
 def asks_for_sizes(x: Any, u: Any) -> Any:
@@ -158,6 +182,23 @@ def counts_calls(x: Any, u: Any) -> Any:
     return x
 
 
+def remembers(x: Any) -> Any:
+    SEEN.append(x)
+    return x * 0.5
+
+
+def calls_what_remembers(x: Any, u: Any) -> Any:
+    def around(x: Any) -> Any:
+        return remembers(x) + np.sin(x) * np.cos(x)
+
+    for t in range(len(u)):
+        if u[t] > 0.5:
+            x = x * 0.5 - np.tanh(x)
+        x = around(x)
+    SEEN.clear()
+    return x
+
+
 def changes_objects(x: Any, u: Any) -> Any:
     counter = COUNTER
     for t in range(len(u)):
@@ -178,7 +219,8 @@ def grows(x: Any, u: Any) -> Any:
 
 OTHERS: Mapping[str, Callable[..., Any]] = {
     f.__name__: f for f in (asks_for_sizes, appends, uses_texts, large_powers, numbers_of_lists,
-                            counts_calls, changes_objects, grows)}
+                            counts_calls, calls_what_remembers, changes_objects,
+                            grows)}
 X = np.array([0.3, -0.2, 0.9, 0.1])
 
 
