@@ -31,7 +31,8 @@ from .zipped import Zipped
 
 LONG = 16    # rounds, below which a loop is worth no more than its rounds
 NODES = 500  # of all rounds together
-_MODULES = frozenset({"numpy", "math", "cmath", "scipy", "weft"})
+# Whose functions compute; the second is ``weft.numpy``.
+_MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
 _BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
                        "round", "sum"})
 
@@ -113,8 +114,8 @@ def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
 
 def _is_at_home(module: str | None) -> bool:
     """Whether a module is one whose functions compute."""
-    return isinstance(module, str) and module.partition(".")[0] in _MODULES and (
-        "random" not in module)
+    return isinstance(module, str) and "random" not in module and any(
+        module == name or module.startswith(f"{name}.") for name in _MODULES)
 
 
 def _function_computes(function: FunctionType, asked: tuple[FunctionType, ...]) -> bool:
