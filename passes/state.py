@@ -8,7 +8,8 @@ Each variable has a current value, which reads return and writes replace:
                                            }      var_params w: %w, var_results w: the last one
 
 Assertions are a variable that holds no more than 1, as long as all hold. It starts from 1, and no
-one reads it in the end but the first result, which so depends on all of them:
+one reads it in the end but the first result, or the first new value of a variable where there is
+none, which so depends on all of them:
 
     assert_true %c {message = "..."}  ==>    %a = asserted (or (cast %c), (xor %before, 1)) {...}
                                              %held = and_ %before, %a
@@ -68,15 +69,18 @@ def resolve_state(graph: Graph) -> Graph:
     state = _State(clone, first)
     state.walk(graph.nodes)
     clone.graph.results = [clone.values[value] for value in graph.results]
-    for var, node in asserted.items():
-        if not any(value.type.size for value in clone.graph.results):
-            raise error("W113", "this assertion is of a function without results, of which nothing "
-                                "is computed", locs=node.locs, hint="return a value")
-        with state.builder.like(node):
-            _depend(state.builder, clone.graph, state.current[var])
+    count = len(clone.graph.results)
     for var in [var for var in state.written if var not in asserted]:
         clone.graph.var_results[var] = len(clone.graph.results)
         clone.graph.results.append(state.current[var])
+    for var, node in asserted.items():
+        some = [at for at, value in enumerate(clone.graph.results) if value.type.size]
+        if not some:
+            raise error("W113", "this assertion is of a function without results, of which nothing "
+                                "is computed", locs=node.locs, hint="return a value")
+        with state.builder.like(node):
+            _depend(state.builder, clone.graph, [at for at in some if at < count] or some,
+                    state.current[var])
     return clone.graph
 
 
@@ -102,10 +106,10 @@ def _homes(graph: Graph) -> dict[str, Device]:
     return homes
 
 
-def _depend(b: Builder, graph: Graph, held: Value) -> None:
-    """Let a result depend on what is 1; the one with the fewest elements is the cheapest."""
-    at = min((at for at, value in enumerate(graph.results) if value.type.size),
-             key=lambda at: (graph.results[at].type.rank != 0, at))
+def _depend(b: Builder, graph: Graph, results: Sequence[int], held: Value) -> None:
+    """Let one of some results depend on what is 1; the one with the fewest elements is the
+    cheapest."""
+    at = min(results, key=lambda at: (graph.results[at].type.rank != 0, at))
     result = graph.results[at]
     if result.shape:
         held = b.broadcast(held, shape=result.shape, axes=())

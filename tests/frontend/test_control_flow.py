@@ -472,3 +472,17 @@ def test_a_test_that_draws_after_a_round_that_binds_a_plain_number() -> None:
 
     found = weft.compile(function)(np.float64(0.3))
     np.testing.assert_allclose(found, (np.tanh(0.5), 4))
+
+
+def test_assertions_of_a_step_that_only_assigns() -> None:
+    held = weft.Variable(np.zeros(2))
+
+    @weft.compile
+    def step(x: Any) -> None:
+        assert np.all(x > 0), "x is positive"
+        held.assign_add(x)
+
+    assert step(np.ones(2)) is None
+    with pytest.raises(AssertionError, match="x is positive"):
+        step(np.array([1.0, -1.0]))
+    assert held.numpy().tolist() == [1, 1]
