@@ -47,7 +47,7 @@ def resolve_state(graph: Graph) -> Graph:
     in order of first read; new values of written variables come after the ordinary results, in
     order of first write. ``var_params`` and ``var_results`` say which is which. A graph without
     EFFECT nodes is returned as it is. Raises UnsupportedError (W113) for assertions in a graph
-    without results.
+    whose results have no elements.
     """
     if all(next(effects_of(node), None) is None for node in graph.nodes):
         return graph
@@ -76,8 +76,9 @@ def resolve_state(graph: Graph) -> Graph:
     for var, node in asserted.items():
         some = [at for at, value in enumerate(clone.graph.results) if value.type.size]
         if not some:
-            raise error("W113", "this assertion is of a function without results, of which nothing "
-                                "is computed", locs=node.locs, hint="return a value")
+            raise error("W113", "this assertion is of a function whose results have no elements, "
+                                "of which nothing is computed", locs=node.locs,
+                        hint="return a value")
         with state.builder.like(node):
             _depend(state.builder, clone.graph, [at for at in some if at < count] or some,
                     state.current[var])

@@ -45,7 +45,7 @@ from ...runtime.tree import TreeDef, describe
 from ..compile.pipeline import Stages
 from ..tracing.arrays.selection import has_found
 from ..tracing.source import user_loc
-from ..tracing.trace import Leaf, Traced
+from ..tracing.trace import Checked, Leaf, Traced
 from ..tree import paths
 
 Array = np.ndarray[Any, Any]
@@ -87,6 +87,9 @@ class ExportJob:
             raise error("W123", "how many elements a result has is not known before the function "
                                 "runs: it cannot be exported", locs=user_loc(),
                         hint="return x and the mask instead of x[mask]")
+        if traced.out_tree.kind is Checked:
+            raise error("W113", "a function that only checks has no result to export",
+                        locs=user_loc(), hint="return a value")
         # Variables among the arguments are weights: None takes their place.
         leaves = iter(traced.leaves)
         args, keywords = (_given(part, leaves) for part in traced.in_tree.children)

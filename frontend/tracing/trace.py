@@ -189,8 +189,22 @@ def _record(
         ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
         result = False  # which no call gives
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
-    ctx.graph.results, out_tree, out_kinds = _results(ctx, function, result, chosen=_found)
+    ctx.graph.results, out_tree, out_kinds = _results(
+        ctx, function, result, chosen=_found, checked=ctx.asserted is not None)
     return out_tree, out_kinds
+
+
+class Checked:
+    """A result of no arrays as one number, which is there when all assertions hold."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+tree.register(Checked, lambda checked: ((False,), tree.flatten(checked.result)[1]),
+              lambda structure, _: tree.unflatten(structure, []))
 
 
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
@@ -219,11 +233,12 @@ def _found(chosen: Selection | Grid) -> Found | FoundGrid:
 
 def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
-    chosen: Callable[[Any], Any] = lambda selection: selection,
+    chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
     """The values of a function's result, its structure, and array or number for each value.
 
-    ``chosen`` says what is returned of elements of which it is not known how many there are."""
+    ``chosen`` says what is returned of elements of which it is not known how many there are,
+    ``checked`` that there is to be a value, even of a result without one."""
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
@@ -232,7 +247,10 @@ def _results(
         unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
         return chosen(leaf) if unknown else leaf
 
-    leaves, structure = tree.flatten(tree.map(returned, result))
+    result = tree.map(returned, result)
+    if checked and not tree.leaves(result):
+        result = Checked(result)
+    leaves, structure = tree.flatten(result)
     values: list[Value] = []
     kinds: list[str] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):

@@ -51,10 +51,11 @@ def a_step_of_zero() -> None:
 
 
 @wrong("W113", TypeError)
-def an_assertion_and_nothing_else() -> None:
+def an_assertion_beside_no_element() -> None:
     @weft.compile
-    def check(x: Any) -> None:
+    def check(x: Any) -> Any:
         assert x.sum() > 0  # here
+        return x[:0]
 
     check(X)
 

@@ -10,6 +10,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -486,3 +487,30 @@ def test_assertions_of_a_step_that_only_assigns() -> None:
     with pytest.raises(AssertionError, match="x is positive"):
         step(np.array([1.0, -1.0]))
     assert held.numpy().tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("result", [None, (), {"none": []}], ids=repr)
+def test_functions_that_only_check(result: Any) -> None:
+    @weft.compile(dynamic={"x": {0: "n"}})
+    def check(x: Any) -> Any:
+        for value in x:
+            assert value > 0, "x is positive"
+        if x.sum() > 9:
+            raise ValueError("too much")
+        return result
+
+    for size in (0, 1, 3):
+        assert check(np.ones(size)) == result
+    with pytest.raises(AssertionError, match="x is positive"):
+        check(np.array([1.0, -1.0]))
+    with pytest.raises(ValueError, match="too much"):
+        check(np.full(4, 3.0))
+
+
+def test_a_function_that_only_checks_is_not_exported(tmp_path: Path) -> None:
+    @weft.compile
+    def check(x: Any) -> None:
+        assert x.sum() > 0
+
+    with pytest.raises(weft.Error, match="W113: a function that only checks"):
+        weft.export(check, "f64[3]", path=tmp_path / "check")
