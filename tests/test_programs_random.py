@@ -247,7 +247,8 @@ def test_errors_of_values_that_nothing_depends_on_are_excused(
 def test_the_oracle_knows_the_next_error_of_a_program() -> None:
     drawn = drawn_with("a = x[i]", "b = a + x.reshape(2, 2)")
     expect = Oracle(drawn).expect(list(drawn.argsets[0].leaves))
-    assert isinstance(expect.base.error, IndexError) and isinstance(expect.later, ValueError)
+    assert isinstance(expect.base.error, IndexError)
+    assert any(isinstance(problem, ValueError) for problem in expect.later)
 
 
 def test_an_unknown_dim_is_excused_only_where_one_is_one() -> None:

@@ -2,12 +2,12 @@
 round, which would be compiled round by round.
 
     for t in range(len(u)):                the first round is traced as it stands: if it has a
-        if u[t] < p: s = -s                branch and there are many of them, the rest is one loop
-        total += s                         whose t is traced
+        if u[t] < p: s = -s                branch and there are many of them, the function is traced
+        total += s                         again, with a loop whose t is traced
 
-A body may ask for the number itself (``np.zeros(t)``), or for more than a loop can carry: then the
-function is traced again without such loops (``Counting.allowed``). So the body must do nothing but
-compute.
+What a loop cannot carry from its start may be settled by a first round of its own: a number that
+becomes an array, say. And a body may ask for the number itself (``np.zeros(t)``): then the function
+is traced once more without such loops. So the body must do nothing but compute.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...ir.graph import Graph, Node, control_of
 from ..tracing.active import current
+from ..tracing.trace import Traced
 from ..tracing.tracer import Tracer
 from .effects import of_function
 from .state import UNBOUND, Get, is_array
@@ -37,11 +38,20 @@ _BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "
                        "round", "sum"})
 
 
+_AGAIN = 8  # traces that may find one more loop each
+
+
+class AgainError(BaseException):
+    """A loop has been found, of which the trace that goes on would be of no use."""
+
+
 @dataclass
 class Counting:
-    """What one trace does with such loops."""
+    """What a trace does with such loops: those that are ``found`` begin with their first round, or
+    (``late``) with their second one. ``used``: whether there are any."""
 
-    allowed: bool
+    late: bool = False
+    found: dict[CodeType, None] = field(default_factory=dict)
     used: bool = False
 
     @contextmanager
@@ -57,38 +67,75 @@ class Counting:
 _COUNTING: ContextVar[Counting | None] = ContextVar("weft_counting", default=None)
 
 
+def counted(trace: Callable[[], Traced]) -> Traced:
+    """What ``trace`` gives, with long loops as loops of the program where bodies allow that."""
+    early = Counting()
+    for _ in range(_AGAIN):
+        try:
+            with early.around():
+                return trace()
+        except AgainError:
+            continue
+        except Exception:
+            if not early.used:
+                raise
+            break
+    late = Counting(late=True)
+    try:
+        with late.around():
+            return trace()
+    except Exception:
+        if not late.used:
+            raise
+    return trace()
+
+
 class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
-    def __init__(self, items: Any, get: Get) -> None:
-        self.count, self.get = len(items), get
+    def __init__(self, items: Any, code: CodeType, get: Get, counting: Counting) -> None:
+        self.count, self.code, self.get, self.counting = len(items), code, get, counting
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
 
     @classmethod
-    def of(cls, items: Any, roots: Callable[[], Any] | None, get: Get) -> Rounds | None:
+    def of(
+        cls, items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], Any], get: Get
+    ) -> Rounds | None:
         """None for a loop that is short, or may do more than compute."""
         counting = _COUNTING.get()
-        if counting is None or not counting.allowed or roots is None or not isinstance(
+        if counting is None or roots is None or not isinstance(
                 items, (range, Tracer, Zipped)) or (
                     isinstance(items, Tracer) and not items.ndim) or len(items) < LONG:
             return None
         try:
-            return cls(items, get) if all(map(_computes, roots())) else None
+            return cls(items, body.__code__, get, counting) if all(
+                map(_computes, roots())) else None
         except NameError:
             return None
 
-    def are_one_loop(self) -> bool:
-        """After the first round: whether the others are a loop of the program."""
+    def begin(self) -> bool:
+        """Before the first round: whether the loop is one of the program."""
+        known = self.code in self.counting.found and self._are_carried()
+        self.counting.used |= known
+        return known
+
+    def go_on(self) -> bool:
+        """After the first round: whether the others are a loop of the program. Raises AgainError
+        where the first one should have been a round of it."""
         added = self.nodes[self.before:]
-        many = sum(map(_size, added)) * (self.count - 1) >= NODES
-        if not many or not any(control_of(node) is not None for node in added) or not all(
-                map(_is_carried, self.get())):
+        if self.code in self.counting.found or not self._are_carried() or (
+                sum(map(_size, added)) * (self.count - 1) < NODES) or not any(
+                    control_of(node) is not None for node in added):
             return False
-        counting = _COUNTING.get()
-        assert counting is not None
-        counting.used = True
+        if not self.counting.late:
+            self.counting.found[self.code] = None
+            raise AgainError
+        self.counting.used = True
         return True
+
+    def _are_carried(self) -> bool:
+        return all(map(_is_carried, self.get()))
 
 
 def _size(node: Node) -> int:

@@ -94,7 +94,10 @@ def for_(
         start, step = items.start, items.step
         _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
         return
-    rounds = Rounds.of(items, roots, get)
+    rounds = Rounds.of(items, roots, body, get)
+    if rounds is not None and rounds.begin():
+        _from(items, 0, asks, body, go_on, get, put, names, current())
+        return
     for at, item in enumerate(items):
         if asks:
             flag = truth(go_on())
@@ -103,7 +106,7 @@ def for_(
                 return
             if not flag:
                 return
-        if at == 1 and rounds is not None and rounds.are_one_loop():
+        if at == 1 and rounds is not None and rounds.go_on():
             _from(items, 1, asks, body, go_on, get, put, names, current())
             return
         body(item)
@@ -155,19 +158,21 @@ def _counted(
     """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
     it is known, which a gradient asks for."""
     limit = as_dim(count) if regions.is_size(count) else ENDLESS
+    known = type(count) is int and not asks
 
     def test(index: Any) -> Any:
         inside = index < count
         return both(lambda: inside, go_on) if asks else inside
 
-    _rounds(ctx or context_of(count), "for", test, lambda index: body(item(index)), get, put, names,
-            limit)
+    _rounds(ctx or context_of(count), "for", None if known else test,
+            lambda index: body(item(index)), get, put, names, limit)
 
 
 def _rounds(
-    ctx: TraceContext, what: str, test: Callable[[Any], Any], body: Callable[[Any], Any], get: Get,
-    put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
+    ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
+    get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
 ) -> None:
+    """Rounds as long as a test holds; without one, as many as ``limit`` says."""
     before = settled(get())
     loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit, flag)
     try:
@@ -192,7 +197,7 @@ class _Loop:
     """
 
     def __init__(
-        self, ctx: TraceContext, what: str, test: Callable[[Any], Any],
+        self, ctx: TraceContext, what: str, test: Callable[[Any], Any] | None,
         body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str], first: list[Any],
         limit: Dim, flag: Any,
     ) -> None:
@@ -229,6 +234,11 @@ class _Loop:
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
+        if self.test is None:  # as many rounds as the limit says
+            self.results, _ = loop_nodes.scanned(
+                self.what, lambda state, _, index: (self._round(state, index), None), self.body,
+                init, None, self.limit, False, self.ctx)
+            return
         self.results = loop_nodes.rounds(self.what, self._tested, self._round, self.body, init,
                                          self.limit, self.ctx, self.flag)
 
@@ -277,6 +287,7 @@ class _Loop:
     def _tested(self, state: Any, index: Any) -> Any:
         with self._in_round():
             self._enter(state)
+            assert self.test is not None
             return truth(self.test(index))
 
     def _round(self, state: Any, index: Any) -> Any:

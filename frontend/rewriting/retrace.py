@@ -13,7 +13,7 @@ from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
 from .calls import is_ours
-from .counting import Counting
+from .counting import counted
 from .state import LOST
 
 
@@ -41,17 +41,12 @@ def trace_as_written(
 
 
 def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
-    """The trace of a rewritten copy, with long loops as loops of the program; without, if a body
-    does not allow that."""
-    counting = Counting(True)
-    try:
-        with lost_names(), counting.around():
+    """The trace of a rewritten copy."""
+    def trace() -> Traced:
+        with lost_names():
             return trace_function(copy, *args, rewritten=as_written, **options)
-    except Exception:
-        if not counting.used:
-            raise
-    with lost_names(), Counting(False).around():
-        return trace_function(copy, *args, rewritten=as_written, **options)
+
+    return counted(trace)
 
 
 def as_written(function: Any) -> Any:

@@ -151,7 +151,7 @@ def scanned(
 
     def trace(carry: _Carry) -> Region:
         def body(state: Any, x: Any) -> Any:
-            out = f(state, x, _index(name) if what == "fori_loop" else None)
+            out = f(state, x, _index(name) if what in ("fori_loop", "for") else None)
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise error("W102", f"{what}: the body returns {type(out).__name__}, not (carry, "
                                     "y)", locs=definition(function),

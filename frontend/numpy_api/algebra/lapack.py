@@ -223,8 +223,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
         raise error("W112", "np.linalg.pinv has rcond= and rtol=", hint="give one of them")
     given, default = (rcond, 1e-15) if rtol is np._NoValue else (rtol, math.nan)
     x = _matrices(a, "pinv")
-    if 0 in x.type.shape:
-        return np.zeros_like(np.matrix_transpose(x))
+    if 0 in x.type.shape:  # which keeps the dtype of integers
+        return np.zeros_like(np.matrix_transpose(x), strong(a).dtype)
     x = _matrices(a, "pinv", square=bool(hermitian))
     if isinstance(given, Tracer) or np.ndim(given):  # one for each matrix, as NumPy computes it
         u, s, vh = svd(x, False, hermitian=hermitian)
