@@ -42,15 +42,16 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
     if node is None or code.co_flags & 0x2A0:  # generators and coroutines
         return None
     body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
-    own = {*code.co_varnames[:code.co_argcount + code.co_kwonlyargcount], *bound(body)}
-    return _called(body, own, None)
+    given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    return _called(body, {*given, *bound(body)}, None, given)
 
 
 def _called(
-    body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None
+    body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
+    given: Collection[str] = (),
 ) -> tuple[str, ...] | None:
     """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
-    integer (None: any name may be one)."""
+    integer (None: any name may be one); ``given`` those of what may be a list of the caller's."""
     inner = {name for node in here(body) if isinstance(node, ast.For)
              for name in _names(node.target)}
     roots: dict[str, None] = {}
@@ -58,7 +59,11 @@ def _called(
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
             return None
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            if isinstance(node, ast.Attribute) or _root(node) not in own:
+            root = _root(node)
+            if isinstance(node, ast.Attribute) or root not in own or root in given:
+                return None
+        elif isinstance(node, ast.AugAssign):
+            if _root(node.target) in given:
                 return None
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
             names = _names(node.right)

@@ -199,6 +199,21 @@ def calls_what_remembers(x: Any, u: Any) -> Any:
     return x
 
 
+def raised(counts: Any, x: Any) -> Any:
+    counts[0] += 1
+    counts += [0]
+    return x * 0.5
+
+
+def calls_what_writes(x: Any, u: Any) -> Any:
+    counts = [0]
+    for t in range(len(u)):
+        if u[t] > 0.5:
+            x = x * 0.5 - np.tanh(x) * np.cos(x)
+        x = raised(counts, x)
+    return x, counts[0], len(counts)
+
+
 def changes_objects(x: Any, u: Any) -> Any:
     counter = COUNTER
     for t in range(len(u)):
@@ -219,7 +234,8 @@ def grows(x: Any, u: Any) -> Any:
 
 OTHERS: Mapping[str, Callable[..., Any]] = {
     f.__name__: f for f in (asks_for_sizes, appends, uses_texts, large_powers, numbers_of_lists,
-                            counts_calls, calls_what_remembers, changes_objects,
+                            counts_calls, calls_what_remembers, calls_what_writes,
+                            changes_objects,
                             grows)}
 X = np.array([0.3, -0.2, 0.9, 0.1])
 
