@@ -36,8 +36,6 @@ NODES = 500  # of all rounds together
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
 _BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
                        "round", "sum"})
-
-
 _AGAIN = 8  # traces that may find one more loop each
 
 

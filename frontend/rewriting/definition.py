@@ -39,8 +39,6 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
 @functools.lru_cache(1024)
 def _code(code: CodeType) -> CodeType | None:
     """The code of the rewritten copy."""
-    if code.co_flags & 0x2A0:  # generators and coroutines
-        return None
     node = definition_of(code)
     if node is None:
         return None

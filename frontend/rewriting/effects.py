@@ -39,7 +39,7 @@ def of_loop(node: ast.For, own: Collection[str], runtime: str) -> tuple[str, ...
 def of_function(code: CodeType) -> tuple[str, ...] | None:
     """The same of a function of the user's; None as well if its source is not at hand."""
     node = definition_of(code)
-    if node is None or code.co_flags & 0x2A0:  # generators and coroutines
+    if node is None:
         return None
     body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
     given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]

@@ -8,7 +8,10 @@ from types import CodeType
 
 
 def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The definition of which ``code`` was compiled, newly parsed; None if it is not found."""
+    """The definition of which ``code`` was compiled, newly parsed; None if it is not found, or
+    if it is a generator or a coroutine."""
+    if code.co_flags & 0x2A0:  # generators and coroutines
+        return None
     text = "".join(linecache.getlines(code.co_filename))
     if not text:
         return None

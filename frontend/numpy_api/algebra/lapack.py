@@ -26,6 +26,7 @@ from ...tracing.operand import (
     matched,
     required,
     reshape,
+    shape_of,
     strong,
 )
 from ...tracing.tracer import Tracer
@@ -222,10 +223,10 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     if rcond is not None and rtol is not np._NoValue:
         raise error("W112", "np.linalg.pinv has rcond= and rtol=", hint="give one of them")
     given, default = (rcond, 1e-15) if rtol is np._NoValue else (rtol, math.nan)
-    x = _matrices(a, "pinv")
-    if 0 in x.type.shape:  # which keeps the dtype of integers
+    empty = 0 in shape_of(a)
+    x = _matrices(a, "pinv", square=bool(hermitian) and not empty)
+    if empty:  # which keeps the dtype of integers
         return np.zeros_like(np.matrix_transpose(x), strong(a).dtype)
-    x = _matrices(a, "pinv", square=bool(hermitian))
     if isinstance(given, Tracer) or np.ndim(given):  # one for each matrix, as NumPy computes it
         u, s, vh = svd(x, False, hermitian=hermitian)
         large = s > _column(given) * max_(s, -1, True, initial=0)
