@@ -34,10 +34,10 @@ from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQ
 from .frontend.session.report import StepReport
 from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
-from .frontend.tracing.dependencies import control_dependencies, group
+from .frontend.tracing.context.dependencies import control_dependencies, group
+from .frontend.tracing.context.scope import device, name_scope
 from .frontend.tracing.guards.lost import TracingWarning
 from .frontend.tracing.host import host_call
-from .frontend.tracing.scope import device, name_scope
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
 from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds its rows

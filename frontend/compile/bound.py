@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import tree
 from ..tracing.boundary import boundary, leave
-from ..tracing.methods import ArrayMethods
 from ..tracing.trace import Traced
+from ..tracing.values.methods import ArrayMethods
 from .stages import Lowered
 
 

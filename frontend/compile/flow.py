@@ -31,7 +31,7 @@ from ...runtime.profile.recording import follow_profiles
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
-from ..tracing.collector import paused_collector
+from ..tracing.context.collector import paused_collector
 from ..tracing.source import user_loc
 from .gpu import check_gpu
 from .link import changed, make_program

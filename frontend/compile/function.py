@@ -25,15 +25,15 @@ from ...ir.diagnose import Error, FailedAssertionError, ShapeError, error
 from .. import tree
 from ..numpy_api.host import Warned
 from ..rewriting.retrace import trace_as_written
-from ..tracing.active import context_for
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
-from ..tracing.collector import paused_collector
-from ..tracing.dependencies import checked
+from ..tracing.context.active import context_for
+from ..tracing.context.collector import paused_collector
+from ..tracing.context.dependencies import checked
+from ..tracing.context.recorder import ACTIVE, TraceContext
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.operand import fits_int64
-from ..tracing.recorder import ACTIVE, TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec

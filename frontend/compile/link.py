@@ -17,7 +17,7 @@ from ...runtime.program import Program, Source
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
-from ..tracing.collector import paused_collector
+from ..tracing.context.collector import paused_collector
 from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling

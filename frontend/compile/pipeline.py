@@ -44,7 +44,7 @@ from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ...runtime.threads import thread_limit
-from ..tracing.collector import paused_collector
+from ..tracing.context.collector import paused_collector
 from ..tracing.source import user_loc
 from .gpu import local_costs
 from .oracle import PassOracle

@@ -9,8 +9,8 @@ from typing import Any
 from ...ir.diagnose import error
 from ...runtime import artifact as loader
 from .. import tree
-from ..tracing.active import context_for
 from ..tracing.boundary import boundary
+from ..tracing.context.active import context_for
 from ..tracing.source import user_loc
 
 

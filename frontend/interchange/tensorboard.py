@@ -24,7 +24,7 @@ from ..session.session import Session
 from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .graph_def import graph_def
 
 

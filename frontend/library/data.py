@@ -36,7 +36,7 @@ from ...ir.indices.index import Dim
 from .. import tree
 from ..stays import Stays
 from ..tracing.boundary import boundary
-from ..tracing.recorder import ACTIVE
+from ..tracing.context.recorder import ACTIVE
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...ir.ops.table import OPS
 from ..compile.eager import run_eagerly
 from ..numpy_api.elements import special as bodies
-from ..tracing.active import composite, context_for
+from ..tracing.context.active import composite, context_for
 from ..tracing.operand import result_dtype, spread_all
 
 # The words for what is no row by its own name.

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, UnsupportedError, error
-from ..tracing.active import current
 from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
-from ..tracing.drawn import refused_draw
+from ..tracing.context.active import current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
-from ..tracing.recorder import TraceContext
-from ..tracing.tracer import Operation, Tracer
+from ..tracing.values.drawn import refused_draw
+from ..tracing.values.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401

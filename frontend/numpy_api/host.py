@@ -23,7 +23,7 @@ from ..tracing import host
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
-from ..tracing.tracer import SymbolicDim, Tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer
 
 Warned = set[tuple[str, str, int]]  # functions, with file and line
 

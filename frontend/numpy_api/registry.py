@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from ..tracing.methods import add_method
+from ..tracing.values.methods import add_method
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,10 +14,10 @@ from ...ir.ops.table import OPS
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
-from ..tracing.recorder import TraceContext
+from ..tracing.context.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from ..transforms import regions
 from .exits import RESULT, RETURNED
 from .raising import raised_by

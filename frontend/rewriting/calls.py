@@ -17,12 +17,12 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.types import as_dtype
-from ..tracing.active import context_for
 from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
+from ..tracing.context.active import context_for
 from ..tracing.operand import cast, contains_tracer, to_tracer
 from ..tracing.source import is_internal_name, user_loc
-from ..tracing.tracer import SymbolicDim, Tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer
 from .definition import rewrite
 from .state import context_of, is_traced, truth
 from .zipped import Zipped, enumerated, zipped

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Graph, Node, control_of
-from ..tracing.active import current
+from ..tracing.context.active import current
 from ..tracing.trace import Traced
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .effects import of_function
 from .state import UNBOUND, Get, is_array
 from .zipped import Zipped

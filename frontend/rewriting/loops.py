@@ -14,15 +14,15 @@ from ...ir.indices.index import Dim
 from ...ir.ops.control.region import ENDLESS
 from ...ir.types import TensorType
 from .. import tree
-from ..tracing.active import current
 from ..tracing.arrays import views
 from ..tracing.arrays.array import TracedArray
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.arrays.selection import Selection
+from ..tracing.context.active import current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import as_dim, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
-from ..tracing.tracer import SymbolicDim, Tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer
 from ..transforms import loops as loop_nodes
 from ..transforms import regions
 from .branches import differ, if_, may_be_lost, shown

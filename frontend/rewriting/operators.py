@@ -15,7 +15,7 @@ from ...ir.diagnose import error
 from ..tracing.arrays.buffer import Buffer, plain_elsewhere
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .branches import choose, if_
 from .calls import BUILTINS, called_as, converted, converting, is_function, of_lists
 from .expressions import both, chained, either, negated

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import error
-from ..tracing.active import current
+from ..tracing.context.active import current
 from ..tracing.source import user_loc
 from ..tracing.trace import EndError
 from .state import Part

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.operand import to_tracer
-from ..tracing.tracer import SymbolicDim, Tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer
 from .state import context_of
 
 

@@ -11,7 +11,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Value
 from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .graph import Graph
 
 Fed = Value | Variable

@@ -26,16 +26,16 @@ from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
 from ..rewriting.retrace import as_written, lost_names
 from ..stays import Stays
-from ..tracing.active import active
 from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
-from ..tracing.dependencies import group
-from ..tracing.recorder import Capture, TraceContext
+from ..tracing.context.active import active
+from ..tracing.context.dependencies import group
+from ..tracing.context.recorder import Capture, TraceContext
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
-from ..tracing.tracer import Operation, Tracer
+from ..tracing.values.tracer import Operation, Tracer
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .saved import read_state, write_state

@@ -24,13 +24,13 @@ from ...runtime.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
 from ..stays import Stays
-from ..tracing.active import context_for
 from ..tracing.boundary import boundary
+from ..tracing.context.active import context_for
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
-from ..tracing.tracer import Operation, Tracer
+from ..tracing.values.tracer import Operation, Tracer
 from .graph import Graph
 
 

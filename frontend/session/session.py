@@ -29,13 +29,13 @@ from ..compile.pipeline import BUILDING, STEPS, Options, Stages
 from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
 from ..stays import Stays
-from ..tracing.active import active
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
-from ..tracing.collector import paused_collector
+from ..tracing.context.active import active
+from ..tracing.context.collector import paused_collector
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
-from ..tracing.tracer import Operation, Tracer
+from ..tracing.values.tracer import Operation, Tracer
 from .costs import load_costs, measured_costs, save_costs, warn_ignored
 from .feeds import Fed, convert, flat, names_of
 from .graph import Element, Graph

@@ -18,10 +18,10 @@ from ...ir.host import HostFunction, call_host, declare, function_of
 from ...ir.indices.index import symbols_of
 from ...ir.types import TensorType
 from .. import tree
-from .active import context_for, current
 from .boundary import boundary
+from .context.active import context_for, current
+from .context.recorder import TraceContext
 from .operand import to_tracer
-from .recorder import TraceContext
 from .source import user_loc
 from .spec import Spec
 

@@ -19,11 +19,11 @@ from ...ir.diagnose import Error, error
 from ...ir.indices.dims import differ, nonnegative, smaller
 from ...ir.indices.index import Dim, Expr, divide, product
 from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
-from .active import current
 from .arrays.selection import Selection
 from .arrays.variable import Variable
+from .context.active import current
 from .source import user_loc
-from .tracer import SymbolicDim, Tracer, wrap_dim
+from .values.tracer import SymbolicDim, Tracer, wrap_dim
 
 Kind = np.dtype[Any] | type  # a dtype, or int, float, complex for a weak number
 

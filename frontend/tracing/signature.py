@@ -22,7 +22,7 @@ from .arrays.variable import Variable
 from .operand import fits_int64
 from .source import user_loc
 from .spec import Spec
-from .tracer import Tracer
+from .values.tracer import Tracer
 
 _OMITTED = object()
 _DEFAULT = object()  # the key of default values: which one it is follows from the parameter

@@ -28,7 +28,7 @@ from ...ir.indices.index import (
 )
 from ...ir.types import DTYPES, TensorType, as_dtype, parse_size, parse_type
 from .source import user_loc
-from .tracer import SymbolicDim
+from .values.tracer import SymbolicDim
 
 
 class Spec:

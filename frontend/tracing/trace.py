@@ -28,20 +28,20 @@ from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
-from .active import current
 from .arrays.grid import FoundGrid, Grid
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
-from .collector import paused_collector
+from .context.active import current
+from .context.collector import paused_collector
+from .context.recorder import Capture, Rewritten, TraceContext
 from .guards.draws import Draws
 from .guards.lost import check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
-from .recorder import Capture, Rewritten, TraceContext
 from .signature import Signature
 from .source import definition, is_internal
-from .tracer import Operation, Tracer
+from .values.tracer import Operation, Tracer
 
 # What a function returns beside arrays, and is known while it is traced.
 _SAID = str, bytes, type, np.dtype, slice, range, EllipsisType

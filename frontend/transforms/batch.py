@@ -18,14 +18,14 @@ from ...ir.types import I64, TensorType
 from ...passes.transform.batch import Batched, batch
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.active import context_for, current
-from ..tracing.lanes import lanes
+from ..tracing.context.active import context_for, current
+from ..tracing.context.lanes import lanes
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import as_int, matched, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .regions import Slot, name_of_body
 
 

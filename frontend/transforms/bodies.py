@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ..tracing.methods import ArrayMethods
 from ..tracing.source import definition, user_loc
+from ..tracing.values.methods import ArrayMethods
 
 
 def check_function(function: Any, what: str) -> None:

@@ -22,12 +22,12 @@ from ...ir.indices.dims import larger
 from ...ir.ops.control.region import ENDLESS
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.active import context_for
 from ..tracing.boundary import boundary
+from ..tracing.context.active import context_for
 from ..tracing.operand import as_dim, as_int
 from ..tracing.source import user_loc
 from ..tracing.trace import trace_region
-from ..tracing.tracer import SymbolicDim
+from ..tracing.values.tracer import SymbolicDim
 from .bodies import check_body, operands
 from .loops import rounds, scanned
 from .regions import (

@@ -17,13 +17,13 @@ from ...ir.ops.table import OPS
 from ...ir.types import TensorType
 from ...passes.state import resolve_state
 from .. import tree
-from ..tracing.active import context_for, current
 from ..tracing.boundary import boundary
+from ..tracing.context.active import context_for, current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import as_int, cast, matched, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .bodies import check_body, check_function
 from .regions import Slot, name_of_body, results_of, traced, with_closure
 

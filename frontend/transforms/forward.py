@@ -15,14 +15,14 @@ from ...ir.indices.dims import differ
 from ...passes.transform import forward
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.active import context_for, current
 from ..tracing.boundary import boundary
+from ..tracing.context.active import context_for, current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .bodies import check_function
 from .reverse import differentiated, tracking
 

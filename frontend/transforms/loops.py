@@ -16,12 +16,12 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.table import OPS
 from .. import tree
-from ..tracing.active import current
+from ..tracing.context.active import current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.recorder import TraceContext
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.tracer import Operation, Tracer
+from ..tracing.values.tracer import Operation, Tracer
 from .regions import (
     ChangedError,
     PromotedError,

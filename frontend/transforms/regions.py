@@ -20,13 +20,13 @@ from ...ir.ops.table import OPS
 from ...ir.plans.partition import symbols_told_in
 from ...ir.types import BOOL, DType, Loc, TensorType
 from .. import tree
-from ..tracing.active import context_for, current
+from ..tracing.context.active import context_for, current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import to_tracer
-from ..tracing.recorder import TraceContext
-from ..tracing.rewrites import converted
 from ..tracing.source import user_loc
 from ..tracing.trace import Region
-from ..tracing.tracer import Operation, SymbolicDim, Tracer
+from ..tracing.values.rewrites import converted
+from ..tracing.values.tracer import Operation, SymbolicDim, Tracer
 
 
 def branched(

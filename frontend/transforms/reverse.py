@@ -25,8 +25,9 @@ from ...passes.transform import reverse
 from ...passes.transform.emit import emit_graph
 from .. import tree
 from ..compile.eager import run_eagerly
-from ..tracing.active import context_for, current
 from ..tracing.arrays.variable import Variable
+from ..tracing.context.active import context_for, current
+from ..tracing.context.recorder import TraceContext
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import (
     as_int,
@@ -37,10 +38,9 @@ from ..tracing.operand import (
     shape_of,
     to_tracer,
 )
-from ..tracing.recorder import TraceContext
-from ..tracing.rewrites import rewrite_of
 from ..tracing.source import user_loc
-from ..tracing.tracer import Tracer
+from ..tracing.values.rewrites import rewrite_of
+from ..tracing.values.tracer import Tracer
 
 
 def grad(

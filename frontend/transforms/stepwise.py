@@ -25,7 +25,7 @@ from ..numpy_api.select.index import getitem
 from ..numpy_api.select.masks import is_mask
 from ..numpy_api.select.masks import select as selected
 from ..numpy_api.select.update import update
-from ..tracing.active import current
+from ..tracing.context.active import current
 from ..tracing.operand import (
     broadcast,
     broadcast_shape,
@@ -35,7 +35,7 @@ from ..tracing.operand import (
     strong,
     to_tracer,
 )
-from ..tracing.tracer import Tracer
+from ..tracing.values.tracer import Tracer
 from .loops import scanned
 
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import special, stats
 
 import weft
-from weft.frontend.tracing.lanes import lanes
+from weft.frontend.tracing.context.lanes import lanes
 from weft.ir.ops.table import OPS
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.random import default_rng, from_key

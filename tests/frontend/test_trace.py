@@ -19,14 +19,14 @@ from weft.frontend.compile.eager import interpret, run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder
-from weft.frontend.tracing.active import active
 from weft.frontend.tracing.arrays.variable import Variable
-from weft.frontend.tracing.dependencies import control_dependencies, group
-from weft.frontend.tracing.scope import device, name_scope
+from weft.frontend.tracing.context.active import active
+from weft.frontend.tracing.context.dependencies import control_dependencies, group
+from weft.frontend.tracing.context.scope import device, name_scope
 from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec
 from weft.frontend.tracing.trace import Traced, trace_function, trace_region
-from weft.frontend.tracing.tracer import Tracer
+from weft.frontend.tracing.values.tracer import Tracer
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_graph
 from weft.ir.text.parser import parse_graph

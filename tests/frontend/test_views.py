@@ -17,7 +17,7 @@ from weft.frontend import tree
 from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.tracing.arrays import views
 from weft.frontend.tracing.trace import trace_function, trace_region
-from weft.frontend.tracing.tracer import Tracer
+from weft.frontend.tracing.values.tracer import Tracer
 from weft.ir.diagnose import Error
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS

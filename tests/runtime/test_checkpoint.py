@@ -15,7 +15,7 @@ import pytest
 import safetensors.numpy
 
 from weft.frontend.tracing.arrays.variable import Variable
-from weft.frontend.tracing.scope import device
+from weft.frontend.tracing.context.scope import device
 from weft.ir.diagnose import Error
 from weft.runtime.checkpoint import restore, save
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from ...transforms.reverse import stop_gradient
 from .. import special
 from .windows import refused

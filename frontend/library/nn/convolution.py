@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from .windows import channels_last, each, padded, pairs, reach, refused, windows
 
 _SPACE, _KERNEL = "xyz", "ijk"

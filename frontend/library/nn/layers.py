@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from .normalization import affine
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from ..special import logsumexp
 from .activations import log_softmax
 from .windows import refused

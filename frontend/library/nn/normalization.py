@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
 from ...tracing.arrays.variable import Variable
-from ...tracing.dependencies import after
+from ...tracing.context.active import composite
+from ...tracing.context.dependencies import after
 from ...tracing.operand import axis_of
 from ...transforms.reverse import stop_gradient
 from .windows import refused

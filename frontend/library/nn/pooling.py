@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from .windows import channels_last, each, padded, pairs, reach, refused
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import composite
+from ...tracing.context.active import composite
 from ...transforms.control import scan
 from .. import special
 from .normalization import affine

@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ...tracing.arrays.variable import Variable
 from ...tracing.source import user_loc
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 
 
 def check_number(

@@ -13,13 +13,13 @@ from ....ir.diagnose import error
 from ... import tree
 from ...compile.eager import run_eagerly
 from ...session.graph import Graph
-from ...tracing.active import active, context_of
 from ...tracing.arrays.variable import Variable
-from ...tracing.dependencies import after, group
+from ...tracing.context.active import active, context_of
+from ...tracing.context.dependencies import after, group
+from ...tracing.context.scope import name_scope
 from ...tracing.guards.lost import warn
-from ...tracing.scope import name_scope
 from ...tracing.source import user_loc
-from ...tracing.tracer import Operation, Tracer
+from ...tracing.values.tracer import Operation, Tracer
 from ...transforms.graph_gradients import gradients
 from ...transforms.reverse import variable_gradients
 from .checks import check_number

@@ -11,11 +11,11 @@ import numpy as np
 from ....ir.diagnose import error
 from ...compile.decorator import compile as compile_function
 from ...compile.function import Function
-from ...tracing.active import active, context_for
 from ...tracing.arrays.variable import Variable
+from ...tracing.context.active import active, context_for
 from ...tracing.operand import axis_of, to_tracer
 from ...tracing.source import user_loc
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 
 Generator = Any  # which calls these functions
 _PROBABILITIES = "they are at least 0 and sum to 1: p / np.sum(p)"

@@ -20,10 +20,10 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ...compile.decorator import compile as compile_function
 from ...compile.function import Function
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import common_shape, is_number, spread, strong, to_tracer, type_of
 from ...tracing.source import user_loc
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from .stream import U64, Stream, placed, words_at
 
 F32, F64, I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.active import context_for
-from ...tracing.distance import is_computed
+from ...tracing.context.active import context_for
+from ...tracing.context.distance import is_computed
 from ...tracing.operand import as_int, as_shape
 from ...tracing.source import user_loc
 from . import arrangement

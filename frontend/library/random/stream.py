@@ -17,11 +17,11 @@ from ....ir.indices.index import Dim, product
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype
 from ....runtime.state import Writer, commit
-from ...tracing.active import active, context_for, current
 from ...tracing.arrays.variable import Variable
-from ...tracing.lanes import around_lanes, lane_numbers
+from ...tracing.context.active import active, context_for, current
+from ...tracing.context.lanes import around_lanes, lane_numbers
 from ...tracing.operand import as_int, as_shape, cast, reshape, spread
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 
 U64 = np.dtype(np.uint64)
 _SPLIT, _SPAWNED, _LANES = 1 << 62, 2 << 62, 3 << 62

@@ -21,7 +21,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..elements.elementwise import fresh
 from ..registry import numpy

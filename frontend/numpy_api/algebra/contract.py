@@ -21,7 +21,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
 from ....ir.types import as_dtype
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     array_dtype,
     as_int,
@@ -34,7 +34,7 @@ from ...tracing.operand import (
     to_tracer,
     type_of,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 
 _LETTERS = string.ascii_letters

@@ -15,9 +15,9 @@ from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim
 from ....ir.ops.hosted.fourier import OPPOSITE
 from ....ir.types import BF16, I64, as_dtype
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import as_dim, axes_of, axis_of, cast, required, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 from ..select.index import as_number
 

@@ -16,7 +16,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, product
 from ....ir.types import F64, number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     axis_of,
@@ -29,7 +29,7 @@ from ...tracing.operand import (
     shape_of,
     strong,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..reductions.reduce import max_
 from ..registry import numpy
 

@@ -20,7 +20,7 @@ from ...tracing.operand import (
     reshape,
     strong,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.diagonal import diagonal
 from ..arrange.shape import atleast, moveaxis, ravel
 from ..reductions.reduce import max_, min_, root, square_of_size, sum_, trace

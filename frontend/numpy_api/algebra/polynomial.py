@@ -10,7 +10,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative, smaller
 from ....ir.indices.index import Dim
 from ....ir.types import C128, I64, as_dtype
-from ...tracing.active import context_for, current
+from ...tracing.context.active import context_for, current
 from ...tracing.operand import (
     array_dtype,
     as_int,
@@ -20,7 +20,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh

@@ -9,8 +9,8 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
-from ...tracing.active import current
-from ...tracing.distance import distance, is_computed
+from ...tracing.context.active import current
+from ...tracing.context.distance import distance, is_computed
 from ...tracing.operand import (
     Kind,
     as_dim,
@@ -26,7 +26,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import SymbolicDim, Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
 from ..select.index import as_number

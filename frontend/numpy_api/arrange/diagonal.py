@@ -17,10 +17,10 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, smaller
 from ....ir.indices.index import Dim, divide
 from ....ir.types import I64
-from ...tracing.active import current
 from ...tracing.arrays import views
+from ...tracing.context.active import current
 from ...tracing.operand import as_int, reshape, strong, to_tracer
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from ..select.index import Span, as_number, getitem, take_spans

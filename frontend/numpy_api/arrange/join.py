@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, smaller
 from ....ir.indices.index import Dim
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     array_dtype,
     as_dim,
@@ -30,7 +30,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import meaning, numpy
 from ..select.index import Span, as_number, getitem, order_of, take_spans
 from .shape import atleast, moveaxis, ravel

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     axis_of,
     broadcast,
@@ -29,7 +29,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 from ..select.index import Span, as_number, take_spans
 

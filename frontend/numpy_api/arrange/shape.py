@@ -13,8 +13,8 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
-from ...tracing.active import current
 from ...tracing.arrays.views import Perhaps, is_dense, link, link_whole
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -31,7 +31,7 @@ from ...tracing.operand import (
     shape_of,
     strong,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
 from ..select.index import Span, as_number, getitem, take_spans

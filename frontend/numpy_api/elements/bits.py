@@ -14,10 +14,10 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype, float_info, number_kind
-from ...tracing.active import current
 from ...tracing.arrays import views
+from ...tracing.context.active import current
 from ...tracing.operand import cast, constant, reshape, strong, to_tracer
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype, number_kind
-from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
 from ...tracing.operand import (
     Kind,
     broadcast,
@@ -40,7 +40,7 @@ from ...tracing.operand import (
     to_tracer,
     type_of,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
 from ..registry import MEANINGS
 from . import bits, special

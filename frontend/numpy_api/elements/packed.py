@@ -13,9 +13,9 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative
 from ....ir.indices.index import Dim
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import as_int, axis_of, cast, required, reshape, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
 from ..select.index import as_number

@@ -10,8 +10,8 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import BF16, float_info, number_kind
-from ...tracing.active import current
 from ...tracing.arrays import views
+from ...tracing.context.active import current
 from ...tracing.operand import (
     cast,
     common_shape,
@@ -27,7 +27,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 from .elementwise import answer, fresh, store
 

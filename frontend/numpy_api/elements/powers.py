@@ -10,9 +10,9 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import constant, spread
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 
 # What ** is of an array and such a number of Python.
 SHORT: Mapping[tuple[type, float], np.ufunc] = MappingProxyType({

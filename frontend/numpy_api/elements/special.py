@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import cast, real_cast, spread_all, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.standins import CONSTRUCTORS
-from ...tracing.methods import give_namespace
+from ...tracing.values.methods import give_namespace
 from . import fft as fft
 from . import linalg as linalg
 from . import standard

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.scope import RECORDING
+from ...tracing.context.scope import RECORDING
 
 
 class Inspection(type(np.__array_namespace_info__())):  # type: ignore[misc]  # NumPy hides it

@@ -17,10 +17,10 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import product
 from ....ir.types import I64
-from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
+from ...tracing.context.active import current
 from ...tracing.operand import broadcast, cast, reshape, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..select.index import as_number, getitem

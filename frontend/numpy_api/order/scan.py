@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.types import I64, number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     broadcast,
     cast,
@@ -19,7 +19,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import flip, ravel
 from ..registry import numpy
 from ..select.index import as_number, getitem

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import cast, reshape, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis
 from ..registry import meaning
 

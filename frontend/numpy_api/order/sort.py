@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import smaller
 from ....ir.types import number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     axis_of,
@@ -24,7 +24,7 @@ from ...tracing.operand import (
     strong,
 )
 from ...tracing.source import user_loc
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
 from ..select.take import take_along_axis

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import BF16, number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     broadcast,
@@ -21,7 +21,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.ranges import linspace
 from ..arrange.shape import ravel
 from ..order.sort import searchsorted

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import number_kind
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import cast, reshape, strong, to_tracer
 from ..registry import numpy
 from .reduce import argmax, argmin, max_, mean_, min_, prod, root, square_of_size, sum_, var

@@ -30,7 +30,7 @@ from ...tracing.operand import (
     shape_of,
     strong,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import moveaxis, transpose
 from ..order.sort import argsort, sort

@@ -16,7 +16,7 @@ from ....ir.diagnose import ShapeError, error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
 from ....ir.types import as_dtype
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     axes_of,
@@ -32,7 +32,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import answer, fresh
 from ..registry import numpy

@@ -21,10 +21,10 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import product as product_of
 from ....ir.types import I64, number_kind
-from ...tracing.active import current
 from ...tracing.arrays.selection import Places, Selection
+from ...tracing.context.active import current
 from ...tracing.operand import cast, reshape, result_dtype, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
 from .grids import product

@@ -19,12 +19,12 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import I64
-from ...tracing.active import current
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
-from ...tracing.distance import is_computed
+from ...tracing.context.active import current
+from ...tracing.context.distance import is_computed
 from ...tracing.operand import as_int, axes_of, axis_of, cast, strong
-from ...tracing.tracer import SymbolicDim, Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip
 from ..binding import bound
 from ..registry import ROWS, full_name

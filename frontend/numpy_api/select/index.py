@@ -22,8 +22,8 @@ from ....ir.diagnose import Error, error
 from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
 from ....ir.types import TensorType
-from ...tracing.active import current
 from ...tracing.arrays.variable import Variable
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -35,7 +35,7 @@ from ...tracing.operand import (
     reshape,
     to_tracer,
 )
-from ...tracing.tracer import SymbolicDim, Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 from .windows import window_of
 
 _INT = np.dtype(np.int64)

@@ -13,12 +13,12 @@ from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ... import tree
-from ...tracing.active import current
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable
+from ...tracing.context.active import current
 from ...tracing.operand import axes_of, broadcast, cast, matched, shape_of, to_tracer
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
 from .index import getitem

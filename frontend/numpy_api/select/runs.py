@@ -13,11 +13,11 @@ import numpy as np
 
 from ....ir.indices.index import product
 from ....ir.types import I64
-from ...tracing.active import current
 from ...tracing.arrays.selection import Selection
-from ...tracing.distance import is_computed
+from ...tracing.context.active import current
+from ...tracing.context.distance import is_computed
 from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
-from ...tracing.tracer import SymbolicDim, Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
 from .index import as_number, getitem
 from .windows import length_of

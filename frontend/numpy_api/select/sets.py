@@ -12,10 +12,10 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.index import product
-from ...tracing.active import current
 from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
 from ...tracing.operand import axis_of, cast, reshape, result_dtype, strong
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
 from .chosen import chosen, counted, firsts, joined, lengths

@@ -14,7 +14,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, product
 from ....ir.types import I64
-from ...tracing.active import current
+from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     as_shape,
@@ -30,7 +30,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy

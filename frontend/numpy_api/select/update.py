@@ -19,9 +19,9 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, I64, TensorType, number_kind
-from ...tracing.active import current
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
 from ...tracing.operand import (
     broadcast,
     cast,
@@ -35,7 +35,7 @@ from ...tracing.operand import (
     stored,
     to_tracer,
 )
-from ...tracing.tracer import Tracer
+from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh
 from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans

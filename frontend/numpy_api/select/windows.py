@@ -18,10 +18,10 @@ from ....ir.diagnose import Error, error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim
 from ....ir.types import I64
-from ...tracing.active import current
-from ...tracing.distance import distance, is_computed
+from ...tracing.context.active import current
+from ...tracing.context.distance import distance, is_computed
 from ...tracing.operand import as_int, broadcast, cast
-from ...tracing.tracer import SymbolicDim, Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 
 _INT = np.dtype(np.int64)
 

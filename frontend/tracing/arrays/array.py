@@ -14,7 +14,7 @@ from weakref import ref
 from ....ir.diagnose import Error, error
 from ....ir.graph import Value
 from ....ir.types import TensorType
-from ..scope import RECORDING, Recording
+from ..context.scope import RECORDING, Recording
 from ..source import user_loc
 
 

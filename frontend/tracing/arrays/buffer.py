@@ -20,10 +20,10 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import number_kind
-from ..methods import ArrayMethods
-from ..scope import RECORDING, Recording
+from ..context.scope import RECORDING, Recording
 from ..source import user_loc
-from ..tracer import Tracer
+from ..values.methods import ArrayMethods
+from ..values.tracer import Tracer
 from .place import place_of
 
 Array = np.ndarray[Any, Any]

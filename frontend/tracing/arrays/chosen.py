@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ..methods import ArrayMethods
 from ..source import user_loc
+from ..values.methods import ArrayMethods
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ..source import user_loc
-from ..tracer import Tracer
+from ..values.tracer import Tracer
 
 Array = np.ndarray[Any, Any]
 

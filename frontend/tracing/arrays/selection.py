@@ -22,10 +22,10 @@ from ....ir.diagnose import Error, error
 from ....ir.graph import Value
 from ....ir.types import Loc
 from ... import tree
-from ..active import current
+from ..context.active import current
 from ..source import user_loc
 from ..spec import Spec
-from ..tracer import Tracer
+from ..values.tracer import Tracer
 from .chosen import Chosen
 
 _DOT = np.dot  # named here, where no trace has put a stand-in in its place

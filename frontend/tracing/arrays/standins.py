@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..scope import RECORDING
+from ..context.scope import RECORDING
 from ..source import is_internal_name
 from . import swapped
 from .buffer import is_traced, own

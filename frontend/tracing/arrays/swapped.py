@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
-from ..scope import RECORDING
+from ..context.scope import RECORDING
 from .buffer import is_traced
 
 NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({

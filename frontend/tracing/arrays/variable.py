@@ -19,12 +19,12 @@ from ....ir.diagnose import error
 from ....ir.types import Device, TensorType, as_dtype
 from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
-from ..active import context_for
-from ..methods import ArrayMethods
-from ..recorder import ACTIVE, TraceContext
-from ..scope import SCOPE
+from ..context.active import context_for
+from ..context.recorder import ACTIVE, TraceContext
+from ..context.scope import SCOPE
 from ..source import user_loc
-from ..tracer import Tracer
+from ..values.methods import ArrayMethods
+from ..values.tracer import Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,9 +25,9 @@ from ....ir.diagnose import Error, error
 from ....ir.indices.index import row_major, symbol, symbols_of
 from ....ir.ops.op import Kind, OpDef
 from ....ir.types import BOOL, TensorType
-from ..drawn import refused_draw
-from ..scope import Recording
+from ..context.scope import Recording
 from ..source import user_loc
+from ..values.drawn import refused_draw
 from .array import Link, TracedArray
 
 X = TypeVar("X", bound=TracedArray)

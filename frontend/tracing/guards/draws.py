@@ -25,7 +25,7 @@ import numpy as np
 
 from ....ir.types import Loc
 from ..source import definition, is_internal_name
-from ..tracer import Tracer
+from ..values.tracer import Tracer
 from .lost import name_of, warn
 from .weakmethod import WeakMethod
 

@@ -21,7 +21,7 @@ from ....ir.types import Loc
 from ... import tree
 from ..arrays.views import Indexed
 from ..source import definition
-from ..tracer import Tracer
+from ..values.tracer import Tracer
 
 _MOST_WARNINGS = 3
 

@@ -17,11 +17,11 @@ from weakref import ref
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.indices.index import Dim
-from ...ir.types import Device, DType, Loc
-from .source import user_loc
+from ....ir.diagnose import Error, error
+from ....ir.graph import Builder, Graph, Node, Value
+from ....ir.indices.index import Dim
+from ....ir.types import Device, DType, Loc
+from ..source import user_loc
 
 A = TypeVar("A")
 

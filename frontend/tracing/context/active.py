@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.types import TensorType, as_dtype
-from .boundary import leave
+from ....ir.diagnose import Error, error
+from ....ir.types import TensorType, as_dtype
+from ..boundary import leave
+from ..values.tracer import Tracer
 from .recorder import ACTIVE, TraceContext
 from .scope import Recording
-from .tracer import Tracer
 
 
 def active() -> TraceContext | None:

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ...ir.graph import effects_of
-from ...ir.ops.op import Effect
-from .. import tree
+from ....ir.graph import effects_of
+from ....ir.ops.op import Effect
+from ... import tree
+from ..source import user_loc
+from ..values.tracer import Operation, Tracer
 from .active import context_for, context_of
 from .recorder import ACTIVE, TraceContext, nodes_of
 from .scope import SCOPE
-from .source import user_loc
-from .tracer import Operation, Tracer
 
 
 @contextmanager

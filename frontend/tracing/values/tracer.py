@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.graph import Node, Value
-from ...ir.indices.index import Dim, Expr
-from ...ir.types import TensorType
-from ..elsewhere import METHODS, instead
-from ..numpy_api.select.at import At
-from ..stays import Stays
-from .arrays import views
-from .arrays.array import TracedArray
+from ....ir.diagnose import Error, error
+from ....ir.graph import Node, Value
+from ....ir.indices.index import Dim, Expr
+from ....ir.types import TensorType
+from ...elsewhere import METHODS, instead
+from ...numpy_api.select.at import At
+from ...stays import Stays
+from ..arrays import views
+from ..arrays.array import TracedArray
+from ..context.scope import Recording
+from ..source import assigns_item, user_loc
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
-from .scope import Recording
-from .source import assigns_item, user_loc
 
 
 class Operation(Stays):

@@ -21,16 +21,16 @@ from weakref import ref
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.graph import Builder, Graph, Node, Value
-from ...ir.indices.index import Dim
-from ...ir.ops.table import OPS
-from ...ir.types import I64, Device, DType, Loc, TensorType, as_dtype
-from .arrays.buffer import Buffer, unwrapped
-from .arrays.views import track
+from ....ir.diagnose import Error, error
+from ....ir.graph import Builder, Graph, Node, Value
+from ....ir.indices.index import Dim
+from ....ir.ops.table import OPS
+from ....ir.types import I64, Device, DType, Loc, TensorType, as_dtype
+from ..arrays.buffer import Buffer, unwrapped
+from ..arrays.views import track
+from ..source import SourceMap, name_of, user_loc
+from ..values.tracer import Operation, Tracer
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
-from .source import SourceMap, name_of, user_loc
-from .tracer import Operation, Tracer
 
 Array = np.ndarray[Any, Any]
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.graph import Node, Value, freeze
-from ...ir.indices.index import Dim
-from .operand import as_dim
+from ....ir.graph import Node, Value, freeze
+from ....ir.indices.index import Dim
+from ..operand import as_dim
+from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
-from .tracer import SymbolicDim, Tracer
 
 Parts = tuple[tuple[Value, Dim], ...]  # values with factors
 

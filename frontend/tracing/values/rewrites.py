@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from ...ir.types import DType, Loc
+from ....ir.types import DType, Loc
 
 # What to write instead of asking for the truth of a traced value, by how the line asks.
 _QUESTIONS: tuple[tuple[str, str], ...] = (

@@ -6,8 +6,8 @@ while the function is traced, and each of their values has a program of its own.
 
 from __future__ import annotations
 
-from ...ir.graph import Value
-from .scope import Recording
+from ....ir.graph import Value
+from ..context.scope import Recording
 
 
 def numbers_behind(ctx: Recording, value: Value) -> frozenset[str]:

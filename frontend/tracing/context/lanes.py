@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from ..values.tracer import Tracer
 from .active import current
 from .recorder import TraceContext
-from .tracer import Tracer
 
 
 class Lane(NamedTuple):

@@ -1,0 +1,1 @@
+"""Tracers: values of a graph that behave like NumPy arrays."""
