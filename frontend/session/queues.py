@@ -19,8 +19,8 @@ from ...ir.indices.index import Dim, plain_symbol, symbol, symbols_of
 from ...ir.indices.walk import substitute
 from ...ir.ops.table import OPS
 from ...ir.types import TensorType
-from ...runtime.queues import Queue
-from ...runtime.stores import Line, Pool, Store
+from ...runtime.queues.queue import Queue
+from ...runtime.queues.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
 from ..stays import Stays

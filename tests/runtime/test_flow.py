@@ -24,8 +24,8 @@ from weft.ir.indices.index import symbol
 from weft.ir.ops.table import OPS
 from weft.ir.types import F32, TensorType
 from weft.runtime.flow.helpers import Helpers
-from weft.runtime.queues import Queue
-from weft.runtime.stores import Line
+from weft.runtime.queues.queue import Queue
+from weft.runtime.queues.stores import Line
 from weft.runtime.watch import Watch
 
 BOTH = ("cpu:0", "cpu:1")

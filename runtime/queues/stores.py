@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..ir.indices.walk import evaluate
-from ..ir.types import TensorType
+from ...ir.indices.walk import evaluate
+from ...ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
 Columns = tuple[Array, ...]

@@ -25,13 +25,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
-from ..ir.indices.dims import bind_dims
-from ..ir.indices.index import symbols_of
-from ..ir.types import TensorType
+from ...ir.diagnose import Error, error
+from ...ir.types import TensorType
+from ..watch import seconds_of
 from .changes import Change, End
-from .stores import Array, Columns, Rows, Store
-from .watch import seconds_of
+from .elements import Elements, joined
+from .stores import Columns, Rows, Store
 
 
 class Attempt:
@@ -203,7 +202,7 @@ class Room(Attempt):
     def put(self, columns: Sequence[Any], many: bool = False,
             wake: Callable[[], object] | None = None) -> Attempt:
         """``Queue.put`` into this room: without waiting, and into a closed queue, too."""
-        rows = rows_of(self.queue, columns, many)
+        rows = self.queue.elements.rows(columns, many)
         count = len(rows[0])
         if count > self._kept:
             return self.queue.put(columns, many, wake)
@@ -256,26 +255,8 @@ class Take(Attempt):
             (part,) = self._parts
             return tuple([column[part.start, ...].copy() if len(column) > 1 else column[0, ...]
                           for column in part.columns])
-        return tuple([_joined([(part.columns[at], part) for part in self._parts], type_)
+        return tuple([joined([(part.columns[at], part) for part in self._parts], type_)
                       for at, type_ in enumerate(self.queue.types)])
-
-
-def _joined(parts: Sequence[tuple[Array, Rows]], type_: TensorType) -> Array:
-    column, rows = parts[0]
-    if len(parts) == 1:
-        return column if len(column) == len(rows) else column[rows.start:rows.stop].copy()
-    cut = [column[rows.start:rows.stop] for column, rows in parts]
-    if all(isinstance(dim, int) for dim in type_.shape):
-        return np.concatenate(cut)
-    sizes = tuple(map(max, zip(*(part.shape[1:] for part in cut), strict=True)))
-    if all(part.shape[1:] == sizes for part in cut):
-        return np.concatenate(cut)
-    padded = np.zeros((sum(map(len, cut)), *sizes), type_.dtype.numpy)
-    first = 0
-    for part in cut:
-        padded[(slice(first, first + len(part)), *map(slice, part.shape[1:]))] = part
-        first += len(part)
-    return padded
 
 
 class Queue:
@@ -289,11 +270,8 @@ class Queue:
 
     def __init__(self, name: str, capacity: int, types: Sequence[TensorType], store: Store,
                  least: int = 0) -> None:
-        self.name, self.capacity, self.types = name, capacity, tuple(types)
-        # What is known of the arrays of a row, and whether sizes have names to be held against.
-        self.forms = [(type_.dtype.numpy, type_.shape if all(
-            isinstance(dim, int) for dim in type_.shape) else None) for type_ in types]
-        self.named = any(symbols_of(dim) for type_ in types for dim in type_.shape)
+        self.name, self.capacity = name, capacity
+        self.elements = Elements(name, types)
         self.store, self.least = store, least
         self._lock = threading.RLock()  # a finalizer may come to it while its thread holds it
         # Nothing changes but attributes of a queue, its store and its attempts: see Change.
@@ -303,6 +281,11 @@ class Queue:
         self.kept = 0  # for rows that will come
         self.changing: Change | None = None
         Queue.living.add(self)
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The types of an element's arrays."""
+        return self.elements.types
 
     @property
     def size(self) -> int:
@@ -330,7 +313,7 @@ class Queue:
 
         It fails with W411 when the queue is closed. Raises W305 for what does not fit.
         """
-        rows = rows_of(self, columns, many)
+        rows = self.elements.rows(columns, many)
         return Put(self, Rows(rows, 0, len(rows[0])), wake)
 
     def keep(self, count: int) -> Room:
@@ -479,51 +462,6 @@ def _forked() -> None:
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
-
-
-def rows_of(queue: Queue, columns: Sequence[Any], many: bool) -> Columns:
-    """Columns of rows as a queue holds them, copied; of one element (not ``many``), one row.
-
-    Raises W305 unless they have the queue's dtypes and shapes.
-    """
-    if len(columns) != len(queue.types):
-        raise error("W305", f"elements of queue '{queue.name}' have {len(queue.types)} arrays, got "
-                            f"{len(columns)}")
-    found = []
-    for column, type_, (wanted, sizes) in zip(columns, queue.types, queue.forms, strict=True):
-        array = column if type(column) is np.ndarray else np.asarray(column)
-        plain = not isinstance(column, np.ndarray | np.generic)
-        if array.dtype != wanted and not (plain and np.can_cast(array.dtype, wanted, "same_kind")):
-            raise _misfit(queue, array, type_, many)
-        array = np.array(array if many else array[None], wanted, order="C")
-        fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)
-        if not fits or not array.ndim:
-            raise _misfit(queue, array if many else array[0], type_, many)
-        found.append(array)
-    if len(found) > 1 and many and len({len(array) for array in found}) > 1:
-        raise error("W305", f"arrays of {', '.join(str(len(each)) for each in found)} rows do not "
-                            f"make elements of queue '{queue.name}'",
-                    hint="give as many rows of each")
-    if queue.named and len(found[0]):
-        bind_dims(queue.types, [array[0] for array in found],
-                  [f"array {at}" for at in range(len(found))])
-    return tuple(found)
-
-
-def _fits(array: Array, type_: TensorType) -> bool:
-    """Whether rows have the sizes that a type knows."""
-    return array.ndim == type_.rank + 1 and all(
-        size == dim for size, dim in zip(array.shape[1:], type_.shape, strict=True)
-        if isinstance(dim, int))
-
-
-def _misfit(queue: Queue, array: Array, type_: TensorType, many: bool) -> Error:
-    rows, wanted = "rows of " if many else "", type_.dtype.numpy
-    hint = f"convert it: x.astype(np.{wanted})"
-    if array.dtype == wanted:
-        hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
-    return error("W305", f"queue '{queue.name}' takes {rows}{type_}, got {array.dtype}"
-                         f"{list(array.shape)}", hint=hint)
 
 
 def _cancelled(queue: Queue) -> Error:

@@ -1,0 +1,1 @@
+"""Queues: what they hold, who waits for them, and changes that happen as a whole."""
