@@ -487,7 +487,7 @@ def _returned(before: Any, value: Any, carried: bool) -> Any:
 
 def _in_memory(leaf: Any) -> bool:
     """Whether an array may be changed in place, or share memory with others."""
-    return isinstance(leaf, Tracer) and (leaf.ndim > 0 or leaf.link is not None)
+    return isinstance(leaf, Tracer) and not leaf.is_scalar
 
 
 def _owned(first: Any, value: Any) -> Tracer:
@@ -498,4 +498,5 @@ def _owned(first: Any, value: Any) -> Tracer:
     argument = isinstance(first, Tracer) and views.owner(first).argument
     made = Tracer(value.ctx, value.value, weak=value.weak, argument=argument)
     made.ordered = made.dense = True
+    made.made = isinstance(first, Tracer) and not first.is_scalar
     return made

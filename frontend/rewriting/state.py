@@ -120,7 +120,7 @@ class Entry:
     def copied(self, array: Any) -> Any:
         """An array around the region as the region has it, if it shares memory with what the
         region may change: a view that was made before. None for others."""
-        if array.ndim == 0 and array.link is None:
+        if array.is_scalar:
             return None
         return self._of_array(array) if id(views.owner(array)) in self.roots else None
 
@@ -136,7 +136,7 @@ class Entry:
             made = {key: self._copied(item) for key, item in value.items()}
         elif isinstance(value, (Tracer, Buffer)):
             array = value.traced() if isinstance(value, Buffer) else value
-            if array.ndim == 0 and array.link is None:
+            if array.is_scalar:
                 return value
             array.operand()  # which follows its links
             made = current().apply(self._of_array, (array,))
@@ -157,7 +157,7 @@ class Entry:
         ctx = current()
         source = self._given.get(id(array), array)
         made = Tracer(ctx, ctx.value_of(source), weak=array.weak, argument=array.argument)
-        made.ordered, made.dense = array.ordered, array.dense
+        made.ordered, made.dense, made.made = array.ordered, array.dense, array.made
         self.roots[id(array)] = array, made, made._value
         return made
 

@@ -540,3 +540,30 @@ def test_ravel_of_a_block_is_a_view() -> None:
 
     for x in (np.arange(5.0), np.arange(12.0).reshape(4, 3)):
         np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.reshape(-1), lambda x: x.ravel(), lambda x: x[None], lambda x: x[..., None].T,
+    lambda x: np.atleast_2d(x)[0]])
+def test_an_array_without_dims_that_is_made_shares_its_memory(view: Callable[..., Any]) -> None:
+    def both(x: Any) -> Any:
+        y = np.ones(x.shape)
+        z = view(y)
+        z[:] += x
+        y *= 3
+        return y, z
+
+    def looped(x: Any, n: Any) -> Any:
+        y = np.ones(())
+        z = view(y)
+        for _ in range(n):
+            z += x
+            if z[0] < 4:
+                y *= 1.5
+        return y, z
+
+    check(both, np.array(2.5))
+    for n in (0, 1, 4):
+        wanted = looped(2.5, n)
+        for got in zip(weft.compile(looped)(2.5, np.int64(n)), wanted, strict=True):
+            np.testing.assert_array_equal(*got)

@@ -59,7 +59,7 @@ class Memory:
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
         self.tracer = Tracer(ctx, made.value)  # which is nobody's argument
-        self.tracer.ordered = self.tracer.dense = True
+        self.tracer.ordered = self.tracer.dense = self.tracer.made = True
         # Code in C that does not ask reads what nobody takes for a result, and writes nothing.
         kind = number_kind(whole.dtype)
         whole.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(whole.dtype).min)

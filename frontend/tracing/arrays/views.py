@@ -195,7 +195,7 @@ def are_related(x: TracedArray | None, y: TracedArray | None) -> bool:
 
 def memory_of(x: Any) -> TracedArray | None:
     """The owner of the memory of an array that may be changed or shared; None for what is none."""
-    return owner(x) if isinstance(x, TracedArray) and (x.ndim > 0 or x.link is not None) else None
+    return owner(x) if isinstance(x, TracedArray) and not x.is_scalar else None
 
 
 def is_view_of(x: TracedArray, base: TracedArray) -> bool:
