@@ -20,7 +20,8 @@ from ..tracing.context.active import current
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
 from ..tracing.values.drawn import refused_draw
-from ..tracing.values.tracer import Operation, Tracer
+from ..tracing.values.operation import Operation
+from ..tracing.values.tracer import Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
 from .algebra import calculus, contract, fourier, lapack, linalg, polynomial  # noqa: F401
 from .arrange import create, diagonal, join, pad, ranges, shape  # noqa: F401

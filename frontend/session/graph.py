@@ -30,12 +30,14 @@ from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.context.active import active
+from ..tracing.context.captures import Capture
 from ..tracing.context.dependencies import group
-from ..tracing.context.recorder import Capture, TraceContext
+from ..tracing.context.recorder import TraceContext
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
-from ..tracing.values.tracer import Operation, Tracer
+from ..tracing.values.operation import Operation
+from ..tracing.values.tracer import Tracer
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .saved import read_state, write_state

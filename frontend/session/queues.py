@@ -30,7 +30,8 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, to_tracer
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
-from ..tracing.values.tracer import Operation, Tracer
+from ..tracing.values.operation import Operation
+from ..tracing.values.tracer import Tracer
 from .graph import Graph
 
 

@@ -23,7 +23,7 @@ from ...ir.verify.verifier import read
 from ...runtime.files import new_file
 from ...runtime.shards import read_tensors, write_tensors
 from ...runtime.state import cut
-from ..tracing.context.recorder import Capture
+from ..tracing.context.captures import Capture
 
 _FORMAT = "weft-graph-1"
 

@@ -35,7 +35,8 @@ from ..tracing.context.active import active
 from ..tracing.context.collector import paused_collector
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
-from ..tracing.values.tracer import Operation, Tracer
+from ..tracing.values.operation import Operation
+from ..tracing.values.tracer import Tracer
 from .costs import load_costs, measured_costs, save_costs, warn_ignored
 from .feeds import Fed, convert, flat, names_of
 from .graph import Element, Graph

@@ -33,15 +33,17 @@ from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
 from .context.active import current
+from .context.captures import Capture
 from .context.collector import paused_collector
-from .context.recorder import Capture, Rewritten, TraceContext
+from .context.recorder import Rewritten, TraceContext
 from .guards.draws import Draws
 from .guards.lost import check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .signature import Signature
 from .source import definition, is_internal
-from .values.tracer import Operation, Tracer
+from .values.operation import Operation
+from .values.tracer import Tracer
 
 # What a function returns beside arrays, and is known while it is traced.
 _SAID = str, bytes, type, np.dtype, slice, range, EllipsisType

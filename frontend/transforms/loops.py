@@ -21,7 +21,8 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
-from ..tracing.values.tracer import Operation, Tracer
+from ..tracing.values.operation import Operation
+from ..tracing.values.tracer import Tracer
 from .regions import (
     ChangedError,
     PromotedError,

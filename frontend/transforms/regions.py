@@ -25,8 +25,9 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.trace import Region
+from ..tracing.values.operation import Operation
 from ..tracing.values.rewrites import converted
-from ..tracing.values.tracer import Operation, SymbolicDim, Tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer
 
 
 def branched(

@@ -19,7 +19,7 @@ from ...ir.graph import Node, control_of
 from ...ir.indices.walk import evaluate
 from ...ir.ops.control.region import Branching, Looping
 from ..state import Array
-from .run import Driver, Frames, size_array
+from .frames import Driver, Frames, size_array
 
 
 def driver(

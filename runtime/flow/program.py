@@ -26,9 +26,10 @@ from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..state import Array, Cell, cut
 from ..watch import Turns, Watch
 from .drive import driver
+from .frames import Frame, Frames, Unit, size_array
 from .helpers import Helpers
 from .resource import Keeping, asker
-from .run import Frame, Frames, Run, Unit, size_array
+from .run import Run
 
 _SIZE = "size "
 

@@ -19,7 +19,8 @@ from ...ir.indices.walk import evaluate
 from ...ir.types import Loc
 from ..state import Array
 from ..watch import out_of_time
-from .run import Begin, Run, Task
+from .frames import Begin
+from .run import Run, Task
 
 
 def asker(node: Node, resources: Mapping[str, Any]) -> Begin:

@@ -19,7 +19,8 @@ from ...tracing.context.dependencies import after, group
 from ...tracing.context.scope import name_scope
 from ...tracing.guards.lost import warn
 from ...tracing.source import user_loc
-from ...tracing.values.tracer import Operation, Tracer
+from ...tracing.values.operation import Operation
+from ...tracing.values.tracer import Tracer
 from ...transforms.graph_gradients import gradients
 from ...transforms.reverse import variable_gradients
 from .checks import check_number

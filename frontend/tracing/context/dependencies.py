@@ -11,7 +11,8 @@ from ....ir.graph import effects_of
 from ....ir.ops.op import Effect
 from ... import tree
 from ..source import user_loc
-from ..values.tracer import Operation, Tracer
+from ..values.operation import Operation
+from ..values.tracer import Tracer
 from .active import context_for, context_of
 from .recorder import ACTIVE, TraceContext, nodes_of
 from .scope import SCOPE

@@ -11,12 +11,10 @@ context of a region (a loop body) has a parent, whose tracers become parameters 
 from __future__ import annotations
 
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 from weakref import ref
 
 import numpy as np
@@ -29,7 +27,9 @@ from ....ir.types import I64, Device, DType, Loc, TensorType, as_dtype
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
 from ..source import SourceMap, name_of, user_loc
-from ..values.tracer import Operation, Tracer
+from ..values.operation import Operation
+from ..values.tracer import Tracer
+from .captures import Capture, Captures
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 
 Array = np.ndarray[Any, Any]
@@ -44,23 +44,6 @@ class Resource(Protocol):
     def type(self) -> TensorType: ...
     @property
     def home(self) -> Device | None: ...
-
-
-class Capture(NamedTuple):
-    """A closed-over array and the parameter that stands for it."""
-
-    param: Value
-    array: Array
-
-
-@dataclass
-class _Held:
-    """A captured array, with what tells whether it was changed while tracing."""
-
-    capture: Capture
-    tracer: Tracer
-    checksum: int
-    locs: tuple[Loc, ...]
 
 
 Rewritten = Callable[[Any], Any]
@@ -96,8 +79,7 @@ class TraceContext:
         self.groups: dict[str, Operation] = {}
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
-        self._held: dict[int, _Held] = {}
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], Array] = {}
+        self._captures: Captures[Tracer] = Captures()
         self._inherited: dict[int, Tracer] = {}
         # Of an array around this region, what the region has of it, if it may change that memory.
         self.copied: Callable[[Tracer], Tracer | None] | None = None
@@ -144,19 +126,14 @@ class TraceContext:
         captured array was changed while tracing, since the program would see only its last state.
         """
         self.alive, self.copied = False, None
-        for held in self._held.values():
-            if _checksum(held.capture.array) != held.checksum:
-                raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
-                                    "changed while tracing, after it was used", locs=held.locs,
-                            types=[held.capture.param.type],
-                            hint="fill the array before it is used, or use a copy")
+        self._captures.check_unchanged()
 
     def forget(self) -> None:
         """Let go of all tracers: who holds one now is not part of the trace."""
         self.refused = self.sums = self.copied = None
         self._inherited.clear()
         self._reads.clear()
-        self._held.clear()
+        self._captures.clear()
         self.closure.clear()
 
     def descends_from(self, other: Recording) -> bool:
@@ -324,7 +301,7 @@ class TraceContext:
     @property
     def captures(self) -> list[Capture]:
         """The closed-over arrays, in the order of their parameters."""
-        return [held.capture for held in self._held.values()]
+        return self._captures.all
 
     def capture(self, array: Array) -> Tracer:
         """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
@@ -333,35 +310,30 @@ class TraceContext:
             return array.traced() if array.is_traced else self.constant(array)
         if self.parent is not None:
             return self._inherit(self.parent.capture(array))
-        held = self._held.get(id(array))
-        if held is None:
-            try:
-                type_ = TensorType(as_dtype(array.dtype), array.shape)
-            except TypeError:
-                raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
-                            hint="convert it to a number dtype first") from None
-            param = self.graph.add_param(type_, name_of(array) or "captured")
-            held = _Held(Capture(param, array), Tracer(self, param, argument=True),
-                         _checksum(array), self.builder.locs)
-            self._held[id(array)] = held
-        return held.tracer
+        known = self._captures.find(array)
+        if known is not None:
+            return known
+        try:
+            type_ = TensorType(as_dtype(array.dtype), array.shape)
+        except TypeError:
+            raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
+                        hint="convert it to a number dtype first") from None
+        param = self.graph.add_param(type_, name_of(array) or "captured")
+        return self._captures.add(Capture(param, array), Tracer(self, param, argument=True),
+                                  self.builder.locs)
 
     def hold(self, capture: Capture) -> None:
         """Let a parameter be a closed-over array."""
-        self._held[id(capture.array)] = _Held(
-            capture, Tracer(self, capture.param, argument=True), _checksum(capture.array), ())
+        self._captures.add(capture, Tracer(self, capture.param, argument=True), ())
 
     def constant(self, array: Array) -> Tracer:
         """The numbers that an array has now."""
         if self.parent is not None:
             return self._inherit(self.parent.constant(array))
-        kind = array.dtype.str, array.shape, array.tobytes()
-        if array.size and kind[2] == kind[2][:array.itemsize] * array.size:
+        raw = array.tobytes()
+        if array.size and raw == raw[:array.itemsize] * array.size:
             return self.full(array.flat[0].item(), array.dtype, array.shape)
-        known = self._constants.get(kind)
-        if known is None:
-            known = self._constants[kind] = np.array(array, subok=False)
-        return self.capture(known)
+        return self.capture(self._captures.copy_of(array))
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
@@ -526,13 +498,6 @@ ACTIVE = cast("ContextVar[TraceContext | None]", RECORDING)
 def _is_numbered(name: str, stem: str) -> bool:
     """True for the stem, and for it with a number that makes it unique."""
     return name == stem or (name.startswith(f"{stem}_") and name[len(stem) + 1:].isdigit())
-
-
-def _checksum(array: Array) -> int:
-    """A fingerprint of the contents; of evenly spaced samples where the array is large."""
-    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
-    stride = max(1, flat.nbytes >> 26)
-    return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
 
 
 def nodes_of(item: Any) -> list[tuple[Recording, Node]]:

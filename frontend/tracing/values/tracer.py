@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.graph import Node, Value
+from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.types import TensorType
 from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
-from ...stays import Stays
 from ..arrays import views
 from ..arrays.array import TracedArray
 from ..context.scope import Recording
@@ -32,18 +31,6 @@ from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
-
-
-class Operation(Stays):
-    """Nodes without a value, such as an assignment: can be fetched, grouped and waited for."""
-
-    instead = "fetch it by its name"
-
-    def __init__(self, nodes: tuple[Node, ...], name: str, ctx: Recording | None) -> None:
-        self.nodes, self.name, self.ctx = nodes, name, ctx
-
-    def __repr__(self) -> str:
-        return f"Operation<{self.name}>"
 
 
 class Tracer(ArrayMethods, TracedArray):

@@ -1,0 +1,89 @@
+"""Captures: the closed-over arrays of a trace, each of them a hidden parameter of its graph.
+
+They are told by identity: their contents are read at each call, so whether one was changed while
+tracing, after it was used, is looked at in the end.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.graph import Value
+from ....ir.types import Loc
+
+Array = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+
+class Capture(NamedTuple):
+    """A closed-over array and the parameter that stands for it."""
+
+    param: Value
+    array: Array
+
+
+@dataclass
+class _Held(Generic[T]):
+    """A captured array, with what tells whether it was changed while tracing."""
+
+    capture: Capture
+    tracer: T
+    checksum: int
+    locs: tuple[Loc, ...]
+
+
+class Captures(Generic[T]):
+    """See the module docstring; ``T`` is what the trace has of each."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, _Held[T]] = {}
+        self._copies: dict[tuple[str, tuple[int, ...], bytes], Array] = {}
+
+    @property
+    def all(self) -> list[Capture]:
+        """In the order of their parameters."""
+        return [held.capture for held in self._held.values()]
+
+    def find(self, array: Array) -> T | None:
+        """What the trace has of an array, if that is captured."""
+        held = self._held.get(id(array))
+        return None if held is None else held.tracer
+
+    def add(self, capture: Capture, tracer: T, locs: tuple[Loc, ...]) -> T:
+        """Capture an array, which is used at ``locs``."""
+        self._held[id(capture.array)] = _Held(capture, tracer, _checksum(capture.array), locs)
+        return tracer
+
+    def copy_of(self, array: Array) -> Array:
+        """A copy of the numbers that an array has now: one for all that have the same."""
+        kind = array.dtype.str, array.shape, array.tobytes()
+        known = self._copies.get(kind)
+        if known is None:
+            known = self._copies[kind] = np.array(array, subok=False)
+        return known
+
+    def check_unchanged(self) -> None:
+        """Raises TracerError (W203) if an array was changed since it was captured: the program
+        would see only its last state."""
+        for held in self._held.values():
+            if _checksum(held.capture.array) != held.checksum:
+                raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
+                                    "changed while tracing, after it was used", locs=held.locs,
+                            types=[held.capture.param.type],
+                            hint="fill the array before it is used, or use a copy")
+
+    def clear(self) -> None:
+        """Let go of all of them."""
+        self._held.clear()
+
+
+def _checksum(array: Array) -> int:
+    """A fingerprint of the contents; of evenly spaced samples where the array is large."""
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+    stride = max(1, flat.nbytes >> 26)
+    return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
