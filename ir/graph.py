@@ -19,7 +19,7 @@ import numpy as np
 from .diagnose import Error, error
 from .indices.index import Dim
 from .kernels.fold import fold
-from .ops.op import Effect, Kind, OpDef
+from .ops.op import MEASURED, Effect, Kind, OpDef
 from .types import BOOL, DTYPES, Device, DType, Loc, TensorType
 
 
@@ -347,21 +347,32 @@ def effects_of(node: Node) -> Iterator[Node]:
 
 
 def writes(node: Node) -> bool:
-    """True if the node changes a variable, talks to a resource or may fail on purpose, so that it
-    is never merged or dropped as dead."""
+    """True if the node changes a variable, talks to a resource, tells a size, or may fail on
+    purpose, so that it is never merged or dropped as dead."""
     if node.op.effect is None and node.op.control is None:
-        return talks(node)
-    return talks(node) or any(each.op.effect is not Effect.READS for each in effects_of(node))
+        return apart(node)
+    return apart(node) or any(each.op.effect is not Effect.READS for each in effects_of(node))
 
 
 def talks(node: Node) -> bool:
     """True if a resource computes the node, or one in its bodies: it may wait, and what it does is
     seen at once."""
-    if node.op.kind is Kind.RESOURCE or not node.attrs:
-        return node.op.kind is Kind.RESOURCE
+    return _holds(node, (Kind.RESOURCE,))
+
+
+def apart(node: Node) -> bool:
+    """True if native code cannot compute the node, or one in its bodies, as it is not known before
+    how large its results are: it talks to a resource, or makes a size of a number."""
+    return _holds(node, MEASURED)
+
+
+def _holds(node: Node, kinds: tuple[Kind, ...]) -> bool:
+    """True if a node, or one in its bodies, is of these kinds."""
+    if node.op.kind in kinds or not node.attrs:
+        return node.op.kind in kinds
     bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
     return bool(bodies) and any(
-        inner.op.kind is Kind.RESOURCE for body in bodies for inner in all_nodes(body))
+        inner.op.kind in kinds for body in bodies for inner in all_nodes(body))
 
 
 def queues_of(node: Node) -> set[str]:

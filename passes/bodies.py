@@ -20,12 +20,12 @@ from ..ir.graph import (
     Graph,
     Node,
     Value,
+    apart,
     can_fail,
     constant_of,
     control_of,
     effects_of,
     live_nodes,
-    talks,
     with_bodies,
 )
 from ..ir.ops.control.region import Branching, Looping
@@ -45,7 +45,7 @@ def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:
         control = control_of(node)
         if control is None or next(effects_of(node), None) is not None:
             clone.node(node)
-        elif talks(node):
+        elif apart(node):
             clone.node(node).attrs = with_bodies(node, simplify)
         elif isinstance(control, Branching):
             _branching(clone, node, control, read, simplify)

@@ -15,7 +15,7 @@ reader (the paper's ASAP and ALAP). Heavy nodes stay early, since they can run w
 
 Constants are made again wherever they are read. A node of control flow of which all bodies are on
 one device is an ordinary node of that device; of several, a segment of its own with partitions of
-its bodies. So is a node that talks to a resource.
+its bodies. So is a node that talks to a resource, or makes a size of a number.
 
 With ``transfer`` bf16, float32 values cross devices in 16 bits: each is rounded once, to nearest
 even, by the segment that gives it, and computed with as float32 again. What a driven node takes
@@ -34,15 +34,15 @@ from ..ir.graph import (
     Node,
     Value,
     all_nodes,
+    apart,
     control_of,
     live_nodes,
     queues_of,
-    talks,
     with_bodies,
 )
 from ..ir.indices.index import plain_symbol
 from ..ir.ops.control.region import Branching, Looping
-from ..ir.ops.op import Kind
+from ..ir.ops.op import MEASURED, Kind
 from ..ir.ops.table import OPS
 from ..ir.plans.partition import (
     Partition,
@@ -73,7 +73,7 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
 def needs_partition(graph: Graph) -> bool:
     """True if a placed graph is no program of one device."""
-    return len(devices_of(graph)) > 1 or any(map(talks, all_nodes(graph)))
+    return len(devices_of(graph)) > 1 or any(map(apart, all_nodes(graph)))
 
 
 def devices_of(graph: Graph) -> set[Device]:
@@ -94,7 +94,7 @@ def _home(node: Node) -> tuple[Device, bool]:
         return own, False
     inner = [each for body in bodies for each in all_nodes(body) if not _is_copied(each)]
     used = {each.device or CPU0 for each in inner}
-    if talks(node) or len(used) > 1:
+    if apart(node) or len(used) > 1:
         return own, True
     return next(iter(used), own), False
 
@@ -133,7 +133,7 @@ class _Cut:
         segments = [self._segment(numbers, each, members[each], wanted[each])
                     for each in places]
         params = [Slot(value.name, value.type, var) for value, var in self._params()]
-        told = {plain_symbol(dim) for segment in segments if segment.resource
+        told = {plain_symbol(dim) for segment in segments if segment.measured
                 for value in segment.graph.results for dim in value.shape}
         sizes = {name for segment in segments for key, name in _sizes(segment)}
         params += [Slot(size_key(name), carrier(name)) for name in sorted(sizes - told)]
@@ -151,15 +151,15 @@ class _Cut:
         return [(value, held.get(value, "")) for value in self.graph.params]
 
     def _in_order(self) -> None:
-        """What talks to one queue does so in the order of the list, and sizes that a queue tells
-        are known when it has answered."""
+        """What talks to one queue does so in the order of the list, and sizes that a queue or a
+        number tells are known when it has answered."""
         last: dict[str, Node] = {}
         told: dict[str, Node] = {}
         for node in self.nodes:
             self.after[node] = [each for each in node.after if not _is_copied(each)]
             if told:
                 self.after[node] += {told[name] for name in symbols_of_node(node) & told.keys()}
-            if node.op.kind is Kind.RESOURCE:
+            if node.op.kind in MEASURED:
                 for dim in (dim for value in node.results for dim in value.shape):
                     if not isinstance(dim, int):
                         told.setdefault(str(plain_symbol(dim)), node)
@@ -175,7 +175,7 @@ class _Cut:
     def _levels(self) -> None:
         for node in self.nodes:
             device, driven = _home(node)
-            alone = driven or node.op.kind is Kind.RESOURCE
+            alone = driven or node.op.kind in MEASURED
             color = device, node if alone else None
             before = [value.node for value in node.inputs if value.node is not None and (
                 alone or not _is_copied(value.node))]
@@ -283,7 +283,7 @@ class _Cut:
     def _tell_sizes(self, graph: Graph, takes: dict[str, Value], alone: Node | None) -> None:
         """Parameters for the sizes that no other one tells; a driven node is told all, and a
         resource none: it looks at its arrays."""
-        if alone is not None and alone.op.kind is Kind.RESOURCE:
+        if alone is not None and alone.op.kind in MEASURED:
             return
         names = symbols_in(graph) if alone is None else symbols_of_node(alone)
         told = set() if alone is not None else {

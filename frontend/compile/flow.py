@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from ...ir.diagnose import error
@@ -150,6 +151,23 @@ def device_names(names: Sequence[str]) -> tuple[str, ...]:
 def step_stages(stages: Stages) -> Stages | FlowStages:
     """The stages of a step: of a program, or of segments where one program is not enough."""
     return FlowStages(stages) if needs_partition(stages.placed) else stages
+
+
+def make_step(
+    stages: Stages | FlowStages,
+    sources: Sequence[Source],
+    variables: Mapping[str, Variable],
+    helpers: Helpers | None = None,
+    resources: Mapping[str, Any] = MappingProxyType({}),
+    fed: Mapping[str, int] | None = None,
+    updates: str = "sync",
+) -> Program:
+    """Compile the stages of a step; see ``make_program`` and ``make_flow``."""
+    if not isinstance(stages, FlowStages):
+        return make_program(stages, sources, variables, fed, updates)
+    if helpers is None:
+        helpers = Helpers(len(stages.options.devices) - 1)
+    return make_flow(stages, sources, variables, helpers, resources, fed, updates)
 
 
 @paused_collector()

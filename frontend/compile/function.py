@@ -39,7 +39,7 @@ from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
 from .bound import Bound, is_argument
-from .link import make_program
+from .flow import make_step
 from .pipeline import BUILDING, STEPS, Options
 from .progress import Hook, compiling, taken
 from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
@@ -310,7 +310,7 @@ class Function(Generic[P, R]):
                 with taken("trace", self.__name__):
                     traced = self._traced(signature, args, kwargs)
                 stages, sources = stages_of(traced, self.options)
-                program = make_program(stages, sources, traced.variables)
+                program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn" and not (
                     change == ANOTHER_STATIC and self._is_choice(args, kwargs)):
@@ -385,7 +385,7 @@ class Function(Generic[P, R]):
 
         def compile_now() -> Callable[..., Any]:
             with self._compiling(traced=True):
-                program = make_program(stages, sources, traced.variables)
+                program = make_step(stages, sources, traced.variables)
 
             def call(*args: Any, **kwargs: Any) -> Any:
                 args = (*first, *args)

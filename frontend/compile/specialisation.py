@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.graph import all_nodes, apart
 from ...ir.interp.graph import run_graph
 from ...ir.plans.entry import SCALARS
 from ...ir.types import TensorType
@@ -20,6 +21,7 @@ from .. import tree
 from ..exact import immutable
 from ..tracing.signature import is_default
 from ..tracing.trace import Traced
+from .flow import FlowStages
 from .pipeline import Options, Stages
 from .ways import avoiding, numbers, while_bound, without
 
@@ -32,7 +34,7 @@ class Specialisation:
     """A function compiled for one kind of arguments."""
 
     traced: Traced
-    stages: Stages
+    stages: Stages | FlowStages
     program: Program
     names: tuple[str, ...]
     types: tuple[tuple[str, TensorType], ...]
@@ -83,7 +85,9 @@ def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
     return attempt
 
 
-def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
+def stages_of(
+    traced: Traced, options: Options
+) -> tuple[Stages | FlowStages, list[Source]]:
     """The pipeline for a traced function, and where the parameters of its graph come from."""
     captured = {capture.param: capture.array for capture in traced.captures}
     positions = {entry.param: at for at, entry in enumerate(
@@ -96,7 +100,8 @@ def stages_of(traced: Traced, options: Options) -> tuple[Stages, list[Source]]:
     single = traced.out_tree.kind is None
     stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
                     single, scalars=True)
-    return stages, sources
+    parted = any(map(apart, all_nodes(traced.graph)))
+    return FlowStages(stages) if parted else stages, sources
 
 
 ANOTHER_STATIC = "a static argument or variable is another"

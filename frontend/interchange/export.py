@@ -31,7 +31,7 @@ from ...codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, em
 from ...codegen.cpu.jit import compile_object, cpu_target
 from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
-from ...ir.graph import Graph
+from ...ir.graph import Graph, all_nodes, apart
 from ...ir.indices.index import symbols_of
 from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
@@ -42,6 +42,7 @@ from ...runtime.files import new_folder
 from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
+from ..compile.flow import FlowStages
 from ..compile.pipeline import Stages
 from ..tracing.arrays.selection import has_found
 from ..tracing.source import user_loc
@@ -80,13 +81,20 @@ class ExportJob:
 
     @staticmethod
     def of(
-        traced: Traced, stages: Stages, parameters: Iterable[str], target: str | None = None
+        traced: Traced, stages: Stages | FlowStages, parameters: Iterable[str],
+        target: str | None = None,
     ) -> ExportJob:
         """The job for a traced function; ``parameters`` names its positional arguments."""
         if has_found(traced.out_tree):
             raise error("W123", "how many elements a result has is not known before the function "
                                 "runs: it cannot be exported", locs=user_loc(),
                         hint="return x and the mask instead of x[mask]")
+        if isinstance(stages, FlowStages):
+            number = next(node for node in all_nodes(traced.graph) if apart(node))
+            raise error("W123", "a size that values say is not known before the function runs: it "
+                                "cannot be exported", locs=number.locs,
+                        hint="pass the size as an argument of plain Python, which is static, or "
+                             "keep the whole array and a mask")
         if traced.out_tree.kind is Checked:
             raise error("W113", "a function that only checks has no result to export",
                         locs=user_loc(), hint="return a value")

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, UnsupportedError, error
+from ...ir.diagnose import Error, OutOfRangeError, UnsupportedError, error
 from ..tracing.arrays import views
+from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts
@@ -33,7 +34,7 @@ from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
 from .registry import MEANINGS, ROWS, full_name
-from .select import grids, masks, runs, sets, take  # noqa: F401
+from .select import counted, grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
@@ -52,7 +53,7 @@ class NumpyApi:
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         if grids.first_grid(operands) is not None:
-            return grids.call(ufunc, operands, {})
+            return self._gridded(ufunc, operands, {})
         chosen = masks.first_chosen(operands)
         if chosen is not None:
             return chosen.__array_ufunc__(ufunc, "__call__", *operands)
@@ -116,9 +117,10 @@ class NumpyApi:
         """A function that NumPy dispatches. Raises UnsupportedError (W113)."""
         function = original(function)
         if grids.first_grid(args) is not None:
-            return grids.call(function, args, options)
-        if function in ANYWHERE and masks.first_chosen(args) is not None:
-            return ANYWHERE[function](*args, **options)
+            return self._gridded(function, args, options)
+        chosen = masks.first_chosen(args)
+        if function in ANYWHERE and chosen is not None:
+            return self.selected(function, chosen, args, options)
         try:
             return self._traced(function, args, options)
         except UnsupportedError as problem:
@@ -150,6 +152,15 @@ class NumpyApi:
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
+        try:
+            return self._selected(function, x, args, options)
+        except OutOfRangeError as problem:
+            return counted.instead(function, problem, *args, **options)
+
+    def _selected(
+        self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
         if grids.first_grid(args) is not None or grids.takes(function, x, args, options):
             return grids.call(function, args, options)
         found = ANYWHERE.get(function) if x.known is None else None
@@ -161,7 +172,15 @@ class NumpyApi:
     def gridded(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        return grids.call(original(function), args, options)
+        return self._gridded(original(function), args, options)
+
+    def _gridded(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        try:
+            return grids.call(function, args, options)
+        except OutOfRangeError as problem:
+            return counted.instead(function, problem, *args, **options)
 
     def getitem(self, x: Any, index: Any) -> Any:
         index = masks.as_mask(x, index)
@@ -189,11 +208,17 @@ class NumpyApi:
         result.taken = (x, index)
         return result
 
+    def realised(self, x: Selection | Grid) -> Tracer:
+        return counted.realised(x)
+
     def aligned(self, x: Any, mask: Any) -> Any:
         return runs.aligned(x, mask)
 
     def update(self, x: Any, index: Any, value: Any, mode: str) -> Tracer:
-        return update(x, index, value, mode)
+        try:
+            return update(x, index, value, mode)
+        except OutOfRangeError as problem:
+            return counted.updated(x, index, value, mode, problem)
 
     def astype(self, x: Any, dtype: Any) -> Tracer:
         wanted = np.dtype(dtype)

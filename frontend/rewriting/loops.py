@@ -17,6 +17,7 @@ from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.array import TracedArray
 from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
 from ..tracing.context.active import current
 from ..tracing.context.recorder import TraceContext
@@ -80,6 +81,8 @@ def for_(
     ``roots`` is what a body calls that only computes."""
     if isinstance(items, TracedBuffer):
         items = items.traced()
+    if isinstance(items, Grid):
+        items = current().apply(current().api.realised, (items,))
     if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
         return

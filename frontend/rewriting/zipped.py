@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.arrays.selection import Selection
 from ..tracing.operand import to_tracer
 from ..tracing.values.tracer import SymbolicDim, Tracer
 from .state import context_of
@@ -63,6 +64,8 @@ def enumerated(items: Any, start: int = 0) -> Any:
 
 
 def _rows(part: Any) -> Any:
+    if isinstance(part, Selection):
+        return part.settled()
     return part.traced() if isinstance(part, TracedBuffer) else part
 
 

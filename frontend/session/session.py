@@ -22,9 +22,8 @@ from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch, seconds_of
 from .. import tree
-from ..compile.flow import FlowStages, device_names, make_flow, step_stages
+from ..compile.flow import FlowStages, device_names, make_step, step_stages
 from ..compile.gpu import described
-from ..compile.link import make_program
 from ..compile.pipeline import BUILDING, STEPS, Options, Stages
 from ..compile.progress import Hook, checked, compiling, taken
 from ..compile.stages import Lowered
@@ -429,10 +428,8 @@ class Session(Stays):
             for name, device in stages.placement.graph.homes.items():
                 variables[name].placed = device
         with paused_collector():
-            program = make_flow(
-                stages, sources, variables, self._helpers, self.graph.resources, fed, self.updates,
-            ) if isinstance(stages, FlowStages) else make_program(
-                stages, sources, variables, fed, self.updates)
+            program = make_step(stages, sources, variables, self._helpers,
+                                self.graph.resources, fed, self.updates)
         return Compiled(stages, program, (*values, *map(given.__getitem__, read)))
 
     def _read_last(self, graph: IRGraph, elements: list[Element]) -> None:

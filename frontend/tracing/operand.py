@@ -22,6 +22,7 @@ from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.active import current
+from .extents import size_of
 from .source import user_loc
 from .values.tracer import SymbolicDim, Tracer, wrap_dim
 
@@ -338,11 +339,14 @@ def spread_all(*operands: Any) -> list[Tracer]:
 
 
 def as_dim(x: Any) -> Dim:
-    """A size the user gave: an int or a symbolic dim. Raises TracerError (W201) otherwise."""
+    """A size the user gave: an int, a symbolic dim, or a traced integer. Raises TracerError (W201)
+    otherwise."""
     if isinstance(x, SymbolicDim):
         return x.expr
     if isinstance(x, Expr):
         return x
+    if isinstance(x, Tracer) and x.ndim == 0 and x.dtype.kind in "iu":
+        return size_of(x)
     return as_int(x, "size")
 
 

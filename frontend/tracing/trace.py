@@ -256,10 +256,12 @@ def _results(
     values: list[Value] = []
     kinds: list[str] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):
-        if isinstance(leaf, Selection):
-            leaf = leaf.settled("returned", leaf.locs)
         if isinstance(leaf, Grid):
             raise leaf.refused("returned")
+        if isinstance(leaf, Selection):
+            if leaf.known is None:
+                raise leaf.refused("returned", leaf.locs)
+            leaf = leaf.settled()
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",

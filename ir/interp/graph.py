@@ -19,7 +19,8 @@ from ..host import call_host
 from ..indices.dims import bind_dims, check_requirement, node_requirements
 from ..indices.index import Expr
 from ..indices.walk import evaluate
-from ..ops.op import Effect, Kind, host_name
+from ..ops.control.extent import measured
+from ..ops.op import MEASURED, Effect, Kind, host_name
 from ..ops.table import OPS
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
@@ -120,7 +121,7 @@ class _Run:
         if len(raw) != len(node.results):
             raise error("W601", f"{node.name} gave {len(raw)} results, not {len(node.results)}",
                         locs=node.locs)
-        if node.op.kind is Kind.RESOURCE:  # whose sizes nobody knows before
+        if node.op.kind in MEASURED:  # whose sizes nobody knows before
             self.dims = {**self.dims, **bind_dims([value.type for value in node.results], raw,
                                                   [value.name for value in node.results])}
             self._shapes.clear()
@@ -140,6 +141,8 @@ class _Run:
             return self._effect(node, operands)
         if node.op.kind is Kind.RESOURCE:
             return self._resource(node, operands)
+        if node.op.kind is Kind.EXTENT:
+            return (measured(operands[0], node.locs),)
         attrs = node.attrs
         if self.dims:
             attrs = {name: self._bound(value) for name, value in attrs.items()}

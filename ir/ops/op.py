@@ -48,7 +48,12 @@ class Kind(enum.Enum):
     SEARCH = "search"      # the place of each value in an axis that is in order
     EFFECT = "effect"      # reads or writes a variable
     RESOURCE = "resource"  # talks to a queue, and may wait
+    EXTENT = "extent"      # makes a size of a number
     REGION = "region"      # holds a graph
+
+
+MEASURED = (Kind.RESOURCE, Kind.EXTENT)
+"""The kinds of ops of which it is known when they have run how large their results are."""
 
 
 class Effect(enum.Enum):
@@ -126,7 +131,7 @@ class OpDef:
     control: Callable[..., Any] | None = None           # REGION: (**attrs) -> see ``ops/region``
     effect: Effect | None = None
     update: str = ""                                    # EFFECT: the op of old value and operand
-    foreign: bool = False                               # HOST, RESOURCE: run each time, as it is
+    foreign: bool = False                               # HOST, RESOURCE, EXTENT: run each time
     puts: Callable[..., Any] | None = None              # RESOURCE: (*types, **attrs) -> a count
     taking: bool = False                                # EFFECT: by whoever comes, in any order
     room: str = "linalg"                                # HOST: the module of NumPy
@@ -190,7 +195,7 @@ class OpDef:
             Kind.COMPLEX: ("ref",), Kind.ALIAS: ("ref",),
             Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
             Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
-            Kind.RESOURCE: ("ref",),
+            Kind.RESOURCE: ("ref",), Kind.EXTENT: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)

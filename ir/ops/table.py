@@ -8,6 +8,7 @@ from .axes.reduce import ROWS as REDUCE_ROWS
 from .axes.scan import ROWS as SCAN_ROWS
 from .axes.sort import ROWS as SORT_ROWS
 from .control.effect import ROWS as EFFECT_ROWS
+from .control.extent import ROWS as EXTENT_ROWS
 from .control.queue import ROWS as QUEUE_ROWS
 from .control.region import ROWS as REGION_ROWS
 from .elements.complex import ROWS as COMPLEX_ROWS
@@ -25,6 +26,6 @@ from .places.view import ROWS as VIEW_ROWS
 ALL_ROWS: tuple[OpDef, ...] = (
     *MAP_ROWS, *LOGARITHM_ROWS, *REDUCE_ROWS, *VIEW_ROWS, *INDEX_ROWS, *SCAN_ROWS, *SORT_ROWS,
     *SPECIAL_ROWS, *RANDOM_ROWS, *COMPLEX_ROWS, *HOST_ROWS, *FOURIER_ROWS, *EFFECT_ROWS,
-    *QUEUE_ROWS, *REGION_ROWS, *WHOLE_ROWS)
+    *QUEUE_ROWS, *EXTENT_ROWS, *REGION_ROWS, *WHOLE_ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

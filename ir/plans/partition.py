@@ -28,10 +28,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import Graph, Node, control_of, talks
+from ..graph import Graph, Node, apart, control_of, talks
 from ..indices.index import Expr, symbol, symbols_of
 from ..ops.control.region import Looping
-from ..ops.op import Kind
+from ..ops.op import MEASURED
 from ..types import BOOL, Device, TensorType
 from .plan import Slot
 
@@ -53,9 +53,14 @@ class Segment:
         return not self.bodies and any(map(talks, self.graph.nodes))
 
     @property
+    def measured(self) -> bool:
+        """True if it is known when its only node has answered how large the results are."""
+        return not self.bodies and any(map(apart, self.graph.nodes))
+
+    @property
     def compiled(self) -> bool:
         """True if the segment is a program."""
-        return not self.bodies and not self.resource
+        return not self.bodies and not self.measured
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,8 @@ def symbols_in(graph: Graph) -> set[str]:
 
 
 def symbols_told_in(graph: Graph) -> set[str]:
-    """The sizes that are known when a resource of the graph has answered."""
-    return {name for node in graph.nodes if node.op.kind is Kind.RESOURCE
+    """The sizes that are known when a resource of the graph has answered, or a number is."""
+    return {name for node in graph.nodes if node.op.kind in MEASURED
             for value in node.results for name in _symbols(value.type)}
 
 

@@ -15,7 +15,7 @@ from ..diagnose import Error
 from ..graph import Graph, Node, control_of
 from ..indices.index import Expr, symbols_of
 from ..ops.control.region import Looping
-from ..ops.op import Kind
+from ..ops.op import MEASURED, Kind
 from ..types import DTYPES, DType, TensorType
 
 Problems = Iterator[tuple[Node | None, str]]
@@ -35,9 +35,10 @@ class Scope:
 
     @property
     def known_dims(self) -> frozenset[str]:
-        """Dims that a caller can bind: those of parameters and variables, and of queues."""
+        """Dims that a caller can bind: those of parameters and variables, and what queues
+        and numbers tell."""
         types = (*(value.type for value in self.graph.params), *self.graph.variables.values(),
-                 *(attr for node in self.graph.nodes if node.op.kind is Kind.RESOURCE
+                 *(attr for node in self.graph.nodes if node.op.kind in MEASURED
                    for attr in node.attrs.values()))
         return self.dims.union(*map(symbols_in, types))
 

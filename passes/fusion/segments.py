@@ -49,7 +49,8 @@ def fuse_around(
 
 def _is_apart(node: Node) -> bool:
     """True for a node that is no part of any kernel."""
-    return node.op.control is not None or node.op.kind in (Kind.HOST, Kind.ALIAS, Kind.RESOURCE)
+    return node.op.control is not None or node.op.kind in (
+        Kind.HOST, Kind.ALIAS, Kind.RESOURCE, Kind.EXTENT)
 
 
 def _as_kernel(clone: Clone, node: Node) -> None:

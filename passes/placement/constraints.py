@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Node, all_nodes
-from ...ir.ops.op import Kind, host_name
+from ...ir.ops.op import MEASURED, Kind, host_name
 from ...ir.types import Device, Loc
 
 Devices = tuple[Device, ...]
 Key = Node | str
 """What is placed: a node, or a variable or queue by its name."""
-_ON_CPUS = (Kind.HOST, Kind.RESOURCE)  # no kernels: functions of the host, and queues
+_ON_CPUS = (Kind.HOST, *MEASURED)  # no kernels: functions of the host, queues, sizes
 SHARED = ("var", "queue")  # attributes that name what nodes have in common
 
 

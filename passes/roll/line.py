@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.graph import Graph, Node, Value, freeze, talks
+from ...ir.graph import Graph, Node, Value, apart, freeze
 from .reads import reads_from_written
 from .repeats import Keys
 
@@ -109,7 +109,7 @@ class Line:
         for at, node in enumerate(self.nodes):
             op, attrs = node.op, self.attrs(node)
             # What has an order of its own, or effects, is no part of a round.
-            after = at if node.after or op.effect is not None or talks(node) else -1
+            after = at if node.after or op.effect is not None or apart(node) else -1
             form = (op.name, after, *[types[value] for value in node.results],
                     *[_masked(value) if name in op.moving else freeze(value)
                       for name, value in attrs.items()])

@@ -18,6 +18,7 @@ import numpy as np
 from ...ir.graph import talks
 from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
+from ...ir.ops.control.extent import measured
 from ...ir.plans.partition import Partition, Segment
 from ...ir.plans.plan import CheckSite, host_steps
 from ..device.program import DeviceProgram
@@ -278,6 +279,9 @@ def _set(
     if segment.resource:
         unit.begin = asker(node, resources)
         return
+    if segment.measured:
+        unit.call = lambda number: (measured(number, node.locs),)
+        return
     bodies = {name: (frames_of(body, programs, resources),
                      [slot.name.removeprefix(_SIZE) for slot in body.params
                       if slot.name.startswith(_SIZE)])
@@ -307,14 +311,14 @@ def _tell_sizes(
     partition: Partition, slots: Mapping[str, int], givers: dict[str, int],
     units: Sequence[Unit],
 ) -> None:
-    """Sizes that only a resource tells, by what it has given."""
+    """Sizes that only a resource or a number tells, by what it has given."""
     params = {slot.name for slot in partition.params}
     for key in [key for key in slots if key.startswith(_SIZE) and key not in params]:
         name = key.removeprefix(_SIZE)
         number, at, axis = next(
             (number, at, axis) for number, segment in enumerate(partition.segments)
             for at, value in enumerate(segment.graph.results)
-            for axis, dim in enumerate(value.shape) if segment.resource and
+            for axis, dim in enumerate(value.shape) if segment.measured and
             not isinstance(dim, int) and plain_symbol(dim) == name)
         units[number].tells += ((at, axis, slots[key]),)
         givers[key] = number

@@ -129,24 +129,30 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]
-    if isinstance(step, (int, np.integer)) and (is_computed(start) or is_computed(stop)):
-        return _computed(start, stop, int(step), dtype)
+    if any(map(is_computed, (start, stop, step))):
+        return _computed(start, stop, step, dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
 
 
-def _computed(start: Any, stop: Any, step: int, dtype: Any) -> Tracer:
-    """Integers from a computed one on. Raises TracerError (W201) where it is not known how many
-    there are."""
-    length = distance(current(), start, stop) if step else None
-    if not isinstance(length, int):
-        raise error("W201", "np.arange of a computed number: how many there are is not known "
-                            "before the function runs",
-                    hint="count a known number of them from it: np.arange(i, i + 3), "
-                         "i + np.arange(3)")
-    kind = np.result_type(np.int64, *(x.dtype for x in (start, stop) if not is_weak(x)))
-    first: Any = strong(start if is_computed(start) else stop - length)
-    counted: Any = to_tracer(np.arange(0, length, step))
-    return cast(first + counted, np.dtype(dtype or kind))
+def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Tracer:
+    """Numbers from a computed one on, or up to one: as many as the code tells, else as the values
+    say (``extents``)."""
+    whole = isinstance(step, (int, np.integer)) and step != 0
+    length = distance(current(), start, stop) if whole else None
+    kind = np.result_type(*(x.dtype if not is_weak(x) else np.result_type(np.int64, x)
+                            for x in (start, stop, step)))
+    if isinstance(length, int):
+        first: Any = strong(start if is_computed(start) else stop - length)
+        counted: Any = to_tracer(np.arange(0, length, int(step)))
+        return cast(first + counted, np.dtype(dtype or kind))
+    count: Any = np.maximum(np.ceil(np.divide(np.subtract(stop, start), step)), 0)
+    if kind.kind != "f":
+        ways: Any = np.subtract(stop, start)
+        count = np.maximum(-np.floor_divide(-ways, step), 0)
+    size = as_dim(cast(strong(count), _I64))
+    numbers = current().emit("iota", axis=0, dtype=_dtype(_I64), shape=(size,))
+    first = cast(strong(start), kind)
+    return cast(first + cast(numbers, kind) * ((first + step) - first), np.dtype(dtype or kind))
 
 
 def _is_size(x: Any) -> bool:

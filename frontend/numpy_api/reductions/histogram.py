@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.indices.index import Dim
 from ....ir.types import BF16, number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_dim,
     as_int,
     broadcast,
     cast,
@@ -31,7 +33,7 @@ from ..select.index import getitem
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
-def counted(places: Any, weights: Any, bins: int) -> Tracer:
+def counted(places: Any, weights: Any, bins: Dim) -> Tracer:
     """The sums of the weights of each place, from 0 on; without weights, how often it is there."""
     flat = ravel(places)
     add: Any = to_tracer(1, _I64) if weights is None else ravel(weights)
@@ -41,13 +43,12 @@ def counted(places: Any, weights: Any, bins: int) -> Tracer:
 
 @numpy(np.bincount, samples=("i[7], minlength=5", "i[4], x[4], 3", "[0, 2, 2], x[3]"))
 def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
-    bins = as_int(minlength, "minlength")
-    if not isinstance(x, Tracer):
-        bins = max(bins, int(np.max(x, initial=-1)) + 1)
-    elif bins == 0:
-        raise error("W201", "np.bincount: how many bins there are depends on the largest number",
-                    types=[x.type], hint="give minlength=, which is more than any number")
+    bins: Dim = as_int(minlength, "minlength")
     numbers = strong(x)
+    if not isinstance(x, Tracer):
+        bins = max(int(minlength), int(np.max(x, initial=-1)) + 1)
+    elif bins == 0 and x.ndim == 1 and x.dtype.kind in "iub":
+        bins = as_dim(np.max(x, initial=-1).astype(np.int64) + 1)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
         raise error("W111", "np.bincount takes a vector of integers", types=[numbers.type])
     places: Any = cast(numbers, _I64)

@@ -113,18 +113,17 @@ def reduced(
         return x.shape if function is SHAPE else x.ndim
     if function in _ORDERED and x.mask.ndim == x.array.ndim and x.dtype.kind not in "bc":
         if x.known is not None:
-            return _settled(function, x, f"given to {name}", args, options)
+            return _settled(function, args, options)
         return _in_order(function, x, *args[1:], **options)
     if function not in REDUCED or row is None or row.body is None or not args:
-        return _settled(function, x, f"given to {name}", args, options)
+        return _settled(function, args, options)
     _, given = bound(name, function, row.body, args, options)
     given.pop("a", None)
     if given.get("where", True) is not True or "out" in given:
-        return _settled(function, x, f"given to {name} with where= or out=", args, options)
+        return _settled(function, args, options)
     axes, keepdims = axes_of(given.pop("axis", None), x.ndim), given.pop("keepdims", False)
     if 0 not in axes:
-        return _settled(function, x, f"reduced over another axis than its first by {name}", args,
-                        options)
+        return _settled(function, args, options)
     rank = x.mask.ndim
     over = (*range(rank), *(axis + rank - 1 for axis in axes if axis))
     array: Any = x.array
@@ -136,15 +135,10 @@ def reduced(
     return np.expand_dims(result, axes) if keepdims else result
 
 
-def _settled(
-    function: Callable[..., Any], x: Selection, what: str, args: tuple[Any, ...],
-    options: dict[str, Any],
-) -> Any:
-    """A function of the elements themselves, if the mask is known while tracing."""
-    x.settled(what)
-
+def _settled(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A function of the elements themselves, as an array."""
     def array(leaf: Any) -> Any:
-        return leaf.settled(what) if isinstance(leaf, Selection) else leaf
+        return leaf.settled() if isinstance(leaf, Selection) else leaf
 
     given, named = tree.map(array, (args, options))
     return function(*given, **named)

@@ -16,6 +16,7 @@ from ....ir.indices.index import Dim, product
 from ....ir.types import I64
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_dim,
     as_int,
     as_shape,
     axis_of,
@@ -44,25 +45,33 @@ _BOOL, _I64 = np.dtype(bool), np.dtype(np.int64)
 @numpy(np.repeat, method=True, samples=("x[2,3], 2", "x[2,3], 3, 1", "x[3,2], [2, 0, 1], 0",
                                         "x[2], [1, 3]"))
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
-    if isinstance(repeats, Tracer):
-        raise error("W201", "np.repeat with traced counts: the size of its result is not known "
-                            "before the function runs",
-                    hint="give a static count, or np.take with indices of a known size")
     x = strong(a)
     x, axis = _flat(x, axis)
     shape = x.type.shape
+    if isinstance(repeats, Tracer) and repeats.ndim:
+        return _repeated(x, repeats, axis)
     if np.size(repeats) != 1:
         if not isinstance(shape[axis], int) and np.ndim(repeats) == 1:
             x = matched(x, (*shape[:axis], len(repeats), *shape[axis + 1:]))
         order = order_of(np.repeat, x.type.shape[axis], repeats)
         return fresh(getitem(x, (*(slice(None),) * axis, order)))
-    count = as_int(np.reshape(repeats, ()), "number of repeats")
-    if count < 0:
+    count = as_dim(repeats) if isinstance(repeats, Tracer) else as_int(
+        np.reshape(repeats, ()), "number of repeats")
+    if isinstance(count, int) and count < 0:
         raise error("W112", f"np.repeat with {count} repeats: a count must not be negative")
     wide = (*shape[:axis + 1], count, *shape[axis + 1:])
     kept = tuple(at for at in range(len(wide)) if at != axis + 1)
     x = current().emit("broadcast", x, shape=wide, axes=kept)
     return fresh(reshape(x, (*shape[:axis], shape[axis] * count, *shape[axis + 1:])))
+
+
+def _repeated(x: Tracer, repeats: Tracer, axis: int) -> Tracer:
+    """Each element along an axis as often as values say."""
+    counts: Any = broadcast(strong(repeats), (x.type.shape[axis],))
+    until: Any = np.cumsum(counts)
+    number = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(np.sum(counts)),))
+    order = np.searchsorted(until, number, side="right")
+    return fresh(getitem(x, (*(slice(None),) * axis, order)))
 
 
 @numpy(np.take, method=True, samples=(

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import Error, error
+from ....ir.diagnose import Error, OutOfRangeError, error
 from ....ir.graph import Value
 from ....ir.types import Loc
 from ... import tree
@@ -73,13 +73,11 @@ class Selection(Chosen):
         """True if another mask surely takes the same elements."""
         return same_mask(self.mask, mask)
 
-    def settled(
-        self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
-    ) -> Any:
-        """The elements as an array. Raises OutOfRangeError (W123) where the mask is traced."""
-        if self.known is None:
-            raise self.refused(what, locs, hint)
+    def settled(self) -> Any:
+        """The elements as an array."""
         ctx = self.array.context()
+        if self.known is None:
+            return ctx.apply(ctx.api.realised, (self,))
         return ctx.apply(ctx.api.getitem, (self.array, np.nonzero(self.known)))
 
     def refused(
@@ -104,13 +102,20 @@ class Selection(Chosen):
             return ctx.apply(ctx.api.selected, (_DOT, self, inputs, {}))
         if method != "__call__" or "out" in options or any(
                 x.known is not None for x in inputs if isinstance(x, Selection)):
-            why = "combined with an array"
-            return getattr(ufunc, method)(*(x.settled(why) if isinstance(x, Selection) else x
-                                            for x in inputs), **options)
-        made = ufunc(*(ctx.apply(self.beside, (x,)) for x in inputs), **options)
+            return self._settled(getattr(ufunc, method), inputs, options)
+        try:
+            made = ufunc(*(ctx.apply(self.beside, (x,)) for x in inputs), **options)
+        except OutOfRangeError:  # they stand beside others
+            return self._settled(ufunc, inputs, options)
         if isinstance(made, tuple):
             return tuple(map(self._with, made))
         return self._with(made)
+
+    def _settled(
+        self, function: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        return function(*(x.settled() if isinstance(x, Selection) else x for x in inputs),
+                        **options)
 
     def beside(self, x: Any) -> Any:
         """An operand in the places of these elements."""
@@ -184,17 +189,19 @@ def settled_copy(x: Any) -> Any:
 
 def same_mask(a: Any, b: Any) -> bool:
     """True if two masks surely are true in the same places."""
-    return bool(a.type == b.type and _alike(a.operand(), b.operand(), _DEPTH))
+    return bool(a.type == b.type and computed_alike(a.operand(), b.operand()))
 
 
-def _alike(a: Value, b: Value, depth: int) -> bool:
+def computed_alike(a: Value, b: Value, depth: int = _DEPTH) -> bool:
     """True if two values are computed alike from the same ones."""
     if a is b:
         return True
     x, y = a.node, b.node
     return (depth > 0 and x is not None and y is not None and x.op is y.op and a.index == b.index
-            and x.op.effect is None and x.attrs == y.attrs and len(x.inputs) == len(y.inputs)
-            and all(_alike(p, q, depth - 1) for p, q in zip(x.inputs, y.inputs, strict=True)))
+            and x.op.effect is None and not x.op.foreign and x.attrs == y.attrs
+            and len(x.inputs) == len(y.inputs) and all(
+                computed_alike(p, q, depth - 1)
+                for p, q in zip(x.inputs, y.inputs, strict=True)))
 
 
 class Found:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.graph import Builder, Graph, Node, Value
-from ....ir.indices.index import Dim
+from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
 from ....ir.types import I64, Device, DType, Loc, TensorType, as_dtype
 from ..arrays.buffer import Buffer, unwrapped
@@ -77,6 +77,7 @@ class TraceContext:
         self.endless: bool = parent is not None and parent.endless
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
+        self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
         self._captures: Captures[Tracer] = Captures()

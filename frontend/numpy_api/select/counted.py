@@ -1,0 +1,110 @@
+"""Elements under masks as arrays, of a size that values say.
+
+    x[x > 0]     where the mask holds: 1 4 6
+                 the size n of the array: 3, which the program looks at before it goes on
+                 x[1 4 6]: f64[n]
+
+What is done with elements under a mask does without where it can (``masks``, ``chosen``,
+``grids``): it is one program then, and can be exported. All else is done with such arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import Error, OutOfRangeError, error
+from ....ir.types import I64
+from ... import tree
+from ...tracing.arrays import views
+from ...tracing.arrays.grid import Grid
+from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
+from ...tracing.operand import as_dim
+from ...tracing.source import user_loc
+from ...tracing.values.tracer import Tracer
+from .index import getitem
+from .masks import is_mask
+from .runs import flat
+from .update import update as put
+
+
+def realised(x: Selection | Grid) -> Tracer:
+    """The elements as an array; of a slice, as a view of what it is a slice of."""
+    if isinstance(x, Grid):
+        return _of_grid(x)
+    array, mask = flat(x)
+    places = places_of(mask)
+    found = getitem(array, (places,))
+    if x.source is not None:
+        views.link(found, views.Indexed(
+            array, lambda base: getitem(base, (places,)),
+            lambda base, new: put(base, (places,), new, "set")))
+    return found
+
+
+def places_of(mask: Any) -> Any:
+    """Where a vector of truth values is true."""
+    number: Any = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(np.sum(mask)),))
+    return np.searchsorted(np.cumsum(mask), number + 1)
+
+
+def _of_grid(x: Grid) -> Tracer:
+    places = [None if mask is None else places_of(mask) for mask in x.masks]
+
+    def taken(base: Any) -> Tracer:
+        for axis, each in enumerate(places):
+            base = base if each is None else getitem(base, (*(slice(None),) * axis, each))
+        found: Tracer = base
+        return found
+
+    def unwritten(base: Any, new: Any) -> Any:
+        raise error("W203", "a view of x[:, :k] cannot be written to", locs=user_loc(),
+                    types=[x.array.type], hint="write to x[:, :k] itself, or to a copy of it")
+
+    found = taken(x.array)
+    if x.source is not None:
+        views.link(found, views.Indexed(x.array, taken, unwritten))
+    return found
+
+
+def instead(function: Callable[..., Any], problem: OutOfRangeError, *args: Any,
+            **options: Any) -> Any:
+    """What a function gives for the elements as arrays, where it has no meaning for those under
+    masks. Raises the problem if there are none."""
+    found = False
+
+    def settled(leaf: Any) -> Any:
+        nonlocal found
+        if isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None):
+            found = True
+            return realised(leaf)
+        return leaf
+
+    given, named = tree.map(settled, (args, options))
+    if problem.code != "W123" or not found:
+        raise problem
+    return function(*given, **named)
+
+
+def updated(x: Any, index: Any, value: Any, mode: str, problem: Error) -> Tracer:
+    """``x[index] = value`` where a mask would have to tell which element goes where."""
+    if problem.code != "W123":
+        raise problem
+    items = index if isinstance(index, tuple) else (index,)
+    places: list[Any] = []
+    for item in items:
+        if isinstance(item, Selection):
+            places.append(realised(item))
+        elif is_mask(item):
+            at = places_of(np.ravel(item))
+            places += np.unravel_index(at, np.shape(item)) if np.ndim(item) > 1 else (at,)
+        else:
+            places.append(item)
+    if isinstance(value, Selection | Grid):
+        value = realised(value)
+    elif all(a is b for a, b in zip(places, items, strict=False)):
+        raise problem
+    return put(x, tuple(places), value, mode)

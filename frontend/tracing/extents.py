@@ -1,0 +1,50 @@
+"""Extents: numbers that only values say, as sizes of arrays: ``np.zeros(np.sum(mask))``.
+
+A size is a symbolic dim then, as one of an argument is; its number is looked at between two parts
+of the program (``ir/ops/control/extent``). Numbers that are computed alike are one size, so that
+arrays of as many elements fit together.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ...ir.graph import Value
+from ...ir.indices.index import Expr, symbol
+from ...ir.ops.table import OPS
+from ...ir.types import I64
+from .arrays.selection import computed_alike
+from .context.recorder import TraceContext
+from .values.tracer import Tracer
+
+
+def size_of(number: Tracer) -> Expr:
+    """The size that a traced integer without dims says; negative ones fail the step (W103)."""
+    ctx = cast(TraceContext, number.context())
+    value: Value = ctx.value_of(number)
+    # A number of a trace around is a size there, and so in this one.
+    while value.node is None and ctx.nested and (outer := ctx.outside(value)) is not None:
+        number = outer
+        ctx, value = cast(TraceContext, number.ctx), number.operand()
+    known = _known(ctx, value)
+    if known is not None:
+        return known
+    size = symbol(ctx.graph.unique_name(f"{ctx.root.graph.name}_size"))
+
+    def emit() -> None:
+        wide = value if value.dtype == I64 else ctx.builder.cast(value, dtype=I64)
+        ctx.builder.emit(OPS["extent"], (wide,), {"size": size})
+
+    ctx.apply(emit, ())
+    ctx.extents.append((value, size))
+    return size
+
+
+def _known(ctx: TraceContext, value: Value) -> Expr | None:
+    here: TraceContext | None = ctx
+    while here is not None:
+        for other, size in here.extents:
+            if computed_alike(value, other):
+                return size
+        here = here.parent
+    return None
