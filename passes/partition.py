@@ -158,7 +158,10 @@ class _Cut:
         for node in self.nodes:
             self.after[node] = [each for each in node.after if not _is_copied(each)]
             if told:
-                self.after[node] += {told[name] for name in symbols_of_node(node) & told.keys()}
+                names = symbols_of_node(node).union(*(
+                    symbols_of_node(value.node) for value in node.inputs
+                    if value.node is not None and _is_copied(value.node)))
+                self.after[node] += {told[name] for name in names & told.keys()}
             if node.op.kind in MEASURED:
                 for dim in (dim for value in node.results for dim in value.shape):
                     if not isinstance(dim, int):

@@ -428,9 +428,8 @@ class Function(Generic[P, R]):
         lines = [f"{self.__name__}: {len(all_made)} specialisations"]
         for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
-            plan = made.program.plan
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
-                         f"{plan.launches} launches, arena {plan.arena} bytes")
+                         f"{made.program.each} launches, arena {made.stages.arena} bytes")
         lines += [f"  '{name}' is static: {why}, so each value has a program of its own"
                   for name, why in self.fixed.items()]
         return "\n".join(lines)

@@ -22,10 +22,6 @@ def size_of(number: Tracer) -> Expr:
     """The size that a traced integer without dims says; negative ones fail the step (W103)."""
     ctx = cast(TraceContext, number.context())
     value: Value = ctx.value_of(number)
-    # A number of a trace around is a size there, and so in this one.
-    while value.node is None and ctx.nested and (outer := ctx.outside(value)) is not None:
-        number = outer
-        ctx, value = cast(TraceContext, number.ctx), number.operand()
     known = _known(ctx, value)
     if known is not None:
         return known
@@ -41,10 +37,12 @@ def size_of(number: Tracer) -> Expr:
 
 
 def _known(ctx: TraceContext, value: Value) -> Expr | None:
-    here: TraceContext | None = ctx
-    while here is not None:
-        for other, size in here.extents:
+    """The size that the number is by now, in this trace or one around."""
+    while True:
+        for other, size in ctx.extents:
             if computed_alike(value, other):
                 return size
-        here = here.parent
-    return None
+        outer = ctx.outside(value) if ctx.nested else None
+        if outer is None:
+            return None
+        ctx, value = cast(TraceContext, outer.ctx), outer.operand()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import error
 from ...ir.graph import talks
 from ...ir.indices.dims import Requirement, bind_dims
 from ...ir.indices.index import plain_symbol, symbols_of
@@ -239,6 +240,8 @@ def frames_of(
     _tell_sizes(partition, slots, givers, units)
     before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
               for segment in segments]
+    if any(max(earlier, default=-1) >= number for number, earlier in enumerate(before)):
+        raise error("W601", f"segments of {partition.name} wait for each other")
     for number, unit in enumerate(units):
         unit.readers = tuple(at for at, earlier in enumerate(before) if number in earlier)
     for unit in reversed(units):

@@ -129,7 +129,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         if first == 0:
             return counted
         return counted + as_number(first)  # type: ignore[no-any-return]
-    if any(map(is_computed, (start, stop, step))):
+    if any(isinstance(x, Tracer) for x in (start, stop, step)):
         return _computed(start, stop, step, dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
 

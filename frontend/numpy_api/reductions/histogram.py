@@ -28,6 +28,7 @@ from ..arrange.ranges import linspace
 from ..arrange.shape import ravel
 from ..order.sort import searchsorted
 from ..registry import numpy
+from ..select.index import as_number
 from ..select.index import getitem
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -52,8 +53,10 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
         raise error("W111", "np.bincount takes a vector of integers", types=[numbers.type])
     places: Any = cast(numbers, _I64)
-    places = current().emit("ensure", places, np.minimum(places, bins - 1 - places), message=(
-        f"a number of np.bincount is negative, or not below minlength={bins}"))
+    most: Any = as_number(bins)
+    told = f", or not below minlength={bins}" if isinstance(bins, int) else ""
+    places = current().emit("ensure", places, np.minimum(places, most - 1 - places), message=(
+        f"a number of np.bincount is negative{told}"))
     return counted(places, None if weights is None else real_cast(weights, _F64), bins)
 
 
