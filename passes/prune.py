@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph, Node, Value, effects_of
+from ..ir.ops.op import Kind
+from ..ir.plans.partition import symbols_of_node
 from .clone import Clone
 
 
@@ -85,9 +87,13 @@ def _needed(
             wanted.add(fetch)
         else:
             need(fetch, None)
+    told = {name: node for node in graph.nodes if node.op.kind is Kind.EXTENT
+            for name in symbols_of_node(node)}
     for node in reversed(graph.nodes):
         if node in wanted:
             wanted.update(node.after)
+            if told:
+                wanted.update(told[name] for name in symbols_of_node(node) & told.keys())
             for value in node.inputs:
                 need(value, node)
     return wanted, readers

@@ -65,7 +65,7 @@ class Specialisation:
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
                 or any(leaf.param is None for leaf in traced.leaves)):
             return None
-        native = plain_out and self.program.stateless
+        native = plain_out and self.program.stateless and isinstance(self.stages, Stages)
         way = self.program.direct if native else _attempt_of(traced, self.program)
         if native and "number" in traced.out_kinds:
             way = numbers(traced.out_kinds, way, single=out.kind is None)

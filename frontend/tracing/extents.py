@@ -25,7 +25,7 @@ def size_of(number: Tracer) -> Expr:
     known = _known(ctx, value)
     if known is not None:
         return known
-    size = symbol(ctx.graph.unique_name(f"{ctx.root.graph.name}_size"))
+    size = symbol(ctx.root.graph.unique_name("size"))
 
     def emit() -> None:
         wide = value if value.dtype == I64 else ctx.builder.cast(value, dtype=I64)

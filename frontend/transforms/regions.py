@@ -147,16 +147,17 @@ def recorded(
 
 
 def _check_sizes(regions: Sequence[Region]) -> None:
-    """Raise UnsupportedError (W113) for results of a size that a queue tells in a body alone."""
+    """Raise UnsupportedError (W113) for results of a size that a queue or a number tells in a body
+    alone."""
     for region in regions:
         told = symbols_told_in(region.graph)
         for value in region.graph.results if told else ():
             if any(not told.isdisjoint(symbols_of(dim)) for dim in value.shape):
-                raise error("W113", f"a branch or loop gives {value.type}, whose size only its "
-                                    "queue tells", locs=made_at(value) or user_loc(),
+                raise error("W113", f"a branch or loop gives {value.type}, of a size that is "
+                                    "known in it alone", locs=made_at(value) or user_loc(),
                             types=[value.type],
-                            hint="take elements of known sizes there (dequeue_many), or give what "
-                                 "is computed of them, such as a sum")
+                            hint="give what is computed of the array, such as a sum, or an array "
+                                 "of a size that is known before")
 
 
 def or_operation(ctx: TraceContext, made: Any) -> Any:

@@ -183,8 +183,8 @@ class _Batch:
         if node.op.effect is Effect.ASSERTS:
             return self._asserted(node, operands[0].value)
         if node.op.kind is Kind.EXTENT:
-            raise error("W113", "a size depends on the batch of a vmap: its examples would be arrays "
-                                "of several sizes", locs=node.locs,
+            raise error("W113", "a size depends on the batch of a vmap: its examples would be "
+                                "arrays of several sizes", locs=node.locs,
                         hint="keep whole arrays in it: x[mask].sum() or np.where(mask, x, 0)")
         if writes(node):
             raise error("W113", f"{node.name} assigns a value that depends on the batch of a vmap, "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ...ir.indices.dims import Requirement, check_requirement
+from ...ir.indices.index import symbols_of
 from ...ir.plans.partition import Segment
 from ..state import Array
 
@@ -22,18 +25,21 @@ Begin = Callable[[Any, Sequence[Array]], None]
 # waking, unless it calls a function of the host, which may wait for another segment.
 WORTH_WAKING = 25e-6
 
+_NONE: Mapping[str, int] = MappingProxyType({})
+
 
 class Unit:
     """A segment that is ready to be run again and again; slots are places in a frame's values."""
 
     __slots__ = ("asks", "begin", "call", "drive", "freed", "gives", "launches", "number", "rank",
-                 "readers", "run", "segment", "takes", "tells", "there", "took", "waits")
+                 "readers", "run", "segment", "takes", "tells", "there", "told", "took", "waits")
 
     def __init__(self, number: int, takes: Sequence[int], gives: Sequence[int],
                  segment: Segment | None = None) -> None:
         self.number, self.segment = number, segment
         self.takes, self.gives = tuple(takes), tuple(gives)
         self.tells: tuple[tuple[int, int, int], ...] = ()  # result, axis, slot of the size
+        self.told: tuple[tuple[int, int, str], ...] = ()   # result, axis, name of a number's size
         self.readers: tuple[int, ...] = ()                 # units that lack one less after it
         self.freed: tuple[int, ...] = ()                   # slots that it takes and results are not
         self.rank = 0                                      # the smallest is run first
@@ -66,6 +72,8 @@ class Unit:
             values[slot] = value
         for at, axis, slot in self.tells:
             values[slot] = size_array(results[at].shape[axis])
+        if self.told:
+            frame.tell({name: results[at].shape[axis] for at, axis, name in self.told})
         for slot in self.freed:  # their memory is free once the last reader has them
             uses[slot] -= 1
             if not uses[slot]:
@@ -76,10 +84,14 @@ class Frames:
     """What all frames of one partition share.
 
     The units ``held`` wait for one thing more: that the caller goes on after the others have ended.
+    What sizes have to be, by ``needs``, is looked at when a number has told one; ``sizes`` has the
+    parameters that tell others, by name.
     """
 
     def __init__(self, units: Sequence[Unit], lacks: Sequence[int], uses: Sequence[int],
-                 results: Sequence[int], held: Collection[int] = ()) -> None:
+                 results: Sequence[int], held: Collection[int] = (),
+                 needs: Sequence[Requirement] = (), sizes: Mapping[str, int] = _NONE) -> None:
+        self.needs, self.sizes = tuple(needs), sizes
         self.units, self.uses = tuple(units), tuple(uses)
         self.lacks = tuple(count + (at in held) for at, count in enumerate(lacks))
         self.results, self.held = tuple(results), tuple(held)
@@ -113,17 +125,22 @@ class Frames:
             if at in known and not early.isdisjoint(self.units[at].readers):
                 early.add(at)
         held = [at for at in range(len(self.units)) if at not in early]
-        return Frames(self.units, self.lacks, self.uses, self.results, held if early else ())
+        return Frames(self.units, self.lacks, self.uses, self.results, held if early else (),
+                      self.needs, self.sizes)
 
 
 class Frame:
     """The values of one run of a partition; ``done`` is told when all its units have ended."""
 
-    __slots__ = ("done", "frames", "lacks", "left", "pause", "uses", "values")
+    __slots__ = ("dims", "done", "frames", "lacks", "left", "pause", "uses", "values")
 
     def __init__(self, frames: Frames, params: Sequence[Array],
-                 done: Callable[[Sequence[Array]], None] | None = None) -> None:
+                 done: Callable[[Sequence[Array]], None] | None = None,
+                 dims: Mapping[str, int] = _NONE) -> None:
         self.frames, self.done = frames, done
+        self.dims = dict(dims) if frames.needs else {}
+        for name, slot in frames.sizes.items() if frames.needs else ():
+            self.dims[name] = params[slot].shape[0]
         self.lacks, self.uses = list(frames.lacks), list(frames.uses)
         self.left, self.pause = len(frames.units), len(frames.held)
         self.values: list[Any] = [*params, *[None] * (len(frames.uses) - len(params))]
@@ -131,6 +148,14 @@ class Frame:
     def results(self) -> list[Array]:
         values = self.values
         return [values[slot] for slot in self.frames.results]
+
+    def tell(self, found: Mapping[str, int]) -> None:
+        """Take note of sizes. Raises what is wrong with them."""
+        self.dims.update(found)
+        for need in self.frames.needs:
+            names = symbols_of(need.left) | symbols_of(need.right)
+            if names <= self.dims.keys() and not names.isdisjoint(found):
+                check_requirement(need, self.dims)
 
     def straight(self) -> list[Array]:
         """The results, where the caller is ``alone``: units stand in an order in which they may

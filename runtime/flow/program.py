@@ -56,7 +56,6 @@ class FlowProgram(Program):
     ) -> None:
         self.partition, self._programs = partition, dict(programs)
         self._helpers = helpers
-        self._frames = frames_of(partition, self._programs, resources)
         self.name = partition.name
         self._timing = None
         self._found: Sequence[Recorder] = ()
@@ -69,6 +68,8 @@ class FlowProgram(Program):
         # What depends on sizes that only a queue tells, the segments that have them check.
         self._requires = tuple(need for need in requires if
                                symbols_of(need.left) | symbols_of(need.right) <= given)
+        late = [need for need in requires if need not in self._requires]
+        self._frames = frames_of(partition, self._programs, resources, late)
         self._forms = [(slot.type.dtype.numpy, slot.type.shape) for slot in self.params]
         dims = [dim for _, shape in self._forms for dim in shape if not isinstance(dim, int)]
         self._plain, self._told_plainly = not dims, None not in map(plain_symbol, dims)
@@ -150,7 +151,8 @@ class FlowProgram(Program):
                                                             watch.seconds, self._found)
 
     def _frame(self, args: Sequence[Array], dims: Mapping[str, int]) -> Frame:
-        return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)])
+        return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)],
+                     dims=dims)
 
     @property
     def threads(self) -> int:
@@ -221,7 +223,7 @@ class FlowProgram(Program):
 
 def frames_of(
     partition: Partition, programs: Mapping[Segment, Program],
-    resources: Mapping[str, Any],
+    resources: Mapping[str, Any], needs: Sequence[Requirement] = (),
 ) -> Frames:
     """What the executor runs; recursion is by nesting of bodies only."""
     slots: dict[str, int] = {slot.name: at for at, slot in enumerate(partition.params)}
@@ -235,7 +237,7 @@ def frames_of(
         givers.update(dict.fromkeys(segment.gives, number))
         unit = Unit(number, [slots[key] for key in segment.takes],
                     [slots[key] for key in segment.gives], segment)
-        _set(unit, segment, programs, resources, fetched)
+        _set(unit, segment, programs, resources, fetched, needs)
         units.append(unit)
     _tell_sizes(partition, slots, givers, units)
     before = [{givers[key] for key in segment.takes if key in givers} | set(segment.after)
@@ -253,12 +255,14 @@ def frames_of(
         unit.freed = tuple(set(unit.takes) - kept)
         for slot in unit.freed:
             uses[slot] += 1
-    return Frames(units, list(map(len, before)), uses, results)
+    sizes = {slot.name.removeprefix(_SIZE): slots[slot.name] for slot in partition.params
+             if slot.name.startswith(_SIZE)}
+    return Frames(units, list(map(len, before)), uses, results, needs=needs, sizes=sizes)
 
 
 def _set(
     unit: Unit, segment: Segment, programs: Mapping[Segment, Program],
-    resources: Mapping[str, Any], fetched: Collection[str],
+    resources: Mapping[str, Any], fetched: Collection[str], needs: Sequence[Requirement],
 ) -> None:
     """What a unit does, of four."""
     program = programs.get(segment)
@@ -284,8 +288,11 @@ def _set(
         return
     if segment.measured:
         unit.call = lambda number: (measured(number, node.locs),)
+        unit.told = tuple((at, axis, str(plain_symbol(dim)))
+                          for at, value in enumerate(segment.graph.results)
+                          for axis, dim in enumerate(value.shape) if not isinstance(dim, int))
         return
-    bodies = {name: (frames_of(body, programs, resources),
+    bodies = {name: (frames_of(body, programs, resources, needs),
                      [slot.name.removeprefix(_SIZE) for slot in body.params
                       if slot.name.startswith(_SIZE)])
               for name, body in segment.bodies}

@@ -266,9 +266,19 @@ def too_many_indices() -> None:
     weft.compile(lambda x: x[0, 0, 0])(X)  # here
 
 
+@wrong("W113")
+def a_size_for_each_example() -> None:
+    weft.vmap(lambda x: x[x > 0].reshape(-1, 1).sum())(W)  # here
+
+
+@wrong("W103", ValueError)
+def an_array_of_negative_size() -> None:
+    weft.compile(lambda n: np.zeros(n))(np.int64(-2))  # here
+
+
 @wrong("W123")
-def mask_changes_the_shape() -> None:
-    weft.compile(lambda x: x[x > 0].reshape(-1, 1))(X)  # here
+def a_computed_size_for_c() -> None:
+    weft.export(lambda x: np.bincount(x), "i64[6]", path="m")  # here
 
 
 @wrong("W124", IndexError)

@@ -28,8 +28,7 @@ from ..arrange.ranges import linspace
 from ..arrange.shape import ravel
 from ..order.sort import searchsorted
 from ..registry import numpy
-from ..select.index import as_number
-from ..select.index import getitem
+from ..select.index import as_number, getitem
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
 

@@ -1,0 +1,223 @@
+"""Sizes that values say: arrays of as many elements as a program has counted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.compile.eager import run_eagerly
+from weft.ir.diagnose import Error, ShapeError
+from weft.ir.graph import all_nodes, apart
+
+RNG = np.random.default_rng(7)
+X, V = RNG.normal(size=(20, 3)), RNG.normal(size=15)
+LABELS, STEPS = RNG.integers(0, 4, 20), RNG.integers(0, 9, 12)
+
+
+def sized(n: Any) -> Any:
+    return np.zeros(n), np.ones((n, 2)), np.full(n, 2.5), np.eye(n + 1), np.arange(n)
+
+
+def counted_from(v: Any) -> Any:
+    k = np.argmax(v)
+    return np.arange(k), np.arange(2, k + 5, 2), np.arange(k, -1, -3), np.arange(0, v.max(), 0.25)
+
+
+def bins(steps: Any) -> Any:
+    weights = np.sqrt(steps)
+    return np.bincount(steps), np.bincount(steps, weights), np.bincount(steps % 2 == 0)
+
+
+def filled_by_number(x: Any, labels: Any) -> Any:
+    n = np.max(labels) + 1
+    sums, counts = np.zeros((n, x.shape[1])), np.zeros(n)
+    for i in range(len(labels)):
+        sums[labels[i]] += x[i]
+        counts[labels[i]] += 1
+    return sums / counts[:, None]
+
+
+def by_class(x: Any, labels: Any) -> Any:
+    classes = np.unique(labels)
+    means, shares = np.zeros((len(classes), x.shape[1])), np.zeros(len(classes))
+    for k, c in enumerate(classes):
+        rows = x[labels == c]
+        means[k] = rows.mean(axis=0)
+        shares[k] = rows.shape[0] / x.shape[0]
+    return means, shares
+
+
+def grouped(x: Any, labels: Any) -> Any:
+    values, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(values), x.shape[1]))
+    np.add.at(sums, places, x)
+    return sums / counts[:, None]
+
+
+def matrices(x: Any, labels: Any) -> Any:
+    ones, others = x[labels == 1], x[labels != 1]
+    apart = ((ones[:, None, :] - others[None]) ** 2).sum(-1)
+    return np.cov(ones.T), np.linalg.inv(others.T @ others), apart, apart.min()
+
+
+def shaped(v: Any) -> Any:
+    p, n = v[v > 0], v[v <= 0]
+    return (p.reshape(-1, 1) * np.ones(3), np.outer(p, n), np.concatenate([p[::-1], n]),
+            np.repeat(v, (np.abs(v) * 3).astype(int)), p[:, None] - p, np.tile(n, 2))
+
+
+def written(v: Any) -> Any:
+    m = v > 0
+    y, z = v.copy(), np.zeros_like(v)
+    y[m] = np.arange(m.sum())
+    z[m] = np.sort(v[m])[::-1]
+    return y, z
+
+
+def transitions(steps: Any) -> Any:
+    n = steps.max() + 1
+    table = np.zeros((n, n))
+    for a, b in zip(steps[:-1], steps[1:], strict=True):  # noqa: RUF007
+        table[a, b] += 1
+    rows = table.sum(1, keepdims=True)
+    rows[rows == 0] = 1
+    return table / rows
+
+
+def in_rounds(v: Any, n: Any) -> Any:
+    total, running = 0.0, np.zeros(n)
+    for i in range(n):
+        larger = v[v > v[i]]
+        total += (larger.reshape(-1, 1) ** 2).sum()
+        running[i] = v[:i + 1].sum()
+        running = running * 1.0
+    return total, running
+
+
+def on_one_way(v: Any, n: Any) -> Any:
+    return np.ones(n).sum() if n > 0 else v.sum()
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (sized, (4,)), (sized, (0,)), (counted_from, (V,)), (bins, (STEPS,)),
+    (filled_by_number, (X, LABELS)), (by_class, (X, LABELS)), (grouped, (X, LABELS)),
+    (matrices, (X, LABELS)), (shaped, (V,)), (shaped, (-np.abs(V),)), (shaped, (V[:0],)),
+    (written, (V,)), (transitions, (STEPS,)), (in_rounds, (V, 5)), (in_rounds, (V, 0)),
+    (on_one_way, (V, 3)), (on_one_way, (V, -3))])
+def test_it_gives_what_numpy_gives(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    wanted = function(*args)
+    given = [np.int64(arg) if isinstance(arg, int) else arg for arg in args]
+    compiled = weft.compile(function)
+    for found in (compiled(*given), compiled(*given), run_eagerly(function, tuple(given))):
+        for got, want in zip(np.atleast_1d(found) if isinstance(found, float) else found
+                             if isinstance(found, tuple) else (found,),
+                             wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+            assert np.shape(got) == np.shape(want)
+            assert np.asarray(got).dtype == np.asarray(want).dtype
+
+
+def test_one_program_serves_all_sizes() -> None:
+    compiled = weft.compile(lambda x: np.bincount(x)[::-1].copy(), dynamic={"x": {0: "n"}},
+                            on_recompile="error")
+    for size in (0, 1, 2, 7, 500):
+        steps = RNG.integers(0, 50, size)
+        np.testing.assert_array_equal(compiled(steps), np.bincount(steps)[::-1])
+
+
+def test_numbers_computed_alike_are_one_size() -> None:
+    def both(v: Any) -> Any:
+        return v[v > 0].reshape(-1, 1) + np.ones((np.sum(v > 0), 2))
+
+    traced = weft.compile(both).trace(V)
+    assert len([node for node in all_nodes(traced.graph) if apart(node)]) == 1
+    np.testing.assert_array_equal(weft.compile(both)(V), both(V))
+
+
+def test_gradients_and_tangents() -> None:
+    def loss(w: Any, v: Any) -> Any:
+        return ((v[v > 0].reshape(-1, 1) * w) ** 2).sum()
+
+    w = np.arange(3.0)
+    got = weft.compile(weft.grad(loss, argnums=(0, 1)))(w, V)
+    chosen = np.where(V > 0, V, 0)
+    np.testing.assert_allclose(got[0], 2 * w * (chosen ** 2).sum(), rtol=1e-12)
+    np.testing.assert_allclose(got[1], 2 * chosen * (w ** 2).sum(), rtol=1e-12)
+    _, tangent = weft.compile(lambda w, v: weft.jvp(loss, (w, v), (w, v)))(w, V)
+    np.testing.assert_allclose(tangent, 4 * loss(w, V), rtol=1e-12)
+
+
+def test_a_slice_stays_a_view() -> None:
+    def function(x: Any, a: Any) -> Any:
+        y = x.copy()
+        part = y[a:a + np.argmax(x)].reshape(-1, 2)
+        part[0] = 7
+        y[a + 1] += 1
+        return y, part * 1
+
+    x = np.array([0.0, 1, 2, 3, 9, 5, 6, 7])
+    for got, want in zip(weft.compile(function)(x, np.int64(2)), function(x, 2), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_variables_stay_as_they_were_where_a_size_is_negative() -> None:
+    total = weft.Variable(np.float64(1))
+
+    @weft.compile
+    def step(n: Any) -> Any:
+        total.assign_add(1.0)
+        return np.ones(n).sum()
+
+    assert step(np.int64(3)) == 3
+    with pytest.raises(ShapeError, match="W103"):
+        step(np.int64(-1))
+    assert total.numpy() == 2
+
+
+def test_sizes_that_do_not_fit_fail_the_step() -> None:
+    def function(v: Any, n: Any) -> Any:
+        return np.ones(n) + v
+
+    compiled = weft.compile(function)
+    with pytest.raises(Error):
+        compiled(V, np.int64(7))
+
+
+def test_a_session_fetches_them() -> None:
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64[n]", name="x")
+        chosen = x[x > 0].reshape(-1, 1) * np.ones(2)
+    with weft.Session(graph) as session:
+        got = session.run(chosen, {x: V})
+    np.testing.assert_array_equal(got, V[V > 0].reshape(-1, 1) * np.ones(2))
+
+
+def test_from_many_threads() -> None:
+    compiled = weft.compile(lambda x: np.bincount(x))
+    inputs = [RNG.integers(0, 40, 64) for _ in range(8)]
+    wrong: list[Any] = []
+
+    def run(x: Any) -> None:
+        for _ in range(50):
+            if not np.array_equal(compiled(x), np.bincount(x)):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=run, args=(x,)) for x in inputs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_it_is_told_what_cannot_be() -> None:
+    with pytest.raises(Error, match="W113"):
+        weft.vmap(lambda x: np.ones(np.sum(x > 0)).sum())(X)
+    with pytest.raises(Error, match="W102"):
+        weft.compile(lambda v, n: np.ones(n) if n > 0 else v)(V, np.int64(3))
