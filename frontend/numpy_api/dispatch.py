@@ -140,7 +140,10 @@ class NumpyApi:
         out = named.pop("out", None)
         if out is None:
             return body(*positional, **named)
-        if "dtype" in parameters(body) and isinstance(out, Tracer):
+        # Of complex numbers a real result is one of their squares, not of their real parts.
+        first = next(iter((*positional, *named.values())), None)
+        if "dtype" in parameters(body) and isinstance(out, Tracer) and (
+                out.dtype.kind == "c" or getattr(first, "dtype", out.dtype).kind != "c"):
             named.setdefault("dtype", out.dtype)
         return ufuncs.store(name, out, body(*positional, **named))
 

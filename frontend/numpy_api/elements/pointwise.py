@@ -48,7 +48,9 @@ def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
     # Here NumPy converts Python integers as it does arrays, of int64 or uint64: they wrap round.
     arrays = [strong(x) if kind_of(x) is int and dtype.kind in "iu" and (
         not isinstance(x, int) or fits_int64(x) or 0 < x < 1 << 64) else x for x in (x, y)]
-    return current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
+    made = current().emit("select", mask, *(spread(x, dtype, shape) for x in arrays))
+    made.made = True  # an array, also one without dims
+    return made
 
 
 @numpy(np.clip, samples=("x[3,4], -1, 1", "x[3,4], None, x[4]", "i[4], 1, 2"))
