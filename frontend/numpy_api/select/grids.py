@@ -257,7 +257,8 @@ def _raveled(a: Any, order: Any = "C") -> Any:
 
 def _reshaped(a: Any, shape: Any, **options: Any) -> Any:
     x = as_grid(a)
-    if options or shape not in (-1, (-1,), [-1]):
+    (wanted,) = shape if isinstance(shape, (tuple, list)) and len(shape) == 1 else (shape,)
+    if options or not isinstance(wanted, int) or wanted != -1:
         raise x.refused("given to np.reshape")
     return _raveled(x)
 
