@@ -82,6 +82,8 @@ class NumpyApi:
                     scan.reduces(ufunc, *inputs, **options)):
                 return scan.last_of(ufunc, *inputs, **options)
             return ufuncs.call(ufunc, method, inputs, options)
+        except OutOfRangeError as problem:
+            return counted.instead(getattr(ufunc, method), problem, *inputs, **options)
         except UnsupportedError as problem:
             name = ufuncs.name_of(ufunc) + (f".{method}" if method != "__call__" else "")
             return self._refused(name, getattr(ufunc, method), inputs, options, problem)
@@ -123,6 +125,8 @@ class NumpyApi:
             return self.selected(function, chosen, args, options)
         try:
             return self._traced(function, args, options)
+        except OutOfRangeError as problem:
+            return counted.instead(function, problem, *args, **options)
         except UnsupportedError as problem:
             return self._refused(full_name(function), function, args, options, problem)
 
@@ -194,7 +198,10 @@ class NumpyApi:
         chosen = runs.run_of(x, index) if chosen is None else chosen
         if chosen is not None:
             return chosen
-        result = getitem(x, index)
+        try:
+            result = getitem(x, index)
+        except OutOfRangeError as problem:
+            return counted.taken(x, index, problem)
         if not isinstance(x, Tracer):
             return result
         items = index if isinstance(index, tuple) else (index,)

@@ -51,11 +51,14 @@ sliced = slice
 
 
 def item(value: Any, index: Any) -> Any:
-    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place."""
+    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Raises
+    TracerError (W201) for a dict."""
     parts = index if isinstance(index, tuple) else (index,)
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if traced is not None:
+        if isinstance(value, dict):
+            raise traced.no_key()
         # An array that was made outside of a loop or branch is plain inside of it, too.
         value = plain_elsewhere(value) if isinstance(value, Buffer) else value
         if type(value) is np.ndarray or (

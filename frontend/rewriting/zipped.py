@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from ...ir.indices.dims import smaller
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.arrays.selection import Selection
-from ..tracing.operand import to_tracer
-from ..tracing.values.tracer import SymbolicDim, Tracer
+from ..tracing.operand import as_dim, to_tracer
+from ..tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
 from .state import context_of
 
 
@@ -47,11 +49,13 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
     traced = any(isinstance(part, (Tracer, Zipped)) for part in found)
     if not traced or any(length is None for length in lengths):
         return zip(*parts, strict=strict)
-    same = all(str(length) == str(lengths[0]) for length in lengths)
-    known = not any(isinstance(length, SymbolicDim) for length in lengths)
-    if not same and (strict or not known):
+    if strict and not all(str(length) == str(lengths[0]) for length in lengths):
         return zip(*parts, strict=strict)
-    return Zipped(found, min(lengths) if known else lengths[0])
+    if not any(isinstance(length, SymbolicDim) for length in lengths):
+        return Zipped(found, min(lengths))
+    least = reduce(smaller, map(as_dim, lengths))
+    ctx = next(part for part in found if isinstance(part, Tracer)).context()
+    return Zipped(found, wrap_dim(ctx, least))
 
 
 def enumerated(items: Any, start: int = 0) -> Any:

@@ -13,7 +13,9 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, smaller
 from ....ir.indices.index import Dim
+from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import is_computed
 from ...tracing.operand import (
     array_dtype,
     as_dim,
@@ -33,6 +35,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..registry import meaning, numpy
 from ..select.index import Span, as_number, getitem, order_of, take_spans
+from .computed import with_rows, without
 from .shape import atleast, moveaxis, ravel
 
 _FEW = 8  # rows that are taken by slices, which cost nothing, rather than by index
@@ -213,6 +216,8 @@ def _leaves(arrays: Any) -> list[Any]:
                            "x[3], [True, False, True]", "x[2,3], 4"))
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x, axis = _along(arr, axis)
+    if isinstance(obj, (Tracer, Selection)):
+        return without(x, obj, axis)
     places = _known(obj, "np.delete")
     if np.asarray(places).dtype == bool and np.ndim(places) == 1:
         x = matched(x, (*x.type.shape[:axis], len(places), *x.type.shape[axis + 1:]))
@@ -229,19 +234,21 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
                            "x[4], [1, 1, 3], x[3]", "x[4], slice(0, 2), x[2]", "i[3], 0, 2"))
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x, axis = _along(arr, axis)
-    shape, places = x.type.shape, _known(obj, "np.insert")
+    shape, places = x.type.shape, obj if is_computed(obj) else _known(obj, "np.insert")
     size = shape[axis]
     new: Any = cast(to_tracer(values), x.dtype)
     new = reshape(new, (1,) * (x.ndim - new.ndim) + new.type.shape)
     if not isinstance(places, slice) and np.ndim(places) == 0:
         new = np.moveaxis(new, 0, axis)
     count = new.type.shape[axis]
-    if isinstance(size, int):
+    if isinstance(size, int) and not is_computed(places):
         added = len(order_of(np.insert, size, places, 0)) - size
         count = count if added == 1 else added  # at one place, any number of rows
     extra = max(new.ndim - x.ndim, 0)
     if all(dim == 1 for dim in new.type.shape[:extra]):
         new = reshape(new, new.type.shape[extra:])
+    if is_computed(places):
+        return with_rows(x, places, broadcast(new, (*shape[:axis], count, *shape[axis + 1:])), axis)
     if not isinstance(size, int):
         return _inserted(x, places, new, axis)
     new = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))

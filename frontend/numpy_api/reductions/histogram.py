@@ -48,7 +48,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
     if not isinstance(x, Tracer):
         bins = max(int(minlength), int(np.max(x, initial=-1)) + 1)
     elif bins == 0 and x.ndim == 1 and x.dtype.kind in "iub":
-        bins = as_dim(np.max(x, initial=-1).astype(np.int64) + 1)
+        bins = as_dim(np.max(cast(x, _I64), initial=-1) + 1)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
         raise error("W111", "np.bincount takes a vector of integers", types=[numbers.type])
     places: Any = cast(numbers, _I64)

@@ -179,9 +179,11 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     return product(a, b, out)
 
 
-def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Selection:
+def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Any:
     """Vectors, or rows, some of them of chosen elements, one after the other."""
     found = [x for x in arrays if isinstance(x, Selection)]
+    if not found:  # they were made arrays on the way here
+        return np.concatenate(arrays, axis, dtype=dtype)
     ranks = {np.ndim(x) for x in arrays}
     if len(ranks) > 1 or axis not in ((0, -1, None) if ranks == {1} else (0,)):
         raise found[0].refused("joined along another axis, or with arrays of other dims")
@@ -198,15 +200,15 @@ def _vector(x: Any) -> Any:
     return np.ravel(x)
 
 
-def _appended(arr: Any, values: Any, axis: Any = None) -> Selection:
+def _appended(arr: Any, values: Any, axis: Any = None) -> Any:
     return joined([_vector(arr), _vector(values)])
 
 
-def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
+def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
     return joined([x if np.ndim(x) else np.reshape(x, 1) for x in tup], dtype=dtype)
 
 
-def _below(tup: Any, *, dtype: Any = None, casting: Any = None) -> Selection:
+def _below(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
     return joined([x if np.ndim(x) > 1 else x[None] for x in tup], dtype=dtype)
 
 

@@ -25,6 +25,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
+from ..registry import ROWS
 from .index import getitem
 from .masks import is_mask
 from .runs import flat
@@ -86,7 +87,19 @@ def instead(function: Callable[..., Any], problem: OutOfRangeError, *args: Any,
     given, named = tree.map(settled, (args, options))
     if problem.code != "W123" or not found:
         raise problem
+    if function in ROWS:  # such as np.array, which NumPy does not dispatch
+        return current().api.function(function, given, named)
     return function(*given, **named)
+
+
+def taken(x: Any, index: Any, problem: OutOfRangeError) -> Any:
+    """``x[index]`` where elements under masks are among the indices."""
+    if problem.code != "W123" or not isinstance(index, tuple) or not any(
+            isinstance(item, Selection) for item in index):
+        raise problem
+    return current().api.getitem(x, tuple([
+        realised(item) if isinstance(item, Selection) and item.known is None else item
+        for item in index]))
 
 
 def updated(x: Any, index: Any, value: Any, mode: str, problem: Error) -> Tracer:

@@ -125,9 +125,11 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 @numpy(np.compress, samples=("[True, False, True], x[4]", "[0, 1], x[2,3], axis=0"))
 def compress(condition: Any, a: Any, axis: Any = None) -> Any:
     if isinstance(condition, Tracer):
-        raise error("W201", "np.compress with a traced condition: how many elements there are is "
-                            "not known before the function runs",
-                    hint="use np.where(condition, a, 0), or a condition that is no argument")
+        x, at = _flat(strong(a), axis)
+        count = as_number(condition.type.shape[0])
+        part = getitem(x, (*(slice(None),) * at, slice(0, count)))
+        mask = cast(condition, _BOOL)
+        return current().api.getitem(part, (*(slice(None),) * at, mask) if at else mask)
     return take(a, np.flatnonzero(condition), axis)
 
 

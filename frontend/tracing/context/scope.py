@@ -68,6 +68,7 @@ class Recording(Protocol):
     builder: Builder
     api: Api[Any]
     alive: bool
+    endless: bool
     made: list[ref[Any]] | None
     writes: Writes
     refused: Error | None

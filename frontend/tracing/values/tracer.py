@@ -26,7 +26,7 @@ from ...numpy_api.select.at import At
 from ..arrays import views
 from ..arrays.array import TracedArray
 from ..context.scope import Recording
-from ..source import assigns_item, user_loc
+from ..source import assigns_item, is_internal, user_loc
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
@@ -256,6 +256,17 @@ class Tracer(ArrayMethods, TracedArray):
             self._ctx.in_function(truth_hint(user_loc()))))
         problem.truth = True
         raise problem
+
+    def __hash__(self) -> int:
+        """Of what a graph names, a key of a feed_dict; elsewhere equal numbers would be different
+        keys. Raises TracerError (W201)."""
+        if self._ctx.endless or not self._ctx.alive or is_internal(sys._getframe(1)):
+            return object.__hash__(self)
+        raise self.no_key()
+
+    def no_key(self) -> Error:
+        return self._no_number("its place in a dict or a set", self._or_static(
+            "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
