@@ -21,7 +21,7 @@ def sides_of(
     if any(isinstance(other, Carry) for other in kernel.body):
         return None
     left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
-    m, n = (rows if rows in side else largest(kernel, among and side & among or side)
+    m, n = (rows if rows in side else largest(kernel, (side & (among or side)) or side)
             for side in (left - right, right - left))
     either = kernel.value_axes[stmt.lhs] | kernel.value_axes[stmt.rhs]
     return (m, n) if m is not None and n is not None and stmt.axis in either else None
