@@ -133,11 +133,12 @@ def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
 
 def _with_tiling(kernel: Kernel, stmt: Contract, target: Target, rows: str) -> Contract:
     """A contraction that a task has all of, but for a block of ``rows``."""
-    sides = sides_of(kernel, stmt, rows)
+    wide = frozenset(axis.name for axis in kernel.axes if axis.kind != "par" or axis.block != 1)
+    sides = sides_of(kernel, stmt, rows, wide)
     if sides is None:
         return stmt
     m, n = sides
-    if n == rows:  # a vector of the result lies along what the task has all of
+    if n not in wide or (n == rows and m in wide):  # vectors lie along what the task has all of
         m, n, stmt = n, m, replace(stmt, lhs=stmt.rhs, rhs=stmt.lhs)
 
     def extent(name: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce
@@ -12,15 +12,17 @@ from .axes import joined
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
 
 
-def sides_of(kernel: Kernel, stmt: Contract, rows: str = "") -> tuple[str, str] | None:
-    """The axes of a product's rows and columns, the largest of each side or ``rows``; None where
-    an operand is the same for all rows or columns, or something is carried past the product: that
-    is a loop."""
+def sides_of(
+    kernel: Kernel, stmt: Contract, rows: str = "", among: frozenset[str] | None = None
+) -> tuple[str, str] | None:
+    """The axes of a product's rows and columns, the largest of each side (of those ``among`` some
+    axes, if there are any) or ``rows``; None where an operand is the same for all rows or columns,
+    or something is carried past the product: that is a loop."""
     if any(isinstance(other, Carry) for other in kernel.body):
         return None
     left, right = (kernel.value_axes[name] - {stmt.axis} for name in (stmt.lhs, stmt.rhs))
-    m, n = (rows if rows in side else largest(kernel, side) for side in (left - right,
-                                                                         right - left))
+    m, n = (rows if rows in side else largest(kernel, (side & (among or side)) or side)
+            for side in (left - right, right - left))
     either = kernel.value_axes[stmt.lhs] | kernel.value_axes[stmt.rhs]
     return (m, n) if m is not None and n is not None and stmt.axis in either else None
 
@@ -78,19 +80,38 @@ def with_whole_rows(kernel: Kernel) -> tuple[Kernel, str, frozenset[str]]:
     of columns that may be separate tasks too, as nothing runs along them."""
     products = [stmt for stmt in kernel.body if isinstance(stmt, Contract)]
     # What has an axis only after the sums would let each of its tasks compute them all again.
-    par = {axis.name for axis in kernel.axes if axis.kind == "par"}.intersection(
+    par = frozenset(axis.name for axis in kernel.axes if axis.kind == "par").intersection(
         *(kernel.value_axes[stmt.name] for stmt in kernel.body
           if isinstance(stmt, (Reduce, Contract))))
-    either = [kernel.value_axes[name] & par for name in (products[0].lhs, products[0].rhs)]
-    rows = largest(kernel, either[0] ^ either[1])
-    assert rows is not None, "the rows of a product that is reduced are separate tasks"
+    left, right = (kernel.value_axes[name] & par for name in (products[0].lhs, products[0].rhs))
+    assert left ^ right, "the rows of a product that is reduced are separate tasks"
     sums = {stmt.axis for stmt in products}
-    columns = par.intersection(*(side for stmt in products for side in (
-        kernel.value_axes[stmt.lhs] ^ kernel.value_axes[stmt.rhs],))) - {rows}
-    axes = tuple(
+    whole = replace(kernel, axes=tuple(
         axis if axis.name in par or (axis.name in sums and not _is_reduced(kernel, axis.name))
-        else replace(axis, kind="lane", block=0) for axis in kernel.axes)
-    return replace(kernel, axes=axes), rows, frozenset(columns)
+        else replace(axis, kind="lane", block=0) for axis in kernel.axes))
+    choices = sorted(left ^ right, key=lambda name: (
+        extent_of(kernel, name), kernel.axes.index(kernel.axis(name))), reverse=True)
+    found = ((rows, _columns(whole, products, rows, par)) for rows in choices)
+    rows, columns = next(((rows, columns) for rows, columns in found if columns is not None),
+                         (choices[0], frozenset[str]()))
+    return whole, rows, columns
+
+
+def _columns(
+    kernel: Kernel, products: Sequence[Contract], rows: str, par: frozenset[str]
+) -> frozenset[str] | None:
+    """The axes of columns that may be separate tasks, of blocks of ``rows``; None where a task
+    would have a single column of some product. Tiles lie along the sides of a product: what else
+    its results run along is walked one index at a time."""
+    lanes = frozenset(axis.name for axis in kernel.axes if axis.kind == "lane")
+    for among in (None, lanes):
+        sides = [{*found} - {rows} for stmt in products
+                 if (found := sides_of(kernel, stmt, rows, among)) is not None]
+        columns = par.intersection(*sides, *(
+            kernel.value_axes[stmt.lhs] ^ kernel.value_axes[stmt.rhs] for stmt in products))
+        if all(each & (lanes | columns) for each in sides):
+            return columns - {rows}
+    return None
 
 
 def _is_reduced(kernel: Kernel, axis: str) -> bool:

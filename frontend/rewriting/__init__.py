@@ -17,6 +17,7 @@ what Python does; on traced ones it traces the parts as regions. Lines and colum
 
     definition   the source of a code object, and the code of its rewritten copy
     names        what statements bind and change
+    matching     match statements, as branches
     exits        return, break and continue, as flags and branches
     statements   the rewriting itself
     state        what a region starts from and leaves behind

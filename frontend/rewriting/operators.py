@@ -20,12 +20,13 @@ from .branches import choose, if_
 from .calls import BUILTINS, called_as, converted, converting, is_function, of_lists
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
+from .matching import has_keys, is_one, is_row, middle, part, without
 from .raising import caught, raised
 from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
-           "given", "if_", "item", "negated", "raised", "result", "sliced", "truth", "values",
-           "while_"]
+           "given", "has_keys", "if_", "is_one", "is_row", "item", "middle", "negated",
+           "part", "raised", "result", "sliced", "truth", "values", "while_", "without"]
 
 
 def called(function: Any) -> Any:

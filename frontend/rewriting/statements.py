@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from .effects import of_loop
 from .exits import Exits
+from .matching import Matches
 from .names import bound, changed, here
 
 RUNTIME = "_weft"
@@ -26,6 +27,7 @@ _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==
 
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
+    Matches().of_function(node)
     Exits().of_function(node)
     scope = _Scope(node)
     node.body = scope.block(node.body)

@@ -58,8 +58,9 @@ class Spec:
                 raise error("W112", f"not a spec: {stem.strip()} is no dtype in {text!r}",
                             locs=user_loc(), hint=f"dtypes are {', '.join(DTYPES)}") from None
             raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
-                        hint="name the argument in static_argnames (a text such as 'f32[b,784]' "
-                             "stands for an array)") from None
+                        hint="name the argument in static_argnames, apart from arrays (a text such "
+                             "as 'f32[b,784]' stands for one), or let the function read it from "
+                             "around") from None
         return Spec(type_.dtype, tuple(None if plain_symbol(dim) == "None" else dim
                                        for dim in type_.shape))
 

@@ -189,7 +189,9 @@ class _Custom:
         if leaf is None:
             return ctx.full(0.0, wanted.dtype, wanted.shape)
         made: Tracer = ctx.apply(to_tracer, (leaf,))
-        if len(made.type.shape) != len(wanted.shape) or (
+        differ = [a for a, b in zip(made.type.shape, wanted.shape, strict=False)
+                  if isinstance(a, int) and isinstance(b, int) and a != b]
+        if differ or len(made.type.shape) != len(wanted.shape) or (
                 made.dtype.kind == "c" and not wanted.dtype.is_complex):
             raise error("W102", f"custom_vjp: bwd of {self.name} returns {made.type} for an "
                                 f"argument {wanted}", locs=definition(self.bwd),

@@ -39,7 +39,7 @@ from ..tracing.operand import (
     to_tracer,
 )
 from ..tracing.source import user_loc
-from ..tracing.values.rewrites import rewrite_of
+from ..tracing.values.rewrites import bounded
 from ..tracing.values.tracer import Tracer
 
 
@@ -313,11 +313,11 @@ def _pull_back(
 
 @contextmanager
 def bounded_loops() -> Iterator[None]:
-    """Errors about loops of Python's own say what to write in their place."""
+    """Errors about loops say what to write in their place."""
     try:
         yield
     except UnsupportedError as problem:
-        choice = rewrite_of(problem.locs)
+        choice = bounded(problem.locs)
         raise error(problem.code, problem.message, locs=problem.locs, types=problem.types,
                     hint=f"write {choice}, with as many rounds as it may take" if choice
                     else problem.hint) from None

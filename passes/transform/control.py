@@ -57,7 +57,7 @@ def backward(
         raise error(
             "W113", "there is no gradient of a loop whose number of rounds has no bound: what its "
             "rounds save has no size", locs=node.locs,
-            hint="write it as weft.while_loop(cond, body, init, max_iterations=1000), with as many "
+            hint="give weft.while_loop or weft.fori_loop its max_iterations=1000, with as many "
                  "rounds as it may take")
     else:
         before = control.carried

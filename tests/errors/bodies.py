@@ -85,6 +85,19 @@ def a_backward_function_without_what_was_saved() -> None:
 
 
 @wrong("W102", ValueError)
+def a_cotangent_of_another_length() -> None:
+    @weft.custom_vjp
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def backward(saved: Any, ct: Any) -> Any:  # here
+        return (ct[:1] * 2,)
+
+    doubled.defvjp(lambda x: (x * 2, None), backward)
+    weft.grad(lambda x: doubled(x).sum())(np.ones(3))
+
+
+@wrong("W102", ValueError)
 def a_forward_function_with_another_nest() -> None:
     @weft.custom_vjp
     def doubled(x: Any) -> Any:

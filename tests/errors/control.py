@@ -78,6 +78,14 @@ def gradient_of_a_loop_without_bound() -> None:
 
 
 @wrong("W113", TypeError)
+def gradient_of_counted_rounds_without_bound() -> None:
+    def loss(x: Any) -> Any:
+        return weft.fori_loop(0, int(x), lambda i, s: s * x, x)  # here
+
+    weft.grad(loss)(2.0)
+
+
+@wrong("W113", TypeError)
 def gradient_of_pythons_while() -> None:
     @weft.compile
     def loss(x: Any) -> Any:

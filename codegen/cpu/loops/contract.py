@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from ....ir.indices.runs import run_and_at
-from ....ir.kernels.kernel import Contract, Kernel, Stmt
+from ....ir.kernels.kernel import Axis, Contract, Kernel, Stmt
 from ...kernel.nest import behind_effects
 from ..access import access_along
 from ..dims import emit_dim
@@ -93,9 +93,36 @@ def _access(
 def emit_contract(
     f: FunctionText, kernel: Kernel, emitter: StmtEmitter, scope: Scope, scratch: str
 ) -> None:
-    """Emit a stage that is a contraction: the block of it that the axes of ``scope`` begin."""
+    """Emit a stage that is a contraction: the block of it that the axes of ``scope`` begin. Along
+    what a task has of its other axes it is one product of rows and columns for each index."""
     stmt = next(stmt for stmt in kernel.body if isinstance(stmt, Contract))
     plan = stmt.tiling
+    assert plan is not None
+    others = kernel.value_axes[stmt.name] - {plan.rows, plan.columns}
+    scope = scope.child()
+    with ExitStack() as loops:
+        for axis in kernel.axes:
+            if axis.name in others and (axis.kind != "par" or axis.block != 1):
+                start, stop = _part(f, axis, scope)
+                scope.axes[axis.name] = loops.enter_context(f.loop(str(start), str(stop)))
+        _product(f, emitter, scope, stmt, scratch)
+
+
+def _part(f: FunctionText, axis: Axis, scope: Scope) -> tuple[Size, Size]:
+    """Where a task's part of an axis begins and ends."""
+    extent = axis.extent
+    size = extent if isinstance(extent, int) else emit_dim(f, extent, scope.axes)
+    if axis.kind != "par" or (isinstance(size, int) and size <= axis.block):
+        return 0, size
+    start = scope.axes[axis.name]
+    return start, integer(f, "smin", integer(f, "add", start, axis.block), size)
+
+
+def _product(
+    f: FunctionText, emitter: StmtEmitter, scope: Scope, stmt: Contract, scratch: str
+) -> None:
+    """Emit one product of a stage, of the rows and columns that the axes of ``scope`` begin."""
+    kernel, plan = emitter.kernel, stmt.tiling
     assert plan is not None
     sides = (plan.lhs, plan.lhs_along), (plan.rhs, plan.rhs_along)
     lhs, rhs = (_Operand(emitter, scope, name, free, stmt.axis,
@@ -109,22 +136,13 @@ def emit_contract(
         size = kernel.axis(name).extent
         return size if isinstance(size, int) else emit_dim(f, size, scope.axes)
 
-    def span(name: str) -> tuple[Size, Size]:
-        """Where a task's part of an axis begins and ends."""
-        axis, size = kernel.axis(name), extent(name)
-        if axis.kind != "par":
-            return 0, size
-        if isinstance(size, int) and size <= axis.block:
-            return 0, size
-        start = scope.axes[name]
-        return start, integer(f, "smin", integer(f, "add", start, axis.block), size)
-
     extents = (extent(plan.rows), extent(plan.columns), extent(stmt.axis))
     with ExitStack() as loops:
         spans: list[tuple[Size, Size]] = []
         cuts: list[list[int]] = []
         for name, block in zip((plan.rows, plan.columns), plan.block, strict=True):
-            axis, (start, stop) = kernel.axis(name), span(name)
+            axis = kernel.axis(name)
+            start, stop = _part(f, axis, scope)
             most = axis.block if axis.kind == "par" else axis.extent
             if not (isinstance(most, int) and most <= block) and (
                     isinstance(stop, str) or stop > block):

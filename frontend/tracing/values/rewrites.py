@@ -37,6 +37,17 @@ def rewrite_of(locs: Sequence[Loc]) -> str:
     return rewritten(locs[0].source) if locs else ""
 
 
+def bounded(locs: Sequence[Loc]) -> str:
+    """The line at the first place with a bound for the rounds of its loop; "" where there is
+    nothing to say."""
+    node = _parsed(locs[0].source.partition("  #")[0].strip()) if locs else None
+    loops = [each for each in ast.walk(node or ast.Pass()) if isinstance(each, ast.Call)
+             and ast.unparse(each.func).rpartition(".")[2] in ("fori_loop", "while_loop")]
+    for call in loops:
+        call.keywords.append(ast.keyword("max_iterations", ast.Constant(1000)))
+    return ast.unparse(node) if node is not None and loops else rewrite_of(locs)
+
+
 def rewritten(line: str) -> str:
     """One line of code whose condition is traced, by functions of arrays and of Weft.
 
