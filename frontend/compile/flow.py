@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -130,15 +130,17 @@ class FlowStages:
 def device_names(names: Sequence[str]) -> tuple[str, ...]:
     """Full names of different devices; raises W401, and W404 for a GPU where none can be."""
     try:
-        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+        several = isinstance(names, Iterable) and not isinstance(names, str)
+        found = [Device.parse(name) for name in (names if several else [names])]
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
-    wrong = next((each for at, each in enumerate(found) if each.kind not in ("cpu", "gpu")
-                  or each.index is None or each in found[:at]), None)
+    part = next((each for each in found
+                 if each.kind not in ("cpu", "gpu") or each.index is None), None)
+    wrong = part or next((each for at, each in enumerate(found) if each in found[:at]), None)
     if wrong is not None or not found:
         what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
-            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+            "given twice" if part is None else "no device that a session can use")
         raise error("W401", what, locs=user_loc(),
                     hint="name each device once: devices=(\"cpu:0\", \"cpu:1\", \"gpu:0\")")
     for each in found:

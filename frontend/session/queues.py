@@ -14,6 +14,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim, plain_symbol, symbol, symbols_of
 from ...ir.indices.walk import substitute
@@ -23,11 +25,13 @@ from ...runtime.queues import Queue
 from ...runtime.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
+from ..seeds import checked_seed
 from ..stays import Stays
 from ..tracing.active import context_for
 from ..tracing.boundary import boundary
 from ..tracing.operand import cast, to_tracer
 from ..tracing.recorder import TraceContext
+from ..tracing.scope import checked_name
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.tracer import Operation, Tracer
@@ -91,7 +95,7 @@ class FIFOQueue(Stays):
                                 f"{composed[0]}", locs=user_loc(),
                         hint="give each size that differs a name of its own")
         self.capacity = _positive(capacity, "capacity")
-        self.name = name
+        self.name = checked_name(name, "queue")
         self.resource = Queue(name, self.capacity, types, store(types), least)
         self._serial = itertools.count()
 
@@ -255,10 +259,12 @@ class RandomShuffleQueue(FIFOQueue):
 
     def __init__(self, capacity: int, specs: Any, min_after_dequeue: int = 0,
                  seed: int | None = None, *, name: str = "queue") -> None:
-        if not 0 <= min_after_dequeue < capacity:
+        if isinstance(min_after_dequeue, bool) or not isinstance(
+                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < capacity:
             raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
                                 f"{min_after_dequeue!r}", locs=user_loc())
-        self._set_up(capacity, specs, name, lambda types: Pool(types, seed), min_after_dequeue)
+        order = None if seed is None else checked_seed(seed, "a queue")
+        self._set_up(capacity, specs, name, lambda types: Pool(types, order), min_after_dequeue)
 
 
 def _graph_around(ctx: TraceContext) -> TraceContext:

@@ -36,7 +36,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
-from weft.runtime.artifact import Loaded, load
+from weft.runtime.artifact import Loaded, load, sealed
 from weft.runtime.tree import collect, describe, structure_of
 
 CC = shutil.which("cc")
@@ -208,7 +208,7 @@ def copied(folder: Path, to: Path, **changes: Any) -> Path:
     """A copy with changes to its manifest."""
     shutil.copytree(folder, to / "m")
     manifest = json.loads((folder / "manifest.json").read_text()) | changes
-    (to / "m" / "manifest.json").write_text(json.dumps(manifest))
+    (to / "m" / "manifest.json").write_text(json.dumps(sealed(manifest)))
     return to / "m"
 
 

@@ -22,7 +22,7 @@ from ...numpy_api.select.at import At
 from ..active import context_for
 from ..methods import ArrayMethods
 from ..recorder import ACTIVE, TraceContext
-from ..scope import SCOPE
+from ..scope import SCOPE, checked_name
 from ..source import user_loc
 from ..tracer import Tracer
 
@@ -51,6 +51,7 @@ class Variable(ArrayMethods):
         if isinstance(value, Tracer):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
+        stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
         array = np.array(value)
         try:
             self.type = TensorType(as_dtype(array.dtype), array.shape)
@@ -61,7 +62,7 @@ class Variable(ArrayMethods):
         self.home = SCOPE.get().device
         self.placed: Device | None = None
         self.cell = Cell(array)
-        stem, trace = SCOPE.get().prefix + (name or "Variable"), ACTIVE.get()
+        trace = ACTIVE.get()
         adopted = None if trace is None else trace.adopt(self, stem)
         self.name = self._register(stem) if adopted is None else adopted
 
