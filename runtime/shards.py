@@ -109,16 +109,18 @@ class Tensors:
         self._path = path
         self._holders = {name: file for file in files for name in list(file.keys())}
         self._sums: dict[str, int] = {}
-        found = [self._described(dict(file.metadata() or {})) for file in files]
+        found = [self._described(dict(file.metadata() or {}), list(file.keys())) for file in files]
         self.metadata = found[0] if found else {}
 
-    def _described(self, metadata: dict[str, str]) -> dict[str, str]:
+    def _described(self, metadata: dict[str, str], names: Sequence[str]) -> dict[str, str]:
         """The metadata of a file but for the checksums, which are kept. Raises Error (W403)."""
+        summed = _SUMS in metadata  # files of other writers have none
         try:
             sums = dict(json.loads(metadata.pop(_SUMS, "{}")))
         except (ValueError, TypeError, RecursionError):
             sums = {_REST: None}
-        if sums.pop(_REST, _text_checksum(metadata)) != _text_checksum(metadata):
+        rest = _text_checksum(metadata)
+        if sums.pop(_REST, rest) != rest or (summed and set(sums) != set(names)):
             raise self._damaged("what is said of its arrays")
         self._sums.update(sums)
         return metadata

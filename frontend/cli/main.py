@@ -27,6 +27,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of every command."""
     root = argparse.ArgumentParser(prog="weft", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    root.add_argument("--version", action="version", version=f"weft {version('weft')}")
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     for name, about, add_options, action in COMMANDS:
         command = commands.add_parser(name, help=about)

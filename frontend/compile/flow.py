@@ -130,8 +130,9 @@ class FlowStages:
 def device_names(names: Sequence[str]) -> tuple[str, ...]:
     """Full names of different devices; raises W401, and W404 for a GPU where none can be."""
     try:
-        several = isinstance(names, Iterable) and not isinstance(names, str)
-        found = [Device.parse(name) for name in (names if several else [names])]
+        alone = isinstance(names, str) or not isinstance(names, Iterable)
+        given: Sequence[Any] = [names] if alone else names
+        found = list(map(Device.parse, given))
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None

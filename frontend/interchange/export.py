@@ -139,7 +139,8 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
         DTypeError: (W112) the arguments or results hold classes that a manifest cannot describe.
     """
     folder = Path(path)
-    file = folder.resolve().name
+    with written(path, "artifact"):
+        file = folder.resolve().name
     target = export_target(job.target)
     stages = job.stages
     plan = stages.plan_for(target)

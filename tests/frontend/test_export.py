@@ -223,6 +223,19 @@ def test_other_format(folder: Path, tmp_path: Path) -> None:
     assert "install that version" in str(caught.value)
 
 
+def test_a_manifest_that_is_damaged(folder: Path, tmp_path: Path) -> None:
+    path = copied(folder, tmp_path)
+    text = (path / "manifest.json").read_text()
+    for wrong in (text.replace('"file"', '"fill"', 1), "[" * 100_000, text[:-40], "3"):
+        assert wrong != text
+        (path / "manifest.json").write_text(wrong)
+        with pytest.raises(Error, match=r"W403: .*manifest\.json cannot be read") as caught:
+            weft.load(path)
+        assert [loc.file for loc in caught.value.locs] == [__file__]
+    with pytest.raises(Error, match=r"W403: .* is not a Weft artifact"):
+        weft.load(path / "manifest.json")
+
+
 def test_no_library_says_how_to_link(folder: Path, tmp_path: Path) -> None:
     path = copied(folder, tmp_path)
     (path / "m.so").unlink()
