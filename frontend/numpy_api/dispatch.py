@@ -16,9 +16,9 @@ from ..tracing.active import current
 from ..tracing.arrays import views
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
-from ..tracing.arrays.variable import broadcasts
+from ..tracing.arrays.variable import broadcasts, takes
 from ..tracing.drawn import refused_draw
-from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
+from ..tracing.operand import broadcast, cast, is_weak, kind_of, reshape, strong, to_tracer
 from ..tracing.recorder import TraceContext
 from ..tracing.tracer import Operation, Tracer
 from . import missing  # noqa: F401  it and the rooms below add their rows
@@ -214,7 +214,7 @@ class NumpyApi:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
         (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
         ctx: TraceContext = current()
-        numbers = is_weak(value)
+        numbers = is_weak(value) and takes(variable.dtype, np.dtype(kind_of(value)))
         if isinstance(value, (list, tuple)):
             numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
         new = strong(to_tracer(value, variable.dtype if numbers else None))

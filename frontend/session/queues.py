@@ -28,6 +28,7 @@ from .. import tree
 from ..seeds import checked_seed
 from ..stays import Stays
 from ..tracing.active import context_for
+from ..tracing.arrays.variable import takes
 from ..tracing.boundary import boundary
 from ..tracing.operand import cast, to_tracer
 from ..tracing.recorder import TraceContext
@@ -215,8 +216,8 @@ class FIFOQueue(Stays):
     def _operation(self, graph: TraceContext, op: str, *leaves: Any, **attrs: Any) -> Operation:
         def record() -> Operation:
             found = [to_tracer(leaf) for leaf in leaves]
-            # A Python number takes the dtype of the queue.
-            inputs = [cast(x, type_.dtype) if x.weak else x
+            # A Python number takes the dtype of the queue, if that keeps its kind.
+            inputs = [cast(x, type_.dtype) if x.weak and takes(type_.dtype.numpy, x.dtype) else x
                       for x, type_ in zip(found, self.resource.types, strict=False)]
             node = graph.builder.emit(OPS[op], [graph.value_of(x) for x in inputs],
                                       {"queue": self._name_in(graph), **attrs})
