@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error
+from ...ir.diagnose import Error, UnwritableError
 from ...ir.graph import Graph as IRGraph
 from ...ir.plans.plan import Plan
 from ...ir.text.printer import print_graph
@@ -332,6 +332,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except UsageError as problem:
         return _fail(f"weft: {problem}", 2)
+    except UnwritableError as problem:
+        return _fail(f"weft: {problem.message}", 2)
     except Error as problem:
         # A value of the command itself was wrong: the line that started it says nothing.
         command = os.path.abspath(sys.argv[0])

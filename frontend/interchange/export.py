@@ -171,7 +171,7 @@ def _place(folder: Path, own: Sequence[str]) -> Iterator[Path]:
     """Where the files of an artifact are to be written, which come to ``folder`` all at once."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "there is a file of that name", str(folder))
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     with new_folder(folder, own, _MANIFEST) as made:
         yield made
 
