@@ -531,3 +531,16 @@ def test_targets_are_names() -> None:
     for make in (partial(Session, weft.Graph()), partial(weft.compile, np.tanh)):
         with pytest.raises(Error, match="W402: target=3 is no name of a CPU"):
             make(target=3)
+
+
+def test_nests_that_never_end(net: Net) -> None:
+    deep: Any = net.y
+    for _ in range(5000):
+        deep = [deep]
+    endless: list[Any] = [net.y]
+    endless.append(endless)
+    for nest in (deep, endless):
+        for call in (net.s.run, weft.compile(np.sum)):
+            with pytest.raises(Error, match="W112: a nest is too deep") as caught:
+                call(nest)
+            assert caught.value.locs
