@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .frontend import elsewhere as _elsewhere
 from .frontend import tree
-from .frontend.checkpoints import restore, save
+from .frontend.checkpoints import QueueRunner, Saver, restore, save
 from .frontend.compile.decorator import compile, export
 from .frontend.compile.function import CacheInfo, Function, RecompileWarning
 from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
@@ -48,8 +48,7 @@ from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.reverse import stop_gradient, vjp
 from .ir.diagnose import CODES, Error
-from .runtime.runner import QueueRunner
-from .runtime.saver import Saver, SaveWarning
+from .runtime.saver import SaveWarning
 from .runtime.threads import set_num_threads
 
 __version__ = "0.1.0"

@@ -64,9 +64,14 @@ def static_key(value: Any, what: str) -> Hashable:
 
 
 def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of a nest, in order, and its structure."""
+    """The leaves of a nest, in order, and its structure. Raises DTypeError (W112) for one that is
+    a part of itself, or deeper than Python calls functions."""
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves)
+    try:
+        return leaves, _flatten(tree, leaves)
+    except RecursionError:
+        raise error("W112", "a nest is too deep, or a part of itself",
+                    hint="give nests of some levels only") from None
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:

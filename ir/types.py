@@ -332,9 +332,10 @@ class Device:
     def parse(text: str) -> Device:
         """Read a full or partial device name; raises ValueError with the expected form."""
         found: dict[str, str] = {}
-        for part in filter(None, text.replace("device:", "").strip("/").split("/")):
-            key, _, value = part.partition(":")
-            found[key.lower()] = value
+        parts = text.replace("device:", "").strip("/").split("/") if isinstance(text, str) else "?"
+        for part in filter(None, parts):
+            key, colon, value = part.partition(":")
+            found[key.lower() if value or not colon else part] = value
         kinds = [key for key in found if key in ("cpu", "gpu")]
         numbers = [found.get("task", "")] + [found[key] for key in kinds]
         if (set(found) - {"job", "task", "cpu", "gpu"} or len(kinds) > 1

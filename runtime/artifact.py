@@ -15,6 +15,7 @@ import ctypes
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -35,6 +36,7 @@ from .tree import TreeDef, collect, level, structure_of, unflatten
 
 Array = np.ndarray[Any, Any]
 
+_SEAL = "crc32"  # of a manifest: the checksum of all else that it says
 FORMAT = 2
 """The version of the manifest; a change that old readers cannot read makes it one more."""
 
@@ -64,10 +66,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         found, version = manifest["format"], manifest["weft"]
-    except FileNotFoundError:
+        if found == FORMAT and sealed(manifest)[_SEAL] != manifest.get(_SEAL):
+            raise ValueError("it is not what was written")
+    except (FileNotFoundError, NotADirectoryError):
         raise error("W403", f"{folder} is not a Weft artifact: it has no manifest.json",
                     hint="make one: weft.export(function, *specs, path=...)") from None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise error("W403", f"{folder / 'manifest.json'} cannot be read: {problem}",
                     hint="export it again") from None
     if found != FORMAT:
@@ -76,6 +80,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
                     hint="install that version of Weft, or export with this one")
     checked: dict[str, Any] = manifest
     return checked
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with its checksum, by which one that was damaged is found."""
+    rest = {name: part for name, part in manifest.items() if name != _SEAL}
+    return {**rest, _SEAL: zlib.crc32(json.dumps(rest, sort_keys=True).encode())}
 
 
 def _library(folder: Path, manifest: Mapping[str, Any]) -> ctypes.CDLL:

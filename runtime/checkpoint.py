@@ -12,15 +12,15 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
+from ..ir.diagnose import error
 from ..ir.types import CPU0
+from .files import written
 from .history import added, entries
 from .shards import Tensors, opened, type_of, write_shards, write_tensors
 from .state import Cell, assign, cut
@@ -72,34 +72,17 @@ def save(
         home = getattr(named[name], "home", None) or placed or CPU0
         parts.setdefault(str(home), {})[name] = array
     if keep is None and len(parts) < 2:
-        with _written(path):
+        with written(path, "checkpoint"):
             write_tensors(path, arrays, _metadata(step))
         return
     if keep is None and Path(path).is_file():
         raise error("W304", f"variables of {len(parts)} devices are saved in a folder, and {path} "
                             "is a file", hint="name a new folder")
-    with _written(path), added(Path(path), step, keep or 1) as new:
+    with written(path, "checkpoint"), added(Path(path), step, keep or 1) as new:
         if len(parts) < 2:
             write_tensors(new.folder / new.file, arrays, _metadata(new.step))
         else:
             write_shards(new, parts, _metadata(new.step))
-
-
-@contextmanager
-def _written(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What goes wrong as the body writes files at ``path`` is UnwritableError (W408)."""
-    try:
-        yield
-    except (OSError, ValueError) as problem:  # a name that no file can have is a ValueError
-        if isinstance(problem, Error):
-            raise
-        why = getattr(problem, "strerror", None) or str(problem)
-        found = error("W408", f"no checkpoint can be written to {os.fspath(path)!r}: {why}",
-                      hint="see that the disk has room and the folder may be written to; "
-                           "what was saved before is there")
-        if isinstance(found, OSError) and isinstance(problem, OSError):
-            found.errno = problem.errno
-        raise found from None
 
 
 def restore(
@@ -148,6 +131,9 @@ def _metadata(step: int | None) -> dict[str, str]:
 
 def _renamed(targets: Mapping[str, Any], rename: Mapping[str, str]) -> dict[str, str]:
     """The name in the file of each target."""
+    if not isinstance(rename, Mapping):
+        raise error("W304", f"rename is a mapping of names, not {type(rename).__name__}",
+                    hint="rename={name of the variable: name in the file}")
     for name in rename:
         if name not in targets:
             raise error("W304", f"rename has '{name}', which is none of the variables",
@@ -164,6 +150,9 @@ def _named(variables: Variables) -> dict[str, Any]:
             break
     if isinstance(variables, Mapping):
         pairs = list(variables.items())
+    elif not hasattr(variables, "name") and not isinstance(variables, Iterable):
+        raise error("W304", f"{type(variables).__name__} has no variables",
+                    hint="give a list of variables, a dict by name, or a graph or session")
     else:
         alone = hasattr(variables, "name") or isinstance(variables, np.ndarray)
         pairs = [(getattr(variable, "name", None), variable)
@@ -193,7 +182,16 @@ def _values(variables: Mapping[str, Any], step: Any) -> tuple[dict[str, Array], 
     arrays = {name: known[name] if name in known else _value(variable)
               for name, variable in named.items()}
     number = arrays.pop(_STEP)
-    return arrays, None if step is None else int(number)
+    return arrays, None if step is None else _count(number)
+
+
+def _count(step: Array) -> int:
+    """A step as a number of updates: it is part of file names, by which writers know their own."""
+    whole = step.shape == () and step.dtype.kind in "iuf" and np.isfinite(step) and step >= 0
+    if not whole or int(step) != step:
+        raise error("W304", f"a step is a whole number from 0 on, not {step!s}",
+                    hint="count updates: step=100, or a variable that each update adds 1 to")
+    return int(step)
 
 
 def _value(variable: Any) -> Array:

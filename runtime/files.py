@@ -17,9 +17,12 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from ..ir.diagnose import Error, error
 
 _SUFFIX = "weft-partial"
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
@@ -27,11 +30,35 @@ _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 
 @contextmanager
+def written(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """What goes wrong as the body writes ``what`` at ``path`` is UnwritableError (W408)."""
+    try:
+        yield
+    except (OSError, ValueError) as problem:  # a name that no file can have is a ValueError
+        if isinstance(problem, Error):
+            raise
+        why = getattr(problem, "strerror", None) or str(problem)
+        found = error("W408", f"no {what} can be written to {os.fspath(path)!r}: {why}",
+                      hint="see that the disk has room and the folder may be written to; "
+                           "what was saved before is there")
+        if isinstance(found, OSError) and isinstance(problem, OSError):
+            found.errno = problem.errno
+        raise found from None
+
+
+@contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """Where the body is to write a file, which takes the place of ``path`` when that ends well.
 
-    What else the writer leaves beside it (libraries have temporaries of their own) goes away.
+    What else the writer leaves beside it (libraries have temporaries of their own) goes away. A
+    link stays one, and the file that it names is replaced. Raises OSError where ``path`` is a
+    device, a pipe or a socket: nothing takes the place of these.
     """
+    path = Path(os.path.realpath(path))
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # no file can take a folder's place
+            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket", os.fspath(path))
     with _workplace(path) as folder:
         file = folder / path.name
         yield file

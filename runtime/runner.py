@@ -33,9 +33,16 @@ class QueueRunner:
 
     def __init__(self, queue: Any, step: Callable[[], Any], threads: int = 1) -> None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise error("W305", f"threads is a number of threads, not {threads!r}")
+            raise error("W305", f"threads is a number of threads, not {threads!r}",
+                        hint="threads=1 is one thread")
+        resource = getattr(queue, "resource", None)
+        if resource is None or not callable(step):
+            what = f"a queue, not {type(queue).__name__}" if resource is None else (
+                f"a function as its step, not {type(step).__name__}")
+            raise error("W305", f"a runner has {what}",
+                        hint="write such as weft.QueueRunner(q, lambda: q.enqueue(read()))")
         self.problem: BaseException | None = None
-        self._queue, self._step = queue.resource, step
+        self._queue, self._step = resource, step
         self._lock = threading.Lock()
         self._running = threads
         self._stopped = threading.Event()

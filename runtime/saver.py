@@ -46,8 +46,9 @@ class Saver:
         self, path: str | os.PathLike[str], variables: Variables, *, every: float = 600.0,
         keep: int = 5, step: Any = None,
     ) -> None:
-        if not every > 0:
-            raise error("W304", f"every is a number of seconds above 0, not {every!r}")
+        if isinstance(every, bool) or not isinstance(every, int | float) or not every > 0:
+            raise error("W304", f"every is a number of seconds above 0, not {every!r}",
+                        hint="every=60.0 saves each minute")
         self.path = path
         self._variables = variables
         self._every = every

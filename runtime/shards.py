@@ -35,7 +35,8 @@ STORED = MappingProxyType({
     "C64": "c64",
 })
 _BLOCK = 1 << 24  # bytes of an array that are read at a time
-_SUMS = "crc32"   # in the metadata of a file: the checksums of its arrays by name
+_SUMS = "crc32"   # in the metadata of a file: the checksums of its arrays by name,
+_REST = ""        # and of the other metadata
 
 
 def type_of(array: Array) -> TensorType:
@@ -50,6 +51,10 @@ def type_of(array: Array) -> TensorType:
 def _checksum(array: Array, so_far: int = 0) -> int:
     """That of the elements in C order, after those of which it is ``so_far``."""
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, so_far)
+
+
+def _text_checksum(metadata: Mapping[str, str]) -> int:
+    return zlib.crc32(json.dumps(sorted(metadata.items())).encode())
 
 
 def write_tensors(
@@ -70,6 +75,7 @@ def write_tensors(
         # Of other memory orders the library writes the wrong elements.
         dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
     sums = {name: _checksum(array) for name, array in dense.items()}
+    sums[_REST] = _text_checksum(metadata)
     with new_file(Path(path)) as file:
         try:
             save_file(dense, file, {**metadata, _SUMS: json.dumps(sums)})
@@ -103,10 +109,21 @@ class Tensors:
         self._path = path
         self._holders = {name: file for file in files for name in list(file.keys())}
         self._sums: dict[str, int] = {}
-        for file in files:
-            self._sums.update(json.loads((file.metadata() or {}).get(_SUMS, "{}")))
-        self.metadata = dict(files[0].metadata() or {}) if files else {}
-        self.metadata.pop(_SUMS, None)
+        found = [self._described(dict(file.metadata() or {}), list(file.keys())) for file in files]
+        self.metadata = found[0] if found else {}
+
+    def _described(self, metadata: dict[str, str], names: Sequence[str]) -> dict[str, str]:
+        """The metadata of a file but for the checksums, which are kept. Raises Error (W403)."""
+        summed = _SUMS in metadata  # files of other writers have none
+        try:
+            sums = dict(json.loads(metadata.pop(_SUMS, "{}")))
+        except (ValueError, TypeError, RecursionError):
+            sums = {_REST: None}
+        rest = _text_checksum(metadata)
+        if sums.pop(_REST, rest) != rest or (summed and set(sums) != set(names)):
+            raise self._damaged("what is said of its arrays")
+        self._sums.update(sums)
+        return metadata
 
     @property
     def names(self) -> list[str]:
@@ -140,8 +157,11 @@ class Tensors:
 
     def _compare(self, name: str, found: int) -> None:
         if self._sums.get(name, found) != found:
-            raise error("W403", f"{self._path} is damaged: '{name}' is not what was written",
-                        hint="copy or save it again, or restore an older checkpoint")
+            raise self._damaged(f"'{name}'")
+
+    def _damaged(self, what: str) -> Error:
+        return error("W403", f"{self._path} is damaged: {what} is not what was written",
+                     hint="copy or save it again, or restore an older checkpoint")
 
     def check(self, name: str) -> None:
         """Raise Error (W403) if an array is not what was written."""

@@ -27,12 +27,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error
+from ...ir.diagnose import Error, UnwritableError
 from ...ir.graph import Graph as IRGraph
 from ...ir.plans.plan import Plan
 from ...ir.text.printer import print_graph
@@ -314,6 +315,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of every command."""
     root = argparse.ArgumentParser(prog="weft", description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    root.add_argument("--version", action="version", version=f"weft {version('weft')}")
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     for name, about, add_options, action in COMMANDS:
         command = commands.add_parser(name, help=about)
@@ -330,6 +332,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except UsageError as problem:
         return _fail(f"weft: {problem}", 2)
+    except UnwritableError as problem:
+        return _fail(f"weft: {problem.message}", 2)
     except Error as problem:
         # A value of the command itself was wrong: the line that started it says nothing.
         command = os.path.abspath(sys.argv[0])

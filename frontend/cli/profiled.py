@@ -22,6 +22,9 @@ def run_profiled(file: str, arguments: Sequence[str], trace: str | None, lines: 
     try:
         with measured:
             runpy.run_path(file, run_name="__main__")
+    except SyntaxError as problem:
+        problem.filename = problem.filename or file  # not known of what is no text at all
+        raise
     finally:
         sys.argv, sys.path[0] = before
         text = measured.by_line() if lines else measured.table(rows)

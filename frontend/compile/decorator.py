@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 from ...ir.diagnose import error
 from ...ir.types import CPU0, Device
 from ..interchange.export import ExportJob, write_artifact
+from ..tracing.boundary import boundary
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from .bound import Bound
@@ -136,6 +137,7 @@ def _devices(device: str) -> tuple[str, ...]:
     return (str(CPU0),)
 
 
+@boundary
 def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
     """Write a function ahead of time as a folder: object file, C header, weights, plan, manifest.
 

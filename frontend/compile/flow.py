@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -131,15 +131,18 @@ class FlowStages:
 def device_names(names: Sequence[str]) -> tuple[str, ...]:
     """Full names of different devices; raises W401, and W404 for a GPU where none can be."""
     try:
-        found = [Device.parse(name) for name in ([names] if isinstance(names, str) else names)]
+        alone = isinstance(names, str) or not isinstance(names, Iterable)
+        given: Sequence[Any] = [names] if alone else names
+        found = list(map(Device.parse, given))
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
-    wrong = next((each for at, each in enumerate(found) if each.kind not in ("cpu", "gpu")
-                  or each.index is None or each in found[:at]), None)
+    part = next((each for each in found
+                 if each.kind not in ("cpu", "gpu") or each.index is None), None)
+    wrong = part or next((each for at, each in enumerate(found) if each in found[:at]), None)
     if wrong is not None or not found:
         what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
-            "given twice" if found.count(wrong) > 1 else "no device that a session can use")
+            "given twice" if part is None else "no device that a session can use")
         raise error("W401", what, locs=user_loc(),
                     hint="name each device once: devices=(\"cpu:0\", \"cpu:1\", \"gpu:0\")")
     for each in found:

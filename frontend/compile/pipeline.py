@@ -73,6 +73,9 @@ class Options:
         if self.opt not in range(4):
             raise error("W113", f"opt={self.opt!r} is no level", locs=user_loc(),
                         hint="use 0, 1, 2 or 3")
+        if self.target is not None and not isinstance(self.target, str):
+            raise error("W402", f"target={self.target!r} is no name of a CPU", locs=user_loc(),
+                        hint="use target='x86-64-v3', or None for this machine")
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise error("W113", f"threads={self.threads!r} is no number of threads",
                         locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")

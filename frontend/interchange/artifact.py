@@ -40,6 +40,7 @@ class Artifact(loader.Loaded):
                              "function, which can be traced")
 
 
+@boundary
 def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
     """The artifact in the folder ``path``, ready to be called.
 

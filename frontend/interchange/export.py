@@ -12,12 +12,14 @@ and what it does with it is plain to see. A new artifact takes the place of an o
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -37,8 +39,8 @@ from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
 from ...ir.plans.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
-from ...runtime.artifact import FORMAT
-from ...runtime.files import new_folder
+from ...runtime.artifact import FORMAT, sealed
+from ...runtime.files import new_folder, written
 from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
@@ -141,18 +143,18 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
     Raises:
         Error: (W402) the target is unknown, (W401) parts of the program are on a GPU,
             (W105) a symbolic dim cannot be told from the arguments, (W113) parts of it are run by
-            Python on the host.
+            Python on the host, (W408) nothing can be written there.
         DTypeError: (W112) the arguments or results hold classes that a manifest cannot describe.
     """
     folder = Path(path)
-    file = folder.resolve().name
+    with written(path, "artifact"):
+        file = folder.resolve().name
     target = export_target(job.target)
     stages = job.stages
     plan = stages.plan_for(target)
     _check(plan)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     own = [f"{file}{suffix}" for suffix in _SUFFIXES]
-    with new_folder(folder, [*own, _MANIFEST], _MANIFEST) as made:
+    with written(path, "artifact"), _place(folder, [*own, _MANIFEST]) as made:
         weights, offsets = _write_weights(job, plan, made / f"{file}.safetensors")
         artifact = _artifact(job, plan, target, file, (weights, offsets))
         code = compile_object(emit_artifact(artifact), target, stages.options.opt)
@@ -167,8 +169,19 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
                 raise
         manifest = _manifest(job, artifact, file, offsets)
         manifest["sha256"] = hashlib.sha256(code.object).hexdigest()
+        manifest = sealed(manifest)
         (made / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return folder
+
+
+@contextmanager
+def _place(folder: Path, own: Sequence[str]) -> Iterator[Path]:
+    """Where the files of an artifact are to be written, which come to ``folder`` all at once."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    with new_folder(folder, own, _MANIFEST) as made:
+        yield made
 
 
 def export_target(name: str | None) -> Target:

@@ -17,11 +17,14 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.graph import Graph as IRGraph
 from ...ir.types import number_kind
+from ...runtime.files import written
 from ..compile.function import Function
 from ..compile.stages import Compiled, Lowered
 from ..session.graph import Graph
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable
+from ..tracing.boundary import boundary
+from ..tracing.context.scope import checked_name
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
 from ..tracing.values.tracer import Tracer
@@ -48,6 +51,7 @@ class SummaryWriter:
     1
     """
 
+    @boundary
     def __init__(self, logdir: str | os.PathLike[str], filename_suffix: str = "") -> None:
         try:
             from tensorboardX.event_file_writer import EventsWriter
@@ -55,9 +59,10 @@ class SummaryWriter:
             raise error("W404", "event files for TensorBoard need tensorboardX", locs=user_loc(),
                         hint="pip install 'weft[tensorboard]'") from None
         self.logdir = os.fspath(logdir)
-        os.makedirs(self.logdir, exist_ok=True)
         self._lock = threading.Lock()
-        self._events: Any = EventsWriter(os.path.join(self.logdir, "events"), filename_suffix)
+        with written(self.logdir, "event file"):
+            os.makedirs(self.logdir, exist_ok=True)
+            self._events: Any = EventsWriter(os.path.join(self.logdir, "events"), filename_suffix)
 
     def __enter__(self) -> SummaryWriter:
         return self
@@ -121,8 +126,13 @@ class SummaryWriter:
     def _write(self, what: dict[str, Any], step: int | None, walltime: float | None) -> None:
         from tensorboardX.proto.event_pb2 import Event
 
+        try:
+            number = 0 if step is None else int(step)
+        except (TypeError, ValueError, OverflowError):
+            raise error("W113", f"the step {step!r} is no number", locs=user_loc(),
+                        hint="count steps: add_scalar(tag, value, step)") from None
         event = Event(wall_time=time.time() if walltime is None else walltime,
-                      step=0 if step is None else int(step), **what)
+                      step=number, **what)
         with self._lock:
             events = self._open()
             events.write_event(event)
@@ -130,7 +140,8 @@ class SummaryWriter:
 
 
 def _numbers(tag: str, value: Any) -> Any:
-    """Values as a float64 array."""
+    """Values as a float64 array. Raises DTypeError (W112) for a tag that is no text."""
+    checked_name(tag, "curve")
     if isinstance(value, Tracer):
         raise error("W201", f"'{tag}' is a traced value, which has no number while tracing",
                     locs=user_loc(), hint="return it, and write what the compiled function gives")

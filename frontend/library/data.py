@@ -34,9 +34,11 @@ from ...ir.diagnose import error
 from ...ir.host import note
 from ...ir.indices.index import Dim
 from .. import tree
+from ..seeds import checked_seed
 from ..stays import Stays
 from ..tracing.boundary import boundary
 from ..tracing.context.recorder import ACTIVE
+from ..tracing.context.scope import checked_name
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 
@@ -76,7 +78,8 @@ class Dataset:
         >>> list(from_arrays([1, 2, 3, 4]).shuffle(4, seed=1).batch(4))
         [array([1, 4, 3, 2])]
         """
-        return replace(self, keys=partial(_shuffled, self.keys, _positive(n, "shuffle"), seed))
+        return replace(self, keys=partial(
+            _shuffled, self.keys, _positive(n, "shuffle"), checked_seed(seed, "a shuffle")))
 
     def batch(self, n: int, drop_last: bool = False) -> Dataset:
         """``n`` elements as one, their arrays stacked along a new first axis.
@@ -110,6 +113,7 @@ class Dataset:
         >>> list(from_arrays([1, 2], [3, 4]).map(lambda pair: pair[0] * pair[1]))
         [np.int64(3), np.int64(8)]
         """
+        _callable(f, "map", "write such as .map(lambda x: x / 255)")
         return replace(self, reading=_each(_After(self.reading.one, f, not _takes_one(f))))
 
     def prefetch(self, n: int, threads: int = 1) -> Dataset:
@@ -145,9 +149,9 @@ def from_arrays(*arrays: Any) -> Dataset:
     >>> x.shape, y.shape
     ((32, 8, 8), (32,))
     """
-    given = tuple(x if isinstance(x, dict | tuple) else np.asarray(x) for x in arrays)
+    given = tuple(x if isinstance(x, dict | tuple) else _array(x) for x in arrays)
     leaves, structure = tree.flatten(given[0] if len(given) == 1 else given)
-    held = [np.asarray(leaf) for leaf in leaves]
+    held = [_array(leaf) for leaf in leaves]
     lengths = [leaf.shape[0] if leaf.ndim else None for leaf in held]
     if not held or None in lengths or len(set(lengths)) != 1:
         shapes = ", ".join(str(leaf.shape) for leaf in held) or "none"
@@ -155,12 +159,8 @@ def from_arrays(*arrays: Any) -> Dataset:
                             f"{shapes}", locs=user_loc(),
                     hint="give arrays with the same number of rows")
 
-    def rows(at: Any) -> Any:
-        return tree.unflatten(structure, [leaf[at] for leaf in held])
-
-    size = cast(int, lengths[0])
-    return Dataset(lambda _: iter(range(size)),
-                   Reading(rows, lambda keys: rows(np.fromiter(keys, np.intp, len(keys)))), size)
+    rows, size = _Rows(structure, held), cast(int, lengths[0])
+    return Dataset(partial(_listed, range(size)), Reading(rows, rows.many), size)
 
 
 def from_generator(f: Callable[[], Iterable[Any]], specs: Any = None) -> Dataset:
@@ -172,8 +172,11 @@ def from_generator(f: Callable[[], Iterable[Any]], specs: Any = None) -> Dataset
     >>> list(from_generator(lambda: (i * i for i in range(5)), "i64[]").batch(3))
     [array([0, 1, 4]), array([ 9, 16])]
     """
-    checked = _Checked(specs) if specs is not None else _same
-    return Dataset(lambda _: iter(f()), _each(checked), None)
+    _callable(f, "from_generator", "give the function itself, without calling it: it is called "
+                                   "anew for each epoch")
+    checked = _same if specs is None else _Checked(
+        tree.map(lambda text: Spec.parse(text) if isinstance(text, str) else text, specs))
+    return Dataset(partial(_generated, f), _each(checked), None)
 
 
 def from_files(paths: Iterable[Any], read: Callable[[Any], Any]) -> Dataset:
@@ -183,8 +186,12 @@ def from_files(paths: Iterable[Any], read: Callable[[Any], Any]) -> Dataset:
     >>> len(from_files(["a.npy", "b.npy"], np.load))
     2
     """
+    if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
+        raise error("W305", f"from_files takes a list of paths, not {paths!r}", locs=user_loc(),
+                    hint="write such as sorted(folder.glob('*.npy'))")
+    _callable(read, "from_files", "write such as weft.data.from_files(paths, np.load)")
     found = tuple(paths)
-    return Dataset(lambda _: iter(found), _each(read), len(found))
+    return Dataset(partial(_listed, found), _each(read), len(found))
 
 
 class Input(Stays):
@@ -207,7 +214,7 @@ class Input(Stays):
     living: ClassVar[WeakSet[Input]] = WeakSet()  # whose threads a forked child has not
 
     def __init__(self, dataset: Dataset, name: str = "input") -> None:
-        self.name = name
+        self.name = checked_name(name, "input")
         self._dataset = dataset
         self._position = 0
         self._lock = threading.Lock()
@@ -325,7 +332,11 @@ class _Turns:
             self._turn += 1
             self._turned.notify_all()
             key = next(self._keys)
-        return self._read(key)
+        try:
+            return self._read(key)
+        except StopIteration as problem:  # which would end the data set, as nobody asked for
+            raise RuntimeError("the function that reads an element raised StopIteration"
+                               ) from problem
 
 
 @dataclass(frozen=True)
@@ -339,10 +350,7 @@ class _After:
     def __call__(self, key: Any) -> Any:
         element = self.read(key)
         parts = element if self.spread and isinstance(element, tuple) else (element,)
-        try:
-            return self.function(*parts)
-        except StopIteration as problem:  # which would end the data set, as nobody asked for
-            raise RuntimeError("the function of a map raised StopIteration") from problem
+        return self.function(*parts)
 
 
 def _takes_one(f: Callable[..., Any]) -> bool:
@@ -367,10 +375,8 @@ class _Checked:
     specs: Any
 
     def __call__(self, element: Any) -> Any:
-        wanted = tree.map(lambda text: Spec.parse(text) if isinstance(text, str) else text,
-                          self.specs)
         found, structure = tree.flatten(element)
-        specs, expected = tree.flatten(wanted)
+        specs, expected = tree.flatten(self.specs)
         if structure != expected:
             raise error("W305", f"the generator gives {structure}, its specs are {expected}")
         for value, spec in zip(found, specs, strict=True):
@@ -388,7 +394,11 @@ def _fits(shape: tuple[int, ...], wanted: tuple[Dim | None, ...]) -> bool:
 
 def _each(one: Callable[[Any], Any]) -> Reading:
     """Several are read one by one, and stacked."""
-    return Reading(one, lambda keys: _stacked([one(key) for key in keys]))
+    return Reading(one, partial(_together, one))
+
+
+def _together(one: Callable[[Any], Any], keys: Sequence[Any]) -> Any:
+    return _stacked([one(key) for key in keys])
 
 
 def _stacked(elements: list[Any]) -> Any:
@@ -406,6 +416,43 @@ def _stacked(elements: list[Any]) -> Any:
             raise error("W305", f"elements of one batch differ: {shapes}",
                         hint="give them one dtype and shape with .map before .batch")
     return tree.unflatten(structure, [np.stack(column) for column in columns])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of arrays, by their numbers."""
+
+    structure: tree.TreeDef
+    arrays: Sequence[np.ndarray[Any, Any]]
+
+    def __call__(self, at: Any) -> Any:
+        return tree.unflatten(self.structure, [array[at] for array in self.arrays])
+
+    def many(self, keys: Sequence[int]) -> Any:
+        return self(np.fromiter(keys, np.intp, len(keys)))
+
+
+def _array(given: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise error("W305", f"a {type(given).__name__} with parts of other lengths is no array",
+                    locs=user_loc(), hint="make the parts equally long, or yield them one by one "
+                                          "to weft.data.from_generator") from None
+
+
+def _callable(f: Any, what: str, hint: str) -> None:
+    if not callable(f):
+        raise error("W305", f"{what} takes a function, not {type(f).__name__}", locs=user_loc(),
+                    hint=hint)
+
+
+def _listed(keys: Sequence[Any], _: int) -> Iterator[Any]:
+    return iter(keys)
+
+
+def _generated(f: Callable[[], Iterable[Any]], _: int) -> Iterator[Any]:
+    return iter(f())
 
 
 def _shuffled(keys: Keys, n: int, seed: int, epoch: int) -> Iterator[Any]:

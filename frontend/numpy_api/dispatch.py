@@ -16,10 +16,10 @@ from ..tracing.arrays import views
 from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.standins import original
-from ..tracing.arrays.variable import broadcasts
+from ..tracing.arrays.variable import broadcasts, takes
 from ..tracing.context.active import current
 from ..tracing.context.recorder import TraceContext
-from ..tracing.operand import broadcast, cast, is_weak, reshape, strong, to_tracer
+from ..tracing.operand import broadcast, cast, is_weak, kind_of, reshape, strong, to_tracer
 from ..tracing.values.drawn import refused_draw
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
@@ -250,7 +250,7 @@ class NumpyApi:
         """Assign to a variable in the current trace; what updates it broadcasts, and ``change``
         (np.negative for a subtraction) comes first. Raises FeedError (W304)."""
         ctx: TraceContext = current()
-        numbers = is_weak(value)
+        numbers = is_weak(value) and takes(variable.dtype, np.dtype(kind_of(value)))
         if isinstance(value, (list, tuple)):
             numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
         new = strong(to_tracer(value, variable.dtype if numbers else None))

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...runtime.files import new_file
+from ...runtime.files import new_file, written
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
+from ..tracing.boundary import boundary
 from .kernels import KernelTime, kernel_times, with_sites
 from .table import Lines, profile_table
 from .trace import trace_of
@@ -138,10 +139,12 @@ class Profile:
         """The kernels as a table, the longest first; all others are one line."""
         return profile_table(self, rows)
 
+    @boundary
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a trace that ui.perfetto.dev and chrome://tracing show: a process for each device,
-        a track for each thread on it, compilations on those of Python."""
-        with new_file(Path(path)) as file:
+        a track for each thread on it, compilations on those of Python. Raises UnwritableError
+        (W408), an OSError, where it cannot be written."""
+        with written(path, "trace"), new_file(Path(path)) as file:
             file.write_text(json.dumps(trace_of(self._recorder)), encoding="utf-8")
 
     def __str__(self) -> str:

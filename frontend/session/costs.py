@@ -26,7 +26,7 @@ from ...passes.clone import Clone
 from ...passes.placement.constraints import groups_of
 from ...passes.placement.costs import Costs, Link, measured_as
 from ...passes.placement.units import Unit, units_of
-from ...runtime.files import new_file
+from ...runtime.files import new_file, written
 from ...runtime.flow.helpers import Helpers
 from ...runtime.threads import thread_limit
 from ..compile.flow import FlowStages, make_flow, step_stages
@@ -64,8 +64,8 @@ def load_costs(path: str | PathLike[str]) -> Costs:
 
 
 def save_costs(costs: Costs, path: str | PathLike[str]) -> None:
-    """Write a cost model to a file, whole or not at all."""
-    with new_file(Path(path)) as file:
+    """Write a cost model to a file, whole or not at all. Raises UnwritableError (W408)."""
+    with written(path, "cost model"), new_file(Path(path)) as file:
         file.write_text(costs.to_json(), encoding="utf-8")
 
 

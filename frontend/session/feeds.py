@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,14 @@ def _pairs(keys: Any, given: Any) -> list[tuple[Any, Any]]:
     return [pair for each in zip(keys, given, strict=True) for pair in _pairs(*each)]
 
 
+def listed(feeds: Any) -> list[Any]:
+    """What is fed to a callable, in order. Raises FeedError (W301) for what is no list."""
+    if not isinstance(feeds, Iterable) or isinstance(feeds, str | Tracer | Variable):
+        raise error("W301", f"feeds is a list of what is fed, not {type(feeds).__name__}",
+                    locs=user_loc(), hint="write such as s.make_callable(y, [x])")
+    return list(feeds)
+
+
 def names_of(graph: Graph, feeds: Sequence[Fed]) -> dict[str, Variable]:
     """The variables that are fed, by their names in the graph. Raises FeedError (W301) for one that
     is fed twice."""
@@ -83,5 +91,9 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
         converted = array.astype(dtype)
         if not integers or (converted == array).all():
             return converted
-    raise error("W303", f"{feed.name} is {wanted}, got {array.dtype}{list(array.shape)}",
-                locs=user_loc(), hint=f"convert it: x.astype(np.{dtype})")
+    numeric = array.dtype.kind not in "OSUMm"
+    got = (f"{array.dtype}{list(array.shape)}" if numeric or isinstance(given, np.ndarray)
+           else type(given).__name__)
+    raise error("W303", f"{feed.name} is {wanted}, got {got}", locs=user_loc(),
+                hint=f"convert it: x.astype(np.{dtype})" if numeric
+                else "feed numbers, or arrays of them")

@@ -33,6 +33,7 @@ from ..tracing.context.active import active
 from ..tracing.context.captures import Capture
 from ..tracing.context.dependencies import group
 from ..tracing.context.recorder import TraceContext
+from ..tracing.context.scope import checked_name
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
@@ -52,7 +53,7 @@ class Graph(Stays, TraceContext):
     instead = "g.save(path) writes it with its state, weft.Graph.load reads it"
 
     def __init__(self, name: str = "graph") -> None:
-        super().__init__(name, NumpyApi())
+        super().__init__(checked_name(name, "graph"), NumpyApi())
         self.rewritten, self.endless = as_written, True
         self.placeholders: list[Tracer] = []
         self.resources: dict[str, Any] = {}  # queues by name, for nodes whose ``queue`` they are
@@ -134,7 +135,8 @@ class Graph(Stays, TraceContext):
         """Write the graph as text to ``path``, and beside it, as safetensors, what it holds: the
         values that its variables have at one moment, and closed-over arrays.
 
-        Raises Error: W304 for a dtype that safetensors lack, W113 for a graph with queues.
+        Raises Error: W304 for a dtype that safetensors lack, W113 for a graph with queues, W408 (an
+        OSError) where it cannot be written.
 
         >>> import os, tempfile, weft
         >>> g, v = weft.Graph(), weft.Variable([1.0, 2.0], name="start")
@@ -193,8 +195,9 @@ class Graph(Stays, TraceContext):
             spec = Spec.parse(dtype)
         else:
             spec = Spec(dtype, () if shape is None else shape)
+        stem = checked_name(name or "placeholder", "placeholder")
         with self.lock:
-            label = self.graph.unique_name(name or "placeholder")
+            label = self.graph.unique_name(stem)
             value = Value(spec.type(label), f"{label}:0")
             self.graph.params.append(value)
             tracer = Tracer(self, value, argument=True)

@@ -14,6 +14,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim, plain_symbol, symbol, symbols_of
 from ...ir.indices.walk import substitute
@@ -23,10 +25,13 @@ from ...runtime.queues.queue import Queue
 from ...runtime.queues.stores import Line, Pool, Store
 from ...runtime.tree import collect
 from .. import tree
+from ..seeds import checked_seed
 from ..stays import Stays
+from ..tracing.arrays.variable import takes
 from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for
 from ..tracing.context.recorder import TraceContext
+from ..tracing.context.scope import checked_name
 from ..tracing.operand import cast, to_tracer
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
@@ -92,7 +97,7 @@ class FIFOQueue(Stays):
                                 f"{composed[0]}", locs=user_loc(),
                         hint="give each size that differs a name of its own")
         self.capacity = _positive(capacity, "capacity")
-        self.name = name
+        self.name = checked_name(name, "queue")
         self.resource = Queue(name, self.capacity, types, store(types), least)
         self._serial = itertools.count()
 
@@ -212,8 +217,8 @@ class FIFOQueue(Stays):
     def _operation(self, graph: TraceContext, op: str, *leaves: Any, **attrs: Any) -> Operation:
         def record() -> Operation:
             found = [to_tracer(leaf) for leaf in leaves]
-            # A Python number takes the dtype of the queue.
-            inputs = [cast(x, type_.dtype) if x.weak else x
+            # A Python number takes the dtype of the queue, if that keeps its kind.
+            inputs = [cast(x, type_.dtype) if x.weak and takes(type_.dtype.numpy, x.dtype) else x
                       for x, type_ in zip(found, self.resource.types, strict=False)]
             node = graph.builder.emit(OPS[op], [graph.value_of(x) for x in inputs],
                                       {"queue": self._name_in(graph), **attrs})
@@ -256,10 +261,12 @@ class RandomShuffleQueue(FIFOQueue):
 
     def __init__(self, capacity: int, specs: Any, min_after_dequeue: int = 0,
                  seed: int | None = None, *, name: str = "queue") -> None:
-        if not 0 <= min_after_dequeue < capacity:
+        if isinstance(min_after_dequeue, bool) or not isinstance(
+                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < capacity:
             raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
                                 f"{min_after_dequeue!r}", locs=user_loc())
-        self._set_up(capacity, specs, name, lambda types: Pool(types, seed), min_after_dequeue)
+        order = None if seed is None else checked_seed(seed, "a queue")
+        self._set_up(capacity, specs, name, lambda types: Pool(types, order), min_after_dequeue)
 
 
 def _graph_around(ctx: TraceContext) -> TraceContext:

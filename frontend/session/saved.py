@@ -20,7 +20,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.text.printer import print_graph
 from ...ir.verify.verifier import read
-from ...runtime.files import new_file
+from ...runtime.files import new_file, written
 from ...runtime.shards import read_tensors, write_tensors
 from ...runtime.state import cut
 from ..tracing.context.captures import Capture
@@ -42,24 +42,28 @@ class Saved:
 
 def tensors_of(path: str | os.PathLike[str]) -> Path:
     """The file beside a graph's text that has its tensors."""
-    return Path(path).with_suffix(".safetensors")
+    place = Path(path)
+    # What names no file is told of by who writes or reads the text.
+    return place.with_suffix(".safetensors") if place.name else place
 
 
 def write_state(
     path: str | os.PathLike[str], graph: Graph, variables: Mapping[str, Any],
     captures: Sequence[Capture], groups: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write both files. Raises FeedError (W304) for a dtype that safetensors lack. Functions of
-    ``weft.host_call`` are there by their names, and found in a program that imports them."""
+    """Write both files. Raises FeedError (W304) for a dtype that safetensors lack, UnwritableError
+    (W408) where there can be no such file. Functions of ``weft.host_call`` are there by their
+    names, and found in a program that imports them."""
     names = [name for name in graph.variables if name in variables]
     values = cut([variables[name].cell for name in names])
     held = {capture.param.name.removesuffix(":0"): capture.array for capture in captures}
     metadata = {"format": _FORMAT, "variables": json.dumps(names),
                 "fixed": json.dumps([name for name in names if not variables[name].trainable]),
                 "groups": json.dumps({name: list(nodes) for name, nodes in (groups or {}).items()})}
-    write_tensors(tensors_of(path), {**dict(zip(names, values, strict=True)), **held}, metadata)
-    with new_file(Path(path)) as file:
-        Path(file).write_text(print_graph(graph) + "\n", encoding="utf-8")
+    with written(path, "graph"):
+        write_tensors(tensors_of(path), {**dict(zip(names, values, strict=True)), **held}, metadata)
+        with new_file(Path(path)) as file:
+            Path(file).write_text(print_graph(graph) + "\n", encoding="utf-8")
 
 
 def read_state(path: str | os.PathLike[str]) -> Saved:

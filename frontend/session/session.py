@@ -37,7 +37,7 @@ from ..tracing.trace import Traced
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
 from .costs import load_costs, measured_costs, save_costs, warn_ignored
-from .feeds import Fed, convert, flat, names_of
+from .feeds import Fed, convert, flat, listed, names_of
 from .graph import Element, Graph
 from .lowering import lowered
 from .report import StepReport
@@ -217,8 +217,8 @@ class Session(Stays):
         array([3., 5.], dtype=float32)
         """
         try:
-            feeds = feed_dict or {}
-            if timeout is None and trace is None:
+            feeds = {} if feed_dict is None else feed_dict
+            if timeout is None and trace is None and type(feeds) is dict:
                 found = self._seen.get(_at_sight(fetches, feeds))
                 if found is not None:
                     return found[0](*feeds.values())
@@ -229,6 +229,12 @@ class Session(Stays):
 
     def _run(self, fetches: Any, feeds: Mapping[Any, Any], timeout: float | None,
              trace: StepReport | None) -> Any:
+        if not isinstance(feeds, Mapping):
+            raise error("W303", f"feed_dict is a dict, not {type(feeds).__name__}",
+                        locs=user_loc(), hint="write s.run(y, {x: value})")
+        if trace is not None and not isinstance(trace, StepReport):
+            raise error("W305", f"trace is a weft.StepReport, not {type(trace).__name__}",
+                        locs=user_loc(), hint="report = weft.StepReport(); s.run(y, trace=report)")
         watch = None if timeout is None and trace is None else Watch(seconds_of(timeout))
         key = _key(fetches), tuple(map(_name, feeds))
         step = self._steps.get(key)
@@ -266,6 +272,7 @@ class Session(Stays):
         >>> double([1, 2])
         array([3., 5.], dtype=float32)
         """
+        feeds = listed(feeds)
         step = self._step(fetches, feeds)
         names = [self._fed(key).name for key in feeds]
         count = len(names)
@@ -343,7 +350,7 @@ class Session(Stays):
     def _or_needed(self, elements: list[Element], feeds: Sequence[Any] | None) -> Sequence[Any]:
         """The feeds, or if there are none the names of the placeholders that are needed."""
         if feeds is not None:
-            return feeds
+            return listed(feeds)
         captured = {capture.param for capture in self.graph.captures}
         needed = parameters_of(self.graph.graph, _parts(elements))
         return [value.name for value in needed if value not in captured]

@@ -209,7 +209,7 @@ class Costs:
             speeds = {kind: Speed(**speed) for kind, speed in data.pop("speeds").items()}
             links = {name: Link(**link) for name, link in data.pop("links").items()}
             return Costs(speeds, links, **data)
-        except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise error("W403", f"not a cost model ({problem})",
                         hint="write one with save_costs, or measure anew") from None
 

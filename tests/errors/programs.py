@@ -690,7 +690,7 @@ def unknown_target() -> None:
 @wrong("W403")
 def no_artifact() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        weft.load(Path(folder) / "missing")
+        weft.load(Path(folder) / "missing")  # here
 
 
 @wrong("W405")

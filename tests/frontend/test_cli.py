@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import weft
 from weft.frontend.cli.main import main
 from weft.frontend.compile.oracle import example_array
 from weft.frontend.compile.pipeline import STAGES
@@ -280,6 +281,25 @@ def test_a_file_that_exits_and_one_that_is_no_text(
     assert "it is no text" in capsys.readouterr().err
 
 
+def test_a_profiled_file_that_is_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe\x00")
+    assert main(["profile", f"{tmp_path}/bytes.py"]) == 1
+    assert f"weft: {tmp_path}/bytes.py:1: SyntaxError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "status"), [
+    (["--version"], 0), (["demo", "--epochs", "0"], 2), (["profile", "--rows", "-3", "x.py"], 2)])
+def test_numbers_of_options_and_the_version(
+    words: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == status
+    assert (f"weft {weft.__version__}" in capsys.readouterr().out) == (status == 0)
+
+
 def test_a_defect_of_weft_keeps_its_traceback(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,11 +308,12 @@ def test_a_defect_of_weft_keeps_its_traceback(
         main(["dump", model, "--args", *TYPES])
 
 
-@pytest.mark.parametrize("words", [["--stage", "fussed"], ["--dim", "b"]])
+@pytest.mark.parametrize("words", [["--stage", "fussed"], ["-o", ""], ["--dim", "b"],
+                                   ["--seed", "-1"]])
 def test_options_that_mean_nothing_are_status_2(
     model: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["run", "x.ir"] if words[0] == "--dim" else ["dump", model]
+    command = ["run", "x.ir"] if words[0] in ("--dim", "--seed") else ["dump", model]
     with pytest.raises(SystemExit) as caught:
         main([*command, *words])
     assert caught.value.code == 2 and "Traceback" not in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -244,7 +245,13 @@ def two_shapes() -> Iterator[Any]:
     (lambda: next(iter(data.from_generator(two_shapes, "f32[2]"))), r"float64\[2\] where"),
     (lambda: list(data.from_generator(two_shapes, "f64[2]")), r"float64\[3\] where"),
     (lambda: next(iter(data.from_generator(lambda: [(1, 2)], "f64[]"))), "the generator gives"),
-    (lambda: next(iter(data.from_generator(lambda: [1, (1, 2)]).batch(2))), "the structures"),
+    (lambda: list(data.from_generator(lambda: [1, (1, 2)]).batch(2)), "the structures"),
+    (lambda: data.from_arrays([[1], [1, 2]]), "a list with parts of other lengths"),
+    (lambda: data.from_generator(two_shapes()), "from_generator takes a function"),
+    (lambda: data.from_files("rows.npy", np.load), "from_files takes a list of paths"),
+    (lambda: data.from_files(7, np.load), "from_files takes a list of paths"),  # type: ignore[arg-type]
+    (lambda: data.from_files([], "read"), "from_files takes a function"),  # type: ignore[arg-type]
+    (lambda: data.from_arrays(ROWS).map(3), "map takes a function"),  # type: ignore[arg-type]
 ])
 def test_what_does_not_fit_together(make: Any, message: str) -> None:
     with pytest.raises(Error, match=f"W305: .*{message}"):
@@ -266,3 +273,35 @@ def test_a_map_does_not_end_the_data(ahead: int) -> None:
     data = weft.data.from_arrays(np.arange(6)).map(function)
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(data.prefetch(ahead) if ahead else data)
+
+
+def test_reading_does_not_end_the_data() -> None:
+    files = weft.data.from_files(range(3), lambda at: next(iter(())) if at else at)
+    for rows in (files, files.batch(2)):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            list(rows)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", None, 2.5, True])
+def test_seeds_are_integers(seed: Any) -> None:
+    with pytest.raises(Error, match=r"W112: the seed of a shuffle is .*, not an integer"):
+        data.from_arrays(ROWS).shuffle(3, seed)
+    if seed is not None:
+        with pytest.raises(Error, match="W112: the seed of a queue is"):
+            weft.RandomShuffleQueue(5, "f64[]", seed=seed)
+
+
+def test_a_spec_that_is_none_is_told_at_once() -> None:
+    with pytest.raises(Error, match="W112"):
+        data.from_generator(two_shapes, "no type")
+
+
+def test_data_sets_go_to_other_processes() -> None:
+    """Where the functions in them do."""
+    made = (data.from_arrays(ROWS, ROWS * 2).shuffle(4, seed=1).map(np.add).batch(3).repeat(2),
+            data.from_files([1, 2, 3], float).batch(2),
+            data.from_generator(two_shapes, ("f64[n]")))
+    for rows in made:
+        again = list(pickle.loads(pickle.dumps(rows)))
+        for one, other in zip(rows, again, strict=True):
+            np.testing.assert_array_equal(one, other)

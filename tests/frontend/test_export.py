@@ -36,7 +36,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
-from weft.runtime.artifact import Loaded, load
+from weft.runtime.artifact import Loaded, load, sealed
 from weft.runtime.tree import collect, describe, structure_of
 
 CC = shutil.which("cc")
@@ -208,7 +208,7 @@ def copied(folder: Path, to: Path, **changes: Any) -> Path:
     """A copy with changes to its manifest."""
     shutil.copytree(folder, to / "m")
     manifest = json.loads((folder / "manifest.json").read_text()) | changes
-    (to / "m" / "manifest.json").write_text(json.dumps(manifest))
+    (to / "m" / "manifest.json").write_text(json.dumps(sealed(manifest)))
     return to / "m"
 
 
@@ -221,6 +221,19 @@ def test_other_format(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(Error, match=r"W403.*format 99 \(of Weft 9\.0\)") as caught:
         load(copied(folder, tmp_path, format=99, weft="9.0"))
     assert "install that version" in str(caught.value)
+
+
+def test_a_manifest_that_is_damaged(folder: Path, tmp_path: Path) -> None:
+    path = copied(folder, tmp_path)
+    text = (path / "manifest.json").read_text()
+    for wrong in (text.replace('"file"', '"fill"', 1), "[" * 100_000, text[:-40], "3"):
+        assert wrong != text
+        (path / "manifest.json").write_text(wrong)
+        with pytest.raises(Error, match=r"W403: .*manifest\.json cannot be read") as caught:
+            weft.load(path)
+        assert [loc.file for loc in caught.value.locs] == [__file__]
+    with pytest.raises(Error, match=r"W403: .* is not a Weft artifact"):
+        weft.load(path / "manifest.json")
 
 
 def test_no_library_says_how_to_link(folder: Path, tmp_path: Path) -> None:

@@ -342,3 +342,15 @@ def test_a_narrow_transfer_leaves_what_nobody_reads() -> None:
     q.enqueue((np.ones(2, np.float32), np.ones(3, np.float32)))
     s = weft.Session(g, devices=("cpu:0", "cpu:1"), transfer="bf16")
     assert s.run(x).tolist() == [1, 1]
+
+
+def test_numbers_that_are_put_keep_their_kind() -> None:
+    q, g = weft.FIFOQueue(3, "i64[]"), weft.Graph()
+    with g.as_default():
+        put = q.enqueue(2)
+        with pytest.raises(weft.Error, match="W305"):
+            q.enqueue(2.5)
+    with pytest.raises(weft.Error, match="W305"):
+        q.enqueue(2.5)
+    weft.Session(g).run(put)
+    assert q.dequeue() == 2

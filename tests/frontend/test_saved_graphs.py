@@ -77,6 +77,17 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
         Graph.load(tmp_path / "none.ir")
 
 
+def test_what_the_tensors_say_of_the_graph_is_checked(tmp_path: Path) -> None:
+    model("said").save(tmp_path / "m.ir")
+    tensors = tmp_path / "m.safetensors"
+    whole = tensors.read_bytes()
+    for old, new in ((b"said/steps", b"said/stups"), (b"both", b"bath"), (b'[\\"', b'{\\"')):
+        assert old in whole
+        tensors.write_bytes(whole.replace(old, new, 1))
+        with pytest.raises(weft.Error, match="W403"):
+            Graph.load(tmp_path / "m.ir")
+
+
 def test_queues_are_not_saved(tmp_path: Path) -> None:
     g, q = Graph(), weft.FIFOQueue(3, "f64[]")
     with g.as_default():

@@ -485,3 +485,62 @@ def test_what_is_needed_is_fed_where_no_feeds_are_named() -> None:
     assert s.explain([z, v]) == s.explain([z, v], [y, x]) != ""
     with pytest.raises(weft.Error, match="W302"):
         s.lower(z, [y])
+
+
+@pytest.mark.parametrize("given", [None, "text", {"a": 1}, object()])
+def test_what_is_no_number_is_not_fed(net: Net, given: Any) -> None:
+    kind = type(given).__name__
+    with pytest.raises(Error, match=f"W303: x:0 is f64\\[3\\], got {kind}(?s:.*)fix: feed numbers"):
+        net.s.run(net.y, {net.x: given})
+
+
+def test_feeds_are_a_dict_and_those_of_a_callable_a_list(net: Net) -> None:
+    assert net.s.run(net.y, {net.x: V})[0] == 3
+    for feeds in (V, [net.x, V], [net.x], "x", 3):
+        with pytest.raises(Error, match="W303: feed_dict is a dict, not"):
+            net.s.run(net.y, feeds)  # type: ignore[arg-type]
+    for listed in (net.x, "x:0", 3, net.count):
+        for call in (net.s.make_callable, net.s.lower, net.s.explain):
+            with pytest.raises(Error, match="W301: feeds is a list of what is fed, not"):
+                call(net.y, listed)
+    with pytest.raises(Error, match="W305: trace is a weft"):
+        net.s.run(net.bump, trace=3)  # type: ignore[arg-type]
+    assert net.count.numpy() == 0
+
+
+@pytest.mark.parametrize("make", [
+    lambda: weft.Graph(3), lambda: weft.Variable(1.0, name=3), lambda: weft.group(name=3),
+    lambda: weft.FIFOQueue(2, "f64[]", name=3), lambda: weft.name_scope(3).__enter__(),
+    lambda: weft.placeholder("f64", name=3), lambda: weft.data.from_arrays(V).input(3),
+])
+def test_names_are_text(make: Any) -> None:
+    with weft.Graph().as_default(), pytest.raises(Error, match=r"W112: the name of a .* is text"):
+        make()
+
+
+@pytest.mark.parametrize("devices", [(0,), None, "cpu:", ("cpu:0", ""), 3])
+def test_what_is_no_device(devices: Any) -> None:
+    with pytest.raises(Error, match="W401"):
+        Session(weft.Graph(), devices=devices)
+    if devices is not None and not isinstance(devices, tuple):
+        with pytest.raises(Error, match="W401: not a device"), weft.device(devices):
+            pass
+
+
+def test_targets_are_names() -> None:
+    for make in (partial(Session, weft.Graph()), partial(weft.compile, np.tanh)):
+        with pytest.raises(Error, match="W402: target=3 is no name of a CPU"):
+            make(target=3)
+
+
+def test_nests_that_never_end(net: Net) -> None:
+    deep: Any = net.y
+    for _ in range(5000):
+        deep = [deep]
+    endless: list[Any] = [net.y]
+    endless.append(endless)
+    for nest in (deep, endless):
+        for call in (net.s.run, weft.compile(np.sum)):
+            with pytest.raises(Error, match="W112: a nest is too deep") as caught:
+                call(nest)
+            assert caught.value.locs

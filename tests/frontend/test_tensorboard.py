@@ -202,3 +202,15 @@ def test_it_is_said_where_the_library_is_missing(
         weft.SummaryWriter(tmp_path / "none")
     assert "pip install 'weft[tensorboard]'" in str(caught.value)
     assert not (tmp_path / "none").exists()
+
+
+def test_tags_steps_and_folders_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="W408: no event file can be written"):
+        weft.SummaryWriter(tmp_path / "file" / "events")
+    with weft.SummaryWriter(tmp_path / "events") as writer:
+        with pytest.raises(weft.Error, match="W112: the name of a curve is text"):
+            writer.add_scalar(3, 1.0, 1)  # type: ignore[arg-type]
+        for step in ("one", [1], float("nan")):
+            with pytest.raises(weft.Error, match=r"W113: the step .* is no number"):
+                writer.add_scalar("loss", 1.0, step)  # type: ignore[arg-type]

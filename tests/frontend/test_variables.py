@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from running import in_threads
@@ -373,3 +374,28 @@ def test_results_and_variables_are_apart() -> None:
         result[...] = -1
     assert (v.numpy() == 4).all()
     assert not v.value.flags.writeable
+
+
+def changed(change: Callable[[Any], Any], number: Any, compiled: bool) -> Any:
+    return weft.compile(lambda: (change(number), 0)[1])() if compiled else change(number)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("first", "number", "code"), [
+    (5, 1.5, "W304"), (5, 2.0, "W304"), (5, float("nan"), "W304"), (True, 3, "W304"),
+    (0.5, 1j, "W304"), (np.int8(3), 300, "W131"), (np.int8(3), -129, "W131"), (5, 2**80, "W131"),
+    (5, True, ""), (np.uint8(5), 200, ""), (np.float32(5), 2**40, ""), (1j, 2.5, ""),
+    (ml_dtypes.bfloat16(1), 2.5, "")])
+def test_numbers_that_are_assigned_keep_their_kind(
+    first: Any, number: Any, code: str, compiled: bool
+) -> None:
+    """As in NumPy, where an array of integers += 0.5 is an error, and not += 0."""
+    v = Variable(first)
+    for change in (v.assign, v.assign_add):
+        if code:
+            with pytest.raises(weft.Error, match=code):
+                changed(change, number, compiled)
+            assert v.numpy() == first
+    if not code:
+        changed(v.assign, number, compiled)
+        assert v.numpy() == number and v.dtype == np.asarray(first).dtype

@@ -190,3 +190,39 @@ def test_a_byte_that_has_changed_is_found(devices: Any, tmp_path: Path) -> None:
         file.write_bytes(whole)
     assert restore(tmp_path / "run", arrays) == 1
     assert all(array[-1] == 4 for array in arrays.values())
+
+
+def test_what_is_said_of_the_arrays_is_checked_too(tmp_path: Path) -> None:
+    """A step that a flipped bit has changed is none."""
+    path = tmp_path / "c"
+    save(path, {"a": np.ones(2)}, step=12)
+    whole = path.read_bytes()
+    for old, new in ((b'"step":"12"', b'"step":"13"'), (b'"step":"12"', b'"step":"1x"'),
+                     (b'\\"a\\"', b'\\"b\\"'), (b'{\\"a', b'[\\"a')):
+        assert whole.count(old) == 1
+        path.write_bytes(whole.replace(old, new))
+        with pytest.raises(Error, match=r"W403: .* what is said of its arrays"):
+            restore(path, {"a": np.zeros(2)})
+    path.write_bytes(whole)
+    assert restore(path, {"a": np.zeros(2)}) == 12
+
+
+def test_a_step_is_a_whole_number(tmp_path: Path) -> None:
+    """Others would be names of files that no writer knows as its own."""
+    for step in (-1, 2.5, "a", np.array([1, 2]), float("nan"), True):
+        for keep in (None, 3):
+            with pytest.raises(Error, match="W304: a step is a whole number"):
+                save(tmp_path / "c", {"a": np.ones(2)}, step=step, keep=keep)
+    assert os.listdir(tmp_path) == []
+    save(tmp_path / "c", {"a": np.ones(2)}, step=Variable(np.float32(7), name="ck_steps"), keep=3)
+    assert restore(tmp_path / "c", {"a": np.zeros(2)}) == 7
+
+
+def test_what_is_no_variable_or_renaming(tmp_path: Path) -> None:
+    save(tmp_path / "c", {"a": np.ones(2)})
+    for wrong in (None, 3):
+        for call in (save, restore):
+            with pytest.raises(Error, match=r"W304: .* has no variables"):
+                call(tmp_path / "c", wrong)  # type: ignore[arg-type]
+    with pytest.raises(Error, match="W304: rename is a mapping"):
+        restore(tmp_path / "c", {"a": np.zeros(2)}, rename=["a"])  # type: ignore[arg-type]

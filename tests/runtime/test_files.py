@@ -269,6 +269,48 @@ def test_a_link_to_a_folder_stays(tmp_path: Path) -> None:
     assert contents(tmp_path / "m")["x"] == "new"
 
 
+def test_a_link_to_a_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "latest").symlink_to("c")
+    for number in (1.0, 2.0):  # a link that names nothing yet, and one that names a file
+        save(tmp_path / "latest", {"a": np.array(number)})
+        assert (tmp_path / "latest").is_symlink()
+        a = np.zeros(())
+        weft.restore(tmp_path / "c", {"a": a})
+        assert a == number
+    assert sorted(os.listdir(tmp_path)) == ["c", "latest"]
+
+
+def test_nothing_takes_the_place_of_a_device_or_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match=r"W408: no checkpoint .*: it is a device, a pipe") as caught:
+        weft.save(pipe, {"a": np.ones(2)})
+    assert pipe.is_fifo() and os.listdir(tmp_path) == ["pipe"]
+    assert isinstance(caught.value, weft.Error) and caught.value.locs
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "graph", "artifact", "cost model", "trace"])
+def test_what_cannot_be_written_says_so(what: str, tmp_path: Path) -> None:
+    """One error for all that Weft writes, with the user's line; what was there stays."""
+    (tmp_path / "file").write_text("mine")
+    g = weft.Graph()
+    with g.as_default():
+        y = weft.placeholder("f64", (2,), name="x") * 2.0
+    writers: dict[str, Any] = {
+        "checkpoint": partial(weft.save, variables={"a": np.ones(2)}),
+        "graph": g.save,
+        "artifact": lambda path: weft.export(lambda x: x * 2, "f64[2]", path=path),
+        "cost model": lambda path: weft.Session(g).measure_costs(y, {"x": [1, 2]}, path),
+        "trace": weft.profile().save,
+    }
+    for path in (tmp_path / "file" / "x", tmp_path / "a\0b"):
+        with pytest.raises(OSError, match=f"W408: no {what} can be written") as caught:
+            writers[what](path)
+        assert isinstance(caught.value, weft.Error)
+        assert [loc.file for loc in caught.value.locs] == [__file__]
+    assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_text() == "mine"
+
+
 def test_the_folder_that_a_process_works_in_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

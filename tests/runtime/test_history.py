@@ -82,7 +82,7 @@ def test_renamed_variables(tmp_path: Path) -> None:
             restore(tmp_path / "c", {"b": np.zeros(2)}, rename)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "other"}',
+@pytest.mark.parametrize("text", ["", "{}", "[" * 100_000, "[1]", '{"format": "other"}',
                                   '{"format": "weft-checkpoints-1", "checkpoints": []}',
                                   json.dumps({"format": "weft-checkpoints-1", "checkpoints": [
                                       {"step": 1, "file": "../../etc/passwd"}]})])
@@ -99,8 +99,9 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
     for keep in (0, True, 1.5):
         with pytest.raises(Error, match="W304: keep is a number"):
             save(tmp_path, X, keep=keep)  # type: ignore[arg-type]
-    with pytest.raises(Error, match="W304: every is a number of seconds"):
-        Saver(tmp_path, X, every=0)
+    for every in (0, "1", True):
+        with pytest.raises(Error, match="W304: every is a number of seconds"):
+            Saver(tmp_path, X, every=every)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("devices", [(), ("cpu:0", "cpu:1")])

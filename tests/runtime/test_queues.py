@@ -338,3 +338,14 @@ def test_nobody_waits_in_a_forked_child() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], text=True,
                           capture_output=True, timeout=60, check=True)
     assert done.stdout == "0\n"
+
+
+def test_a_runner_has_a_queue_and_a_function() -> None:
+    q = weft.FIFOQueue(2, "i64[]")
+    wrong: list[Any] = [(q, 3), (3, list), (q, list, 0)]
+    for arguments in wrong:
+        with pytest.raises(weft.Error, match="W305") as caught:
+            weft.QueueRunner(*arguments)
+        assert [loc.file for loc in caught.value.locs] == [__file__]
+    with pytest.raises(weft.Error, match="W305: min_after_dequeue"):
+        weft.RandomShuffleQueue(5, "f64[]", 2.5, 1)  # type: ignore[arg-type]

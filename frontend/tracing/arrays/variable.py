@@ -21,7 +21,7 @@ from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
-from ..context.scope import SCOPE
+from ..context.scope import SCOPE, checked_name
 from ..source import user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
@@ -51,6 +51,7 @@ class Variable(ArrayMethods):
         if isinstance(value, Tracer):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
+        stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
         array = np.array(value)
         try:
             self.type = TensorType(as_dtype(array.dtype), array.shape)
@@ -61,7 +62,7 @@ class Variable(ArrayMethods):
         self.home = SCOPE.get().device
         self.placed: Device | None = None
         self.cell = Cell(array)
-        stem, trace = SCOPE.get().prefix + (name or "Variable"), ACTIVE.get()
+        trace = ACTIVE.get()
         adopted = None if trace is None else trace.adopt(self, stem)
         self.name = self._register(stem) if adopted is None else adopted
 
@@ -114,8 +115,9 @@ class Variable(ArrayMethods):
     def assign(self, value: Any) -> Any:
         """Replace the value. In a trace: an operation of the graph; else at once, giving self.
 
-        Raises FeedError (W304) if the value has another dtype or shape; a Python number takes
-        the dtype.
+        Raises FeedError (W304) if the value has another dtype or shape. A Python number takes
+        the dtype, if that keeps its kind: an int that of floats, but no float that of integers.
+        Raises RangeError (W131) for an int that the dtype cannot hold.
         """
         return self._assign(value, "assign_var")
 
@@ -142,8 +144,15 @@ class Variable(ArrayMethods):
         return self
 
     def _fitting(self, value: Any, op: str) -> Array:
-        number = isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
-        array = np.array(value, self.dtype if number else None)
+        number = (isinstance(value, (bool, int, float, complex))
+                  and not isinstance(value, np.generic)
+                  and takes(self.dtype, np.asarray(value).dtype))
+        try:
+            array = np.array(value, self.dtype if number else None)
+        except OverflowError:
+            raise error("W131", f"Python integer {value} out of bounds for {self.dtype}",
+                        locs=user_loc(), hint="assign a number that fits, or make the variable "
+                                              "of a wider dtype") from None
         if isinstance(value, (list, tuple)) and np.can_cast(array.dtype, self.dtype, "same_kind"):
             array = array.astype(self.dtype)
         if op == "update_var" and array.dtype == self.dtype and broadcasts(array.shape,
@@ -227,6 +236,13 @@ class Variable(ArrayMethods):
 
     def __float__(self) -> float:
         return float(np.asarray(self))
+
+
+def takes(dtype: np.dtype[Any], number: np.dtype[Any]) -> bool:
+    """True if a variable of this dtype takes Python numbers of that one: not if they would lose
+    their kind, as floats in integers."""
+    order = {"b": 0, "i": 1, "u": 1, "O": 1, "c": 3}  # huge integers are objects to NumPy
+    return order.get(number.kind, 2) <= order.get(dtype.kind, 2)
 
 
 def broadcasts(shape: tuple[Any, ...], wide: tuple[Any, ...]) -> bool:

@@ -106,6 +106,15 @@ _NOTHING = Scope()
 SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 
 
+def checked_name(name: Any, what: str) -> str:
+    """The name that the user gives to a variable, queue or scope. Raises DTypeError (W112) unless
+    it is text."""
+    if isinstance(name, str):
+        return name
+    raise error("W112", f"the name of a {what} is text, not {name!r}", locs=user_loc(),
+                hint=f'write such as name="{what}"')
+
+
 @contextmanager
 def name_scope(name: str | None) -> Iterator[str]:
     """Prefix the names of nodes and variables made in the body: ``with weft.name_scope("layer1")``.
@@ -115,7 +124,7 @@ def name_scope(name: str | None) -> Iterator[str]:
     opens the same scope again. None leaves all scopes.
     """
     scope, trace = SCOPE.get(), RECORDING.get()
-    prefix = name or ""
+    prefix = "" if name is None else checked_name(name, "scope")
     if prefix and not prefix.endswith("/"):
         prefix = scope.prefix + prefix
         if trace is not None:
@@ -139,7 +148,7 @@ def device(spec: str | Device | None) -> Iterator[None]:
     """
     scope = SCOPE.get()
     try:
-        wanted = Device.parse(spec) if isinstance(spec, str) else spec
+        wanted = spec if spec is None or isinstance(spec, Device) else Device.parse(spec)
     except ValueError as problem:
         raise error("W401", str(problem), locs=user_loc(),
                     hint="a device is named cpu:0, gpu:1 or /job:worker/task:1/gpu:0") from None
