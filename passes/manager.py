@@ -26,6 +26,7 @@ from .complex.split import split_complex
 from .fusion.fuse import LIMIT, fuse
 from .inline import inline_regions
 from .placement.place import place
+from .places import known_places
 from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
@@ -76,6 +77,16 @@ class SplitComplex(Pass):
 
     def run(self, graph: Graph) -> Graph:
         return split_complex(graph)
+
+
+@dataclass(frozen=True)
+class Places(Pass):
+    """Elements at places that rounds tell become views."""
+
+    name: ClassVar[str] = "places"
+
+    def run(self, graph: Graph) -> Graph:
+        return known_places(graph)
 
 
 @dataclass(frozen=True)
@@ -132,13 +143,13 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Choose, Roll, Simplify, Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Places, Choose, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,choose,roll,simplify{rounds=1},place,fuse",
-    2: "inline,state,complex,choose,roll,simplify,place,fuse",
+    1: "inline,state,complex,places,choose,roll,simplify{rounds=1},place,fuse",
+    2: "inline,state,complex,places,choose,roll,simplify,place,fuse",
 })
 
 

@@ -30,8 +30,9 @@ from .effects import of_function
 from .state import UNBOUND, Get, is_array
 from .zipped import Zipped
 
-LONG = 16    # rounds, below which a loop is worth no more than its rounds
-NODES = 500  # of all rounds together
+LONG = 16     # rounds, below which a loop is worth no more than its rounds
+STRAIGHT = 8  # the same of loops that do not branch
+NODES = 500   # of all rounds together
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
 _BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
@@ -46,10 +47,13 @@ class AgainError(BaseException):
 @dataclass
 class Counting:
     """What a trace does with such loops: those that are ``found`` begin with their first round, or
-    (``late``) with their second one. ``used``: whether there are any."""
+    (``late``) with a later one. ``straight``: those that do not branch are among them.
+    ``given_up`` are those that cannot be. ``used``: whether there are any."""
 
+    straight: bool
     late: bool = False
     found: dict[CodeType, None] = field(default_factory=dict)
+    given_up: set[CodeType] = field(default_factory=set)
     used: bool = False
 
     @contextmanager
@@ -65,9 +69,10 @@ class Counting:
 _COUNTING: ContextVar[Counting | None] = ContextVar("weft_counting", default=None)
 
 
-def counted(trace: Callable[[], Traced]) -> Traced:
-    """What ``trace`` gives, with long loops as loops of the program where bodies allow that."""
-    early = Counting()
+def counted(trace: Callable[[], Traced], straight: bool) -> Traced:
+    """What ``trace`` gives, with long loops as loops of the program where bodies allow that: those
+    that branch, or (``straight``) all."""
+    early = Counting(straight)
     for _ in range(_AGAIN):
         try:
             with early.around():
@@ -77,8 +82,10 @@ def counted(trace: Callable[[], Traced]) -> Traced:
         except Exception:
             if not early.used:
                 raise
-            break
-    late = Counting(late=True)
+            if not straight or not early.found:
+                break
+            early.given_up.add(early.found.popitem()[0])  # the one around the others
+    late = Counting(straight, late=True)
     try:
         with late.around():
             return trace()
@@ -95,6 +102,7 @@ class Rounds:
         self.count, self.code, self.get, self.counting = len(items), code, get, counting
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
+        self.refused = False
 
     @classmethod
     def of(
@@ -104,7 +112,8 @@ class Rounds:
         counting = _COUNTING.get()
         if counting is None or roots is None or not isinstance(
                 items, (range, Tracer, Zipped)) or (
-                    isinstance(items, Tracer) and not items.ndim) or len(items) < LONG:
+                    isinstance(items, Tracer) and not items.ndim) or len(items) < (
+                        STRAIGHT if counting.straight else LONG):
             return None
         try:
             return cls(items, body.__code__, get, counting) if all(
@@ -118,19 +127,38 @@ class Rounds:
         self.counting.used |= known
         return known
 
-    def go_on(self) -> bool:
-        """After the first round: whether the others are a loop of the program. Raises AgainError
-        where the first one should have been a round of it."""
-        added = self.nodes[self.before:]
-        if self.code in self.counting.found or not self._are_carried() or (
-                sum(map(_size, added)) * (self.count - 1) < NODES) or not any(
-                    control_of(node) is not None for node in added):
+    def go_on(self, at: int) -> bool:
+        """Before round number ``at``: whether the others are a loop of the program. Raises
+        AgainError where the first one should have been a round of it."""
+        if self.refused or not self._is_long(at):
+            return False
+        self.refused = self.code in self.counting.found or (
+            self.code in self.counting.given_up) or not self._are_carried()
+        if self.refused:
             return False
         if not self.counting.late:
             self.counting.found[self.code] = None
             raise AgainError
         self.counting.used = True
         return True
+
+    def _is_long(self, at: int) -> bool:
+        """Whether rounds that branch are many nodes, as the first one shows, or others, as those
+        so far show."""
+        straight = self._is_straight()
+        if at > 1 and not straight:
+            return False
+        added = self.nodes[self.before:]
+        size = sum(map(_size, added))
+        parted = any(control_of(node) is not None for node in added)
+        if straight:  # rounds of several steps each are not fused with one another
+            return size * self.count >= (NODES // 4 if parted else NODES) * at
+        return parted and size * (self.count - 1) >= NODES
+
+    def _is_straight(self) -> bool:
+        """Whether loops that do not branch count, and are not differentiated."""
+        ctx = current()
+        return self.counting.straight and not ctx.nested and not ctx.derivatives
 
     def _are_carried(self) -> bool:
         return all(map(_is_carried, self.get()))

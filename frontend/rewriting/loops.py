@@ -109,8 +109,8 @@ def for_(
                 return
             if not flag:
                 return
-        if at == 1 and rounds is not None and rounds.go_on():
-            _from(items, 1, asks, body, go_on, get, put, names, current())
+        if at and rounds is not None and rounds.go_on(at):
+            _from(items, at, asks, body, go_on, get, put, names, current())
             return
         body(item)
 

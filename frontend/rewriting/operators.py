@@ -52,7 +52,8 @@ sliced = slice
 
 
 def item(value: Any, index: Any) -> Any:
-    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Raises
+    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
+    a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
     parts = index if isinstance(index, tuple) else (index,)
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
@@ -64,9 +65,12 @@ def item(value: Any, index: Any) -> Any:
         value = plain_elsewhere(value) if isinstance(value, Buffer) else value
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
+            kinds = {*map(type, value)} if type(value) is not np.ndarray else {None}
             value = context_of(traced).apply(to_tracer, (value,))
+            if traced is index and not traced.ndim and (kinds == {int} or kinds == {float}):
+                found: Any = value[index]
+                return Tracer(found.ctx, found.value, weak=True)
     return value[index]
-
 
 
 def check(test: Any, message: Any) -> None:

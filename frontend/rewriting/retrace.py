@@ -1,10 +1,11 @@
-"""Tracing a function, and its rewritten copy where Python asks for the truth of a traced value."""
+"""Tracing a function, and its rewritten copy where Python asks for the truth of a traced value, or
+where loops in loops would be traced round by round."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...ir.diagnose import Error, error
@@ -14,6 +15,7 @@ from ..tracing.trace import Traced, trace_function
 from . import operators
 from .calls import is_ours
 from .counting import counted
+from .patience import LongError, grown
 from .state import LOST
 
 
@@ -24,7 +26,10 @@ def trace_as_written(
     traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten, and
     where a truth is asked for that the arguments ``flags`` alone decide."""
     try:
-        return trace_function(function, *args, **options)
+        try:
+            return trace_function(function, *args, grown=grown, **options)
+        except LongError:
+            return _in_loops(function, *args, **options)
     except Error as problem:
         if problem.code != "W201" or (
                 problem.truth and problem.asked and problem.asked.issubset(flags)):
@@ -40,13 +45,34 @@ def trace_as_written(
         raise
 
 
+def _in_loops(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
+    """The trace of a function with loops that are the program's; where they cannot be, as it is
+    written."""
+    copy = as_written(function)
+    if copy is not function or is_ours(function):
+        with suppress(Exception):  # which the function itself raises again, if it is its own
+            return _counted(copy, True, *args, **options)
+    return trace_function(function, *args, **options)
+
+
 def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
     """The trace of a rewritten copy."""
+    try:
+        return _counted(copy, False, *args, grown=grown, **options)
+    except LongError:
+        with suppress(Exception):
+            return _counted(copy, True, *args, **options)
+    return _counted(copy, False, *args, **options)
+
+
+def _counted(
+    copy: Callable[..., Any], straight: bool, *args: Any, **options: Any
+) -> Traced:
     def trace() -> Traced:
         with lost_names():
             return trace_function(copy, *args, rewritten=as_written, **options)
 
-    return counted(trace)
+    return counted(trace, straight)
 
 
 def as_written(function: Any) -> Any:

@@ -125,13 +125,15 @@ def trace_function(
     lasting: bool = True,
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
+    grown: Callable[[TraceContext], int] | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given.
+    something of the functions that transforms and loops are given. ``grown`` is asked about the
+    graph while it grows: it gives the number of nodes from which on it is asked again.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -140,6 +142,8 @@ def trace_function(
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
                        NumpyApi(host))
     ctx.made, ctx.rewritten = [], rewritten
+    if grown is not None:
+        ctx.grown, ctx.patience = grown, grown(ctx)
     entries: list[Leaf] = []
     inputs: list[Any] = []
     for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):

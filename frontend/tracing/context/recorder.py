@@ -10,6 +10,7 @@ context of a region (a loop body) has a parent, whose tracers become parameters 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -89,6 +90,9 @@ class TraceContext:
         self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
         self._assigned: set[str] = set()
         self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
+        # Asked as soon as the graph has so many nodes; it gives the next number.
+        self.grown: Callable[[TraceContext], int] | None = None
+        self.patience = sys.maxsize
         self._busy = False
 
     # -- activation -----------------------------------------------------------------------------
@@ -166,6 +170,8 @@ class TraceContext:
             builder.prefix, builder.device = scope.prefix, scope.device
             builder.after = self.own_nodes(scope.after, builder.locs) if scope.after else ()
             first = len(self.graph.nodes)
+            if first >= self.patience and self.grown is not None:
+                self.patience = self.grown(self)
             token = ACTIVE.set(self)
             self._busy = True
             try:
