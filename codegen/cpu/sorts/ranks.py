@@ -37,11 +37,11 @@ def between(bits: int, *, vectors: bool) -> FunctionText:
 class _Between(Records):
     def emit(self, vectors: bool) -> None:
         f = self.f
-        counts = ["0"] * 4
+        starts = [("i64", "0")] * 4
         if vectors:
             self.low, self.high = (self.splat(self.vector, f"%{name}", self.word) for name in "pq")
             full = f(f"and i64 %n, {-self.lanes}")
-            with f.carried_loop("0", full, self.lanes, [("i64", count) for count in counts]) as walk:
+            with f.carried_loop("0", full, self.lanes, starts) as walk:
                 keys = f(f"load {self.vector}, ptr {self.at('%keys', walk.index)}, "
                          f"align {self.bits // 8}")
                 *sides, middle, upto = self._sides(keys)
@@ -54,10 +54,11 @@ class _Between(Records):
             self.put(keys, "%to", walk.results[2], masks[2])
             counts = self._more(walk.results, masks)
         else:
-            with f.carried_loop("0", "%n", 1, [("i64", count) for count in counts]) as walk:
+            with f.carried_loop("0", "%n", 1, starts) as walk:
                 key = f(f"load {self.word}, ptr {self.at('%keys', walk.index)}")
-                below, upto_p, upto_q = (f(f"icmp {sign} {self.word} {key}, {pivot}") for sign, pivot
-                                         in (("slt", "%p"), ("sle", "%p"), ("sle", "%q")))
+                below, upto_p, upto_q = (
+                    f(f"icmp {sign} {self.word} {key}, {pivot}")
+                    for sign, pivot in (("slt", "%p"), ("sle", "%p"), ("sle", "%q")))
                 middle = f(f"icmp sgt {self.word} {key}, %p")
                 middle = f(f"and i1 {middle}, {f(f'icmp slt {self.word} {key}, %q')}")
                 f.do(f"store {self.word} {key}, ptr {self.at('%to', walk.values[2])}")
@@ -123,6 +124,7 @@ class _Ranks:
                ("i64", f(f"mul i64 %n, {self.bits // 8}")), ("i1", "false"))
         f.jump(ordered)
         f.place(many)
+        self._note(4, "0")  # what was sorted in the room does not stay
         self._draw("%keys", "%n", "%rank", str(self.least), str(self.most))
         start, size, before = self._walks(ordered)
         f.place(ordered)
@@ -203,7 +205,7 @@ class _Ranks:
         f.either(f(f"icmp sle i64 {f(f'shl i64 {size}, 1')}, {before}"), [], drawn, halved)
 
     def _draw(self, part: str, size: str, rank: str, least: str, most: str) -> None:
-        """Pivots from a sample: one key of each part of the row, from a place in it that differs."""
+        """Pivots from a sample: a key of each part of the row, from a place in it that differs."""
         f, word = self.f, self.word
         count, far = str(SAMPLES[-1][1]), str(SAMPLES[-1][2])
         for limit, some, off in reversed(SAMPLES[:-1]):

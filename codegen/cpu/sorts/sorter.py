@@ -17,6 +17,7 @@ from ..text import FunctionText
 from .columns import columns
 from .inside import inside
 from .network import network
+from .parts import parts
 from .quick import BUDGET, quick
 from .radix import radix
 from .ranks import ranks
@@ -102,6 +103,10 @@ def _ranks(bits: int, target: Target) -> FunctionText:
     return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
 
 
+def _parts(bits: int, target: Target) -> FunctionText:
+    return parts(bits, vectors=target.mask_registers)
+
+
 def call_sort(f: FunctionText, name: str, x: list[str], y: list[str], n: str, *more: str) -> None:
     """Call one of the functions that sort."""
     memories = ", ".join(f"ptr {memory}" for memory in (*x, *y))
@@ -134,4 +139,5 @@ SORTS: Mapping[str, Callable[[Target], FunctionText]] = MappingProxyType({
     "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),
     **{f"weft_columns_i{bits}x{words}_{rows}": partial(_columns, bits, words, rows)
        for bits, words in ((32, 1), (64, 1), (64, 2)) for rows in ROWS[words - 1]},
-    **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)}})
+    **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)},
+    **{f"weft_parts_i{bits}": partial(_parts, bits) for bits in (32, 64)}})
