@@ -48,6 +48,13 @@ def _ordered(op: str, x: Tracer, axis: int) -> Tracer:
     return cast(result, x.dtype) if op == "sort" else result
 
 
+def ranked(x: Tracer, ranks: Tracer, axis: int = -1) -> Tracer:
+    """The elements that a sort along an axis would put to ``ranks``; x is not complex."""
+    moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
+    found = current().emit("ranked", moved, moveaxis(ranks, axis, -1))
+    return cast(moveaxis(found, -1, axis), x.dtype)
+
+
 def _complex_ordered(op: str, x: Any, axis: int) -> Tracer:
     """By real parts, then by imaginary ones; what has NaN comes last, in a real part after all."""
     apart = np.isnan(x.real) * 2 + np.isnan(x.imag)
