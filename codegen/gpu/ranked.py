@@ -24,7 +24,7 @@ def emit_ranked(f: TileMemory, statements: Statements) -> None:
     assert isinstance(stmt, Ranked)
     of_rank = [one for one in body if stmt.axis not in _axes(f, one)]
     body = [one for one in body if stmt.ranks not in _axes(f, one)]
-    word = I64 if stmt.places else DTYPES[f"i{stmt.dtype.bits}"]
+    word = I64 if stmt.whole else DTYPES[f"i{stmt.dtype.bits}"]
     row, room = row_of(f, stmt, stmt.param), row_of(f, stmt, stmt.room)
     length = f.index(f.kernel.axis(stmt.axis).extent, ())
 
@@ -43,21 +43,35 @@ def emit_ranked(f: TileMemory, statements: Statements) -> None:
                         rank.axes).text
         text = f"tl.maximum(tl.minimum({text}, {length} - 1), 0)"
         found = f.define(f"tl.load({room} + {text})", word, rank.axes, pure=False)
-        if stmt.places:
+        if stmt.whole:
             edges = f"{room} + {length}"
             store(f, edges, at, found)
         else:
             store(f, row, at, f.bitcast(value_of(f, found, stmt.dtype), stmt.dtype))
-    if stmt.places:
-        f.line("tl.debug_barrier()")
-        with each(f, stmt.axis) as place:
-            part = _part(f, key(), edges, f.index(f.kernel.axis(stmt.ranks).extent, ()))
-            at = Tile(f"({place.text}).to(tl.int64)", "i64", place.axes)
-            store(f, row, place, packed(f, part, at))
-        f.line("tl.debug_barrier()")
-        f.line(f"{network(f, pairs=False)}({row}, {length})")
-        with each(f, stmt.axis) as place:
-            store(f, row, place, place_of(f, in_row(f, row, place, I64)))
+    if stmt.whole:
+        _by_parts(f, stmt, key, row, room)
+
+
+def _by_parts(f: TileMemory, stmt: Ranked, key: Callable[[], Tile], row: str, room: str) -> None:
+    """The elements or places of a row by parts, whose edges stand behind the keys in the room."""
+    length, count = (f.index(f.kernel.axis(name).extent, ()) for name in (stmt.axis, stmt.ranks))
+    words = row if stmt.places else room
+    f.line("tl.debug_barrier()")
+    with each(f, stmt.axis) as place:
+        known = key()
+        part = _part(f, known, f"{room} + {length}", count)
+        store(f, words, place, packed(f, part, Tile(f"({place.text}).to(tl.int64)", "i64",
+                                                    place.axes)))
+        if not stmt.places:
+            value = value_of(f, f.cast(known, DTYPES[f"i{stmt.dtype.bits}"]), stmt.dtype)
+            store(f, row, place, f.bitcast(value, stmt.dtype))
+    f.line("tl.debug_barrier()")
+    if not stmt.places:  # they go along with their words
+        f.line(f"{network(f, pairs=True)}({room}, {row}, {length})")
+        return
+    f.line(f"{network(f, pairs=False)}({row}, {length})")
+    with each(f, stmt.axis) as place:
+        store(f, row, place, place_of(f, in_row(f, row, place, I64)))
 
 
 def _axes(f: TileMemory, stmt: Stmt) -> frozenset[str]:

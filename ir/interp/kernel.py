@@ -35,7 +35,13 @@ from ..kernels.kernel import (
     Store,
     identity,
 )
-from ..kernels.ordering import parted_places, sorted_places, sorted_ranks, sorted_values
+from ..kernels.ordering import (
+    parted_places,
+    parted_values,
+    sorted_places,
+    sorted_ranks,
+    sorted_values,
+)
 from ..scalar.primitives import PRIMITIVES
 from ..types import Loc, TensorType
 
@@ -276,7 +282,9 @@ class _KernelRun:
             return np.moveaxis(np.broadcast_to(self.values[name], shape),
                                (across, along), (0, -1))[0]
 
-        found = (parted_places if stmt.places else sorted_ranks)(
+        meaning = (parted_places if stmt.places else parted_values if stmt.whole
+                   else sorted_ranks)
+        found = meaning(
             rows(stmt.value, at, ranks), rows(stmt.rank, ranks, at))
         self.memory[stmt.param][...] = found.reshape(self.memory[stmt.param].shape)
 

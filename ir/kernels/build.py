@@ -114,9 +114,9 @@ class KernelBuilder:
         self.body.append(Sort("", value.dtype, param, indices, value.name, axis, places, room))
 
     def ranked(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, rank: Scalar,
-               ranks: str, *, places: bool, room: str) -> None:
+               ranks: str, *, places: bool, room: str, whole: bool) -> None:
         self.body.append(Ranked("", value.dtype, param, indices, value.name, axis, places, room,
-                                rank.name, ranks))
+                                rank.name, ranks, whole))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

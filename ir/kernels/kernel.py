@@ -285,13 +285,15 @@ class Sort(Stmt):
 @dataclass(frozen=True, eq=False)
 class Ranked(Sort):
     """``ranked param[.., ranks] = value over axis at rank over ranks``: the elements that a sort
-    would put to places. ``argpartition param[.., axis] = ...``, with ``places``: where in their
-    rows those are that are below the first of these elements, equal to it, between it and the
-    second one, and so on: in turn. ``sorted_ranks`` and ``parted_places`` say it in full.
+    would put to places. ``partition param[.., axis] = ...``, with ``whole``: all elements, those
+    below the first of these ones, equal to it, between it and the second one, and so on, in turn;
+    or, with ``places``, where in their rows they are (``argpartition``). ``ordering`` says it in
+    full.
     """
 
     rank: str
     ranks: str
+    whole: bool
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -299,14 +301,16 @@ class Ranked(Sort):
 
 
 def room_of(
-    dtype: DType, shape: tuple[Dim, ...], *, places: bool, ranks: Dim | None = None
+    dtype: DType, shape: tuple[Dim, ...], *, places: bool, ranks: Dim | None = None,
+    whole: bool = False,
 ) -> TensorType:
     """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
     a place; and for the keys twice where they and the places do not fit into one word. To find
-    ``ranks`` of them: for the keys twice; with places for a key and two numbers of each, too."""
+    ``ranks`` of them: for the keys twice; for the ``whole`` row words, and three for each of these.
+    """
     *rows, length = shape
     if ranks is not None:
-        return TensorType(I64, (*rows, length + ranks * 3 + 1)) if places else TensorType(
+        return TensorType(I64, (*rows, length + ranks * 3 + 1)) if whole else TensorType(
             as_dtype(f"i{dtype.bits}"), (*rows, length * 2))
     if not places:
         return TensorType(as_dtype(f"i{dtype.bits}"), shape)

@@ -48,10 +48,22 @@ def parted_places(x: Array, ranks: Array) -> Array:
     in turn, those equal to it, those between it and the next one of these elements, and so on. At
     the ranks it is ``sorted_places``.
     """
-    keys = keys_of(np.ascontiguousarray(x), places=True)
-    side = np.zeros(x.shape, np.int64)
-    if x.shape[-1]:
-        edges = np.take_along_axis(np.sort(keys, axis=-1), _inside(ranks, x.shape[-1]), -1)
+    return _parted(keys_of(np.ascontiguousarray(x), places=True), ranks)
+
+
+def parted_values(x: Array, ranks: Array) -> Array:
+    """The elements of the last axis by parts, as ``parted_places`` has it, where -0.0 is below 0.0.
+    At the ranks it is ``sorted_values``.
+    """
+    keys = keys_of(np.ascontiguousarray(x), places=False)
+    found = np.take_along_axis(keys, _parted(keys, ranks), -1)
+    return found if x.dtype.kind != "f" else _mirrored(found).view(x.dtype)
+
+
+def _parted(keys: Array, ranks: Array) -> Array:
+    side = np.zeros(keys.shape, np.int64)
+    if keys.shape[-1]:
+        edges = np.take_along_axis(np.sort(keys, axis=-1), _inside(ranks, keys.shape[-1]), -1)
         for at in range(edges.shape[-1]):
             edge = edges[..., at:at + 1]
             side += (keys >= edge).astype(np.int64) + (keys > edge)

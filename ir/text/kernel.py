@@ -5,7 +5,7 @@
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
-            | ("ranked" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
+            | ("ranked" | "partition" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
               "at" %id "over" axis "in" name
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
@@ -57,7 +57,7 @@ from .scanner import STRING, WORD, Scanner
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
 _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
-_SORT = re.compile(r"(?:(?:arg)?sort|ranked|argpartition)\b(?!\s*\[)")
+_SORT = re.compile(r"(?:ranked|(?:arg)?(?:sort|partition))\b(?!\s*\[)")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -238,13 +238,13 @@ class _KernelReader:
         scanner.expect("=")
         value = self._known()
         axis, at = self._over(), None
-        if verb in ("ranked", "argpartition"):
+        if not verb.endswith("sort"):
             scanner.expect("at")
             at = self._known(), self._over()
         scanner.expect("in")
         room = scanner.name("a parameter")
         parts = ("", self.dtypes[value], *access, value, axis, places, room)
-        return Sort(*parts) if at is None else Ranked(*parts, *at)
+        return Sort(*parts) if at is None else Ranked(*parts, *at, verb != "ranked")
 
     def _known(self) -> str:
         """A value that is defined above."""

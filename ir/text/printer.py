@@ -220,7 +220,8 @@ def print_stmt(stmt: Stmt) -> str:
     if isinstance(stmt, Sort):
         verbs, at = ("sort", "argsort"), ""
         if isinstance(stmt, Ranked):
-            verbs, at = ("ranked", "argpartition"), f"at {stmt.rank} over {stmt.ranks} "
+            verbs = ("partition" if stmt.whole else "ranked", "argpartition")
+            at = f"at {stmt.rank} over {stmt.ranks} "
         return (f"{verbs[stmt.places]} {_access(stmt.param, stmt.indices)} = {stmt.value} "
                 f"over {stmt.axis} {at}in {word(stmt.room)}")
     if isinstance(stmt, Check):

@@ -290,7 +290,8 @@ def check_sorts(kernel: Kernel) -> Problems:
         ranked = stmt if isinstance(stmt, Ranked) else None
         ranks = axes.get(ranked.ranks) if ranked else None
         rows = [other for other in kernel.axes if other not in (axis, ranks)]
-        last = stmt.axis if ranked is None or stmt.places else ranked.ranks
+        whole = ranked is None or ranked.whole
+        last = stmt.axis if ranked is None or ranked.whole else ranked.ranks
         places = [str(dim) for dim in stmt.indices]
         if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
             yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
@@ -305,7 +306,7 @@ def check_sorts(kernel: Kernel) -> Problems:
         room = next((param for param in kernel.params if param.name == stmt.room), None)
         if axis is not None and (room is None or not room.mutable or room.type != room_of(
                 stmt.dtype, (*own.shape[:-1], axis.extent), places=stmt.places,
-                ranks=ranks.extent if ranks else None)):
+                ranks=ranks.extent if ranks else None, whole=whole)):
             yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
 
 

@@ -2,7 +2,7 @@
 
     ranked           keys, and as much room behind them       the row that is stored to: a key for
                                                               each rank, which becomes a value
-    argpartition     keys, the edges, where parts begin       room, then places
+    partition        keys, the edges, where parts begin       room, then keys or places by parts
 
 Short rows, and those of which many ranks are wanted, are sorted: it is as quick. The largest key is
 known when all are there, which answers for NaN.
@@ -17,6 +17,7 @@ from ..dims import emit_dim
 from ..loops.scalars import LlvmValue
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
+from .parts import parts_name
 from .ranks import FEW, STATE
 from .rows import STEP, Row
 from .sorter import sort
@@ -31,7 +32,7 @@ class _RankedRow(Row):
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
         super().__init__(stmts, scope, stmt)
         kernel = stmts.kernel
-        self.ranks = stmt.ranks
+        self.ranks, self.whole = stmt.ranks, stmt.whole
         self.wanted, self.rank = emit_dim(
             self.f, kernel.axis(stmt.ranks).extent, scope.axes), stmt.rank
         at = {id(each): kernel.effect_axes.get(place) or kernel.value_axes.get(
@@ -50,9 +51,11 @@ class _RankedRow(Row):
         self._each(self._fill)
         for at in range(STATE):
             f.do(f"store i64 0, ptr {self._at(self.state, at)}")
-        if self.stmt.places:
+        if self.whole:
             with f.when(f(f"icmp sgt i64 {self.length}, 0")):
                 self._parts()
+            if not self.stmt.places and self.dtype.kind != "i":
+                self._each(self._finish)
         else:
             self._values()
 
@@ -96,7 +99,7 @@ class _RankedRow(Row):
             for side in (0, 1):
                 count = f(f"load i64, ptr {self._at(self.state, side)}")
                 f.do(f"store i64 {count}, ptr {self._at(pair, side + 1)}")
-        name = f"weft_parts_{word}"
+        name = parts_name(word.bits, places=self.stmt.places)
         f.declare(f"declare void @{name}(ptr, i64, ptr, ptr, i64, ptr)")
         f.do(f"call void @{name}(ptr {self.room}, i64 {self.length}, ptr {edges}, ptr {starts}, "
              f"i64 {self.wanted}, ptr {self.row})")
@@ -131,7 +134,7 @@ class _RankedRow(Row):
         value = self.s.splat(scope.values[self.stmt.value], STEP)
         key = key_of(self.s, value, self.dtype, places=self.stmt.places)
         self._store(scope, self.room, key)
-        if not self.stmt.places:
+        if not self.whole:
             f, known = self.f, key.ref
             if scope.mask is not None:
                 known = f(f"select <{STEP} x i1> {scope.mask}, {self.vector} {known}, "

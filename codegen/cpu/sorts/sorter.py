@@ -17,7 +17,7 @@ from ..text import FunctionText
 from .columns import columns
 from .inside import inside
 from .network import network
-from .parts import parts
+from .parts import parts, parts_name
 from .quick import BUDGET, quick
 from .radix import radix
 from .ranks import ranks
@@ -103,8 +103,8 @@ def _ranks(bits: int, target: Target) -> FunctionText:
     return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
 
 
-def _parts(bits: int, target: Target) -> FunctionText:
-    return parts(bits, vectors=target.mask_registers)
+def _parts(bits: int, places: bool, target: Target) -> FunctionText:
+    return parts(bits, places=places, vectors=target.mask_registers)
 
 
 def call_sort(f: FunctionText, name: str, x: list[str], y: list[str], n: str, *more: str) -> None:
@@ -140,4 +140,5 @@ SORTS: Mapping[str, Callable[[Target], FunctionText]] = MappingProxyType({
     **{f"weft_columns_i{bits}x{words}_{rows}": partial(_columns, bits, words, rows)
        for bits, words in ((32, 1), (64, 1), (64, 2)) for rows in ROWS[words - 1]},
     **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)},
-    **{f"weft_parts_i{bits}": partial(_parts, bits) for bits in (32, 64)}})
+    **{parts_name(bits, places=places): partial(_parts, bits, places)
+       for bits in (32, 64) for places in (False, True)}})

@@ -128,8 +128,8 @@ def _with_places(kth: Any, x: Tracer, axis: int) -> tuple[Tracer, list[int]]:
     return x, list(dict.fromkeys(places))
 
 
-def _parted(x: Tracer, axis: int, places: list[int]) -> Tracer | None:
-    """Where the elements are that are below, at and above places in order; None where a sort does
+def _parted(op: str, x: Tracer, axis: int, places: list[int]) -> Tracer | None:
+    """The elements below, at and above places in order, or where they are; None where a sort does
     as well: of many or no places, of short rows and of complex numbers."""
     size = x.type.shape[axis]
     if not 0 < len(places) <= RANKS or (isinstance(size, int) and size <= SHORT) or (
@@ -137,7 +137,8 @@ def _parted(x: Tracer, axis: int, places: list[int]) -> Tracer | None:
         return None
     moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
     ranks = broadcast(strong(np.array(places)), (*moved.type.shape[:-1], len(places)))
-    return moveaxis(current().emit("argpartition", moved, ranks), -1, axis)
+    result = moveaxis(current().emit(op, moved, ranks), -1, axis)
+    return cast(result, x.dtype) if op == "partition" else result
 
 
 @numpy(np.partition)
@@ -146,8 +147,8 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
     x, places = _with_places(kth, x, axis)
-    parted = _parted(x, axis, places)
-    return _ordered("sort", x, axis) if parted is None else take_along_axis(x, parted, axis)
+    parted = _parted("partition", x, axis, places)
+    return _ordered("sort", x, axis) if parted is None else parted
 
 
 @numpy(np.argpartition, method=True)
@@ -156,7 +157,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
     x, places = _with_places(kth, x, axis)
-    parted = _parted(x, axis, places)
+    parted = _parted("argpartition", x, axis, places)
     return _ordered("argsort", x, axis) if parted is None else parted
 
 
