@@ -100,12 +100,14 @@ class _Parts(Records):
         with f.loop("0", "%n") as at:
             own = f(f"load i{bits}, ptr {f(f'getelementptr i{bits}, ptr %keys, i64 {at}')}")
             key = own if bits == 64 else f(f"sext i{bits} {own} to i64")
-            with f.carried_loop("0", "%r", 1, [("i64", "0")]) as walk:
+            with f.carried_loop("0", "%r", 1, [("i64", "0"), ("i1", "false")]) as walk:
                 edge = f(f"load i64, ptr {self._word('%edges', walk.index)}")
-                sides = [f(f"zext i1 {f(f'icmp {sign} i64 {key}, {edge}')} to i64")
-                         for sign in ("sge", "sgt")]
-                walk.next = [f(f"add i64 {walk.values[0]}, {f(f'add i64 {sides[0]}, {sides[1]}')}")]
-            slot = self._word("%starts", walk.results[0])
+                passed = f(f"select i1 {f(f'icmp sgt i64 {key}, {edge}')}, i64 2, i64 0")
+                equal = f(f"icmp eq i64 {key}, {edge}")  # of equal edges the first has the keys
+                walk.next = [f(f"add i64 {walk.values[0]}, {passed}"),
+                             f(f"or i1 {walk.values[1]}, {equal}")]
+            part, equal = walk.results
+            slot = self._word("%starts", f(f"add i64 {part}, {f(f'zext i1 {equal} to i64')}"))
             start = f(f"load i64, ptr {slot}")
             f.do(f"store {self.word} {at if places else own}, ptr {self.at('%out', start)}")
             f.do(f"store i64 {f(f'add i64 {start}, 1')}, ptr {slot}")
