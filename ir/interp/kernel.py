@@ -279,8 +279,8 @@ class _KernelRun:
             """A value with one axis as its last, and without the other one."""
             shape = [1 if place == across else self.axes[axis.name].size
                      for place, axis in enumerate(self.kernel.axes)]
-            return np.moveaxis(np.broadcast_to(self.values[name], shape),
-                               (across, along), (0, -1))[0]
+            whole = np.broadcast_to(self.values[name], shape)
+            return np.asarray(np.moveaxis(whole, (across, along), (0, -1))[0])
 
         meaning = (parted_places if stmt.places else parted_values if stmt.whole
                    else sorted_ranks)

@@ -1,4 +1,4 @@
-"""Sorting, places and searches: NumPy's functions over the rows ``sort``, ``argsort``, ``search``.
+"""Sorting, places and searches: NumPy's functions over the rows of the SORT and SEARCH families.
 
 Rows lie along the last axis, to which the axis of a function is moved. Equal elements keep their
 order where places are sorted, and NaNs come last. A partition has the elements below that at the

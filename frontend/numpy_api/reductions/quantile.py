@@ -217,7 +217,8 @@ def _middle(rows: _Rows, keepdims: Any) -> Any:
         rows = replace(rows, rows=cast(rows.rows, _F64))
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
-        *parts, last = (*rows.at(*dict.fromkeys((low, high))), *[None][rows.has_nans:])
+        parts = rows.at(*dict.fromkeys((low, high)))
+        last = parts.pop() if rows.has_nans else None
         return rows.result(parts[0] if low == high else _mean(*parts), keepdims, last=last)
     # One element more, which is the middle of none.
     rows = replace(rows, rows=_one_more(rows.rows))
