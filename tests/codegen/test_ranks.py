@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,15 @@ def test_gradients_and_batches() -> None:
     part = weft.grad(lambda x: np.sum(np.partition(x, 700) * np.arange(1500.0)))(x[0])
     places = parted_places(x[0], np.array([700]))
     np.testing.assert_array_equal(part[places], np.arange(1500.0))
+
+
+def test_artifacts_hold_what_finds_ranks(tmp_path: Path) -> None:
+    y = RNG.random(1000).astype("f4")
+    weft.export(lambda x, y: (np.median(x), np.partition(y, 300)), "f64[n]", "f32[1000]",
+                path=tmp_path / "m")
+    loaded = weft.load(tmp_path / "m")
+    for n in (1, 100, 3000):
+        x = RNG.random(n)
+        middle, part = loaded(x, y)
+        assert middle == np.median(x)
+        np.testing.assert_array_equal(part, parts_of(y, (300,)))
