@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from ...ir.indices.index import Dim, symbol
 from ...ir.kernels.kernel import Sort, Stmt
 from ...ir.scalar.order import key_of, packed, place_of, value_of
-from ...ir.types import DTYPES, I64
+from ...ir.types import DTYPES, I64, DType
 from .axes import is_tile
 from .memory import TileMemory
 from .scalars import Tile
@@ -52,31 +52,30 @@ def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> No
     assert isinstance(stmt, Sort)
     whole = DTYPES[f"i{stmt.dtype.bits}"]
     pairs = stmt.places and whole == I64
-    row = _row(f, stmt, stmt.param)
-    room = _row(f, stmt, stmt.room)
-    with _each(f, stmt) as place:
+    row = row_of(f, stmt, stmt.param)
+    room = row_of(f, stmt, stmt.room)
+    with each(f, stmt.axis) as place:
         statements(before)
         value = f.values[stmt.value]
         key = key_of(f, value, stmt.dtype, places=stmt.places)
         if stmt.places:
             at = Tile(f"({place.text}).to(tl.int64)", "i64", place.axes)
-            _store(f, row, place, at if pairs else packed(f, key, at))
+            store(f, row, place, at if pairs else packed(f, key, at))
         if pairs or not stmt.places:
-            _store(f, room, place, key)
+            store(f, room, place, key)
     f.line("tl.debug_barrier()")
     keys = row if stmt.places and not pairs else room
     length = f.index(f.kernel.axis(stmt.axis).extent, ())
     rows = ", ".join((keys, row) if pairs else (keys,))
-    f.line(f"{_network(f, pairs=pairs)}({rows}, {length})")
+    f.line(f"{network(f, pairs=pairs)}({rows}, {length})")
     if not pairs:
-        with _each(f, stmt) as place:
-            text = f"tl.load({keys} + {place.text}{_mask(f, stmt)})"
-            word = f.define(text, I64 if stmt.places else whole, place.axes, pure=False)
-            _store(f, row, place, place_of(f, word) if stmt.places else f.bitcast(
+        with each(f, stmt.axis) as place:
+            word = in_row(f, keys, place, I64 if stmt.places else whole)
+            store(f, row, place, place_of(f, word) if stmt.places else f.bitcast(
                 value_of(f, word, stmt.dtype), stmt.dtype))
 
 
-def _row(f: TileMemory, stmt: Sort, param: str) -> str:
+def row_of(f: TileMemory, stmt: Sort, param: str) -> str:
     """A variable for where the row of a parameter begins."""
     width: Dim = f.kernel.param(param).type.shape[-1]
     name = f.fresh(f"{f.pointers[param]}_row")
@@ -86,9 +85,9 @@ def _row(f: TileMemory, stmt: Sort, param: str) -> str:
 
 
 @contextmanager
-def _each(f: TileMemory, stmt: Sort) -> Iterator[Tile]:
-    """Tiles of the row, one after the other if there are several; gives the places in them."""
-    axis = f.kernel.axis(stmt.axis)
+def each(f: TileMemory, axis_name: str) -> Iterator[Tile]:
+    """Tiles of an axis, one after the other if there are several; gives the places in them."""
+    axis = f.kernel.axis(axis_name)
     name = f.axes[axis.name]
     with f.scope():
         if axis.kind == "seq":
@@ -100,18 +99,21 @@ def _each(f: TileMemory, stmt: Sort) -> Iterator[Tile]:
         yield Tile(f.index(symbol(axis.name), (axis.name,)), "i64", (axis.name,))
 
 
-def _mask(f: TileMemory, stmt: Sort) -> str:
-    parts = f.in_range((stmt.axis,))
-    return f", mask={parts[0]}, other=0" if parts else ""
+def in_row(f: TileMemory, row: str, place: Tile, dtype: DType) -> Tile:
+    """What a row has at places."""
+    parts = f.in_range(place.axes)
+    mask = f", mask={parts[0]}, other=0" if parts else ""
+    return f.define(f"tl.load({row} + {place.text}{mask})", dtype, place.axes, pure=False)
 
 
-def _store(f: TileMemory, row: str, place: Tile, value: Tile) -> None:
+def store(f: TileMemory, row: str, place: Tile, value: Tile) -> None:
+    """Put values to places of a row."""
     parts = f.in_range(place.axes)
     mask = f", mask={parts[0]}" if parts else ""
     f.line(f"tl.store({row} + {place.text}, {f.typed(value)}{mask})")
 
 
-def _network(f: TileMemory, *, pairs: bool) -> str:
+def network(f: TileMemory, *, pairs: bool) -> str:
     """The name of the function that sorts a row of keys, with their places if these are apart."""
     name, parts = ("sort_pairs", ("keys", "places")) if pairs else ("sort_keys", ("keys",))
     loads, stores = [], []

@@ -32,6 +32,7 @@ from ...ir.kernels.kernel import (
     Kernel,
     Last,
     Load,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -44,6 +45,7 @@ from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
+from .ranked import emit_ranked
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
 from .sorts import emit_sort
 from .sums import SLOTS, TileSums
@@ -115,7 +117,10 @@ class _Emitter(TileSums):
         self.loops = [axis.name for axis in self.kernel.axes if axis.kind == "seq"]
 
     def body(self) -> None:
-        if self.kernel.body and isinstance(self.kernel.body[-1], Sort):
+        last = self.kernel.body[-1] if self.kernel.body else None
+        if isinstance(last, Ranked):
+            emit_ranked(self, self.statements)
+        elif isinstance(last, Sort):
             emit_sort(self, self.statements)
         else:
             self.statements(nest(self.kernel, self.loops))

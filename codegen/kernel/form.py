@@ -49,17 +49,25 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
 def lower_sort(low: Lowering, name: str) -> Kernel:
     """One task for each row of the last axis."""
     anchor = low.body.nodes[-1]
-    (operand,), (result,) = anchor.inputs, anchor.results
-    *outer, length = result.shape
+    (operand, *ranks), (result,), op = anchor.inputs, anchor.results, anchor.op
+    places, whole = op.places, op.whole
+    *outer, length = operand.shape
     count = product(outer)
     row: Dim = 0 if count == 1 else low.axis("i", count)
     place = low.axis("j", length, "seq")
-    value = low.value(operand, (*unravel(row, tuple(outer)), place))
-    shape = (count, length)
-    out = Param("y0", result.type.with_shape(shape), mutable=True)
-    room = Param("y1", room_of(operand.dtype, shape, places=anchor.op.places), mutable=True)
-    low.builder.sort(out.name, (row, place), value, str(place), places=anchor.op.places,
-                     room=room.name)
+    rows = unravel(row, tuple(outer))
+    value = low.value(operand, (*rows, place))
+    out = Param("y0", result.type.with_shape((count, result.shape[-1])), mutable=True)
+    many = ranks[0].shape[-1] if ranks else None
+    room = Param("y1", room_of(operand.dtype, (count, length), places=places, ranks=many,
+                               whole=whole), mutable=True)
+    if many is None:
+        low.builder.sort(out.name, (row, place), value, str(place), places=places, room=room.name)
+    else:
+        at = low.axis("k", many, "seq")
+        low.builder.ranked(out.name, (row, place if whole else at), value, str(place),
+                           low.value(ranks[0], (*rows, at)), str(at), places=places,
+                           room=room.name, whole=whole)
     return low.kernel(name, [out, room])
 
 

@@ -28,13 +28,20 @@ from ..kernels.kernel import (
     Last,
     Load,
     Order,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
     Store,
     identity,
 )
-from ..kernels.ordering import sorted_places, sorted_values
+from ..kernels.ordering import (
+    parted_places,
+    parted_values,
+    sorted_places,
+    sorted_ranks,
+    sorted_values,
+)
 from ..scalar.primitives import PRIMITIVES
 from ..types import Loc, TensorType
 
@@ -180,6 +187,8 @@ class _KernelRun:
         """Evaluate one statement."""
         if isinstance(stmt, Store):
             self._store(stmt)
+        elif isinstance(stmt, Ranked):
+            self._ranked(stmt)
         elif isinstance(stmt, Sort):
             self._sort(stmt)
         elif isinstance(stmt, Check):
@@ -262,6 +271,22 @@ class _KernelRun:
         ordered = sorted_places(rows) if stmt.places else sorted_values(rows)
         index = tuple(np.broadcast_to(self._index(dim), shape) for dim in stmt.indices)
         self.memory[stmt.param][index] = np.moveaxis(ordered, -1, at)
+
+    def _ranked(self, stmt: Ranked) -> None:
+        at, ranks = self.position(stmt.axis), self.position(stmt.ranks)
+
+        def rows(name: str, along: int, across: int) -> Array:
+            """A value with one axis as its last, and without the other one."""
+            shape = [1 if place == across else self.axes[axis.name].size
+                     for place, axis in enumerate(self.kernel.axes)]
+            whole = np.broadcast_to(self.values[name], shape)
+            return np.asarray(np.moveaxis(whole, (across, along), (0, -1))[0])
+
+        meaning = (parted_places if stmt.places else parted_values if stmt.whole
+                   else sorted_ranks)
+        found = meaning(
+            rows(stmt.value, at, ranks), rows(stmt.rank, ranks, at))
+        self.memory[stmt.param][...] = found.reshape(self.memory[stmt.param].shape)
 
     def _apply(self, stmt: Apply) -> Array:
         primitive = PRIMITIVES[stmt.prim]

@@ -19,6 +19,7 @@ from .kernel import (
     Last,
     Load,
     Order,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -111,6 +112,11 @@ class KernelBuilder:
     def sort(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, *, places: bool,
              room: str) -> None:
         self.body.append(Sort("", value.dtype, param, indices, value.name, axis, places, room))
+
+    def ranked(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, rank: Scalar,
+               ranks: str, *, places: bool, room: str, whole: bool) -> None:
+        self.body.append(Ranked("", value.dtype, param, indices, value.name, axis, places, room,
+                                rank.name, ranks, whole))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

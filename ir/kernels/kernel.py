@@ -282,10 +282,36 @@ class Sort(Stmt):
         return (self.value, *_values(*self.indices))
 
 
-def room_of(dtype: DType, shape: tuple[Dim, ...], *, places: bool) -> TensorType:
+@dataclass(frozen=True, eq=False)
+class Ranked(Sort):
+    """``ranked param[.., ranks] = value over axis at rank over ranks``: the elements that a sort
+    would put to places. ``partition param[.., axis] = ...``, with ``whole``: all elements, those
+    below the first of these ones, equal to it, between it and the second one, and so on, in turn;
+    or, with ``places``, where in their rows they are (``argpartition``). ``ordering`` says it in
+    full.
+    """
+
+    rank: str
+    ranks: str
+    whole: bool
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value, self.rank, *_values(*self.indices))
+
+
+def room_of(
+    dtype: DType, shape: tuple[Dim, ...], *, places: bool, ranks: Dim | None = None,
+    whole: bool = False,
+) -> TensorType:
     """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
-    a place; and for the keys twice where they and the places do not fit into one word."""
+    a place; and for the keys twice where they and the places do not fit into one word. To find
+    ``ranks`` of them: for the keys twice; for the ``whole`` row words, and three for each of these.
+    """
     *rows, length = shape
+    if ranks is not None:
+        return TensorType(I64, (*rows, length + ranks * 3 + 1)) if whole else TensorType(
+            as_dtype(f"i{dtype.bits}"), (*rows, length * 2))
     if not places:
         return TensorType(as_dtype(f"i{dtype.bits}"), shape)
     return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
@@ -417,7 +443,7 @@ def rename_values(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
 
     read = {part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
             if part.name in ("value", "args", "lhs", "rhs", "indices", "guard", "expr",
-                             "init", "next")}
+                             "init", "next", "rank")}
     return replace(stmt, **read)
 
 

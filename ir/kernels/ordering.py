@@ -37,6 +37,45 @@ def sorted_values(x: Array) -> Array:
     return ordered if x.dtype.kind != "f" else _mirrored(ordered).view(x.dtype)
 
 
+def sorted_ranks(x: Array, ranks: Array) -> Array:
+    """The elements that are at ``ranks`` of the last axis, which is not empty, in ascending
+    order."""
+    return np.take_along_axis(sorted_values(x), _inside(ranks, x.shape[-1]), -1)
+
+
+def parted_places(x: Array, ranks: Array) -> Array:
+    """Where the elements of the last axis are: those below the least of the elements at ``ranks``
+    in turn, those equal to it, those between it and the next one of these elements, and so on. At
+    the ranks it is ``sorted_places``.
+    """
+    return _parted(keys_of(np.ascontiguousarray(x), places=True), ranks)
+
+
+def parted_values(x: Array, ranks: Array) -> Array:
+    """The elements of the last axis by parts, as ``parted_places`` has it, where -0.0 is below 0.0.
+    At the ranks it is ``sorted_values``.
+    """
+    keys = keys_of(np.ascontiguousarray(x), places=False)
+    found = np.take_along_axis(keys, _parted(keys, ranks), -1)
+    return found if x.dtype.kind != "f" else _mirrored(found).view(x.dtype)
+
+
+def _parted(keys: Array, ranks: Array) -> Array:
+    side = np.zeros(keys.shape, np.int64)
+    if keys.shape[-1]:
+        edges = np.take_along_axis(np.sort(keys, axis=-1), _inside(ranks, keys.shape[-1]), -1)
+        for at in range(edges.shape[-1]):
+            edge = edges[..., at:at + 1]
+            side += (keys >= edge).astype(np.int64) + (keys > edge)
+    return np.argsort(side, axis=-1, kind="stable")
+
+
+def _inside(ranks: Array, count: int) -> Array:
+    """Ranks from 0 on: negative ones count from the end, those beyond are the first or last one."""
+    ranks = np.asarray(ranks)
+    return np.clip(np.where(ranks < 0, ranks + count, ranks), 0, count - 1)
+
+
 def sorted_places(x: Array) -> Array:
     """Where the elements in ascending order are along the last axis; equal ones stay in turn."""
     return np.argsort(keys_of(np.ascontiguousarray(x), places=True), axis=-1, kind="stable")

@@ -114,6 +114,7 @@ class OpDef:
     body: Callable[..., Any] | None = None
     start: Callable[[DType], Any] | None = None         # SCAN: what is held before the first
     places: bool = False                                # SORT: of the elements, not themselves
+    whole: bool = False                                 # SORT: rows, not elements at some ranks
     indexed: bool = False                               # MAP: the body is told index=, its place
     constant: bool = False                              # MAP: every element is the attribute value
     moves: bool = False                                 # MAP: only the bits of its operands count

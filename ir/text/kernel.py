@@ -5,6 +5,8 @@
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
+            | ("ranked" | "partition" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
+              "at" %id "over" axis "in" name
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "last" %id "over" axis
@@ -41,6 +43,7 @@ from ..kernels.kernel import (
     Local,
     Order,
     Param,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -54,7 +57,7 @@ from .scanner import STRING, WORD, Scanner
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
 _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
-_SORT = re.compile(r"(?:arg)?sort\b(?!\s*\[)")
+_SORT = re.compile(r"(?:ranked|(?:arg)?(?:sort|partition))\b(?!\s*\[)")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -214,15 +217,13 @@ class _KernelReader:
             return self._meaning(name, DTYPES[word])
         found = scanner.match(_SORT)
         if found is not None:
-            return self._sort(found[0] == "argsort")
+            return self._sort(found[0])
         access = self._access()
         if access is not None:
             accumulate = scanner.accept("+=")
             if not accumulate:
                 scanner.expect("=")
-            value = self._value()
-            if value not in self.dtypes:
-                raise scanner.problem(f"{value} is not defined above", scanner.at - len(value))
+            value = self._known()
             return Store("", self.dtypes[value], *access, value, accumulate, self._guard())
         if scanner.accept("check"):
             value = self._value()
@@ -230,18 +231,28 @@ class _KernelReader:
             return Check("", BOOL, value, scanner.number())
         raise scanner.problem("expected a statement")
 
-    def _sort(self, places: bool) -> Sort:
-        scanner, access = self.scanner, self._access()
+    def _sort(self, verb: str) -> Sort:
+        scanner, access, places = self.scanner, self._access(), verb.startswith("arg")
         if access is None:
             raise scanner.problem("expected where it is sorted to")
         scanner.expect("=")
-        value = self._value()
-        if value not in self.dtypes:
-            raise scanner.problem(f"{value} is not defined above", scanner.at - len(value))
-        axis = self._over()
+        value = self._known()
+        axis, at = self._over(), None
+        if not verb.endswith("sort"):
+            scanner.expect("at")
+            at = self._known(), self._over()
         scanner.expect("in")
         room = scanner.name("a parameter")
-        return Sort("", self.dtypes[value], *access, value, axis, places, room)
+        parts = ("", self.dtypes[value], *access, value, axis, places, room)
+        return Sort(*parts) if at is None else Ranked(*parts, *at, verb != "ranked")
+
+    def _known(self) -> str:
+        """A value that is defined above."""
+        value = self._value()
+        if value not in self.dtypes:
+            raise self.scanner.problem(f"{value} is not defined above",
+                                       self.scanner.at - len(value))
+        return value
 
     def _meaning(self, name: str, dtype: DType) -> Stmt:
         scanner = self.scanner

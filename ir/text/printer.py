@@ -31,6 +31,7 @@ from ..kernels.kernel import (
     Kernel,
     Last,
     Load,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -217,9 +218,12 @@ def print_stmt(stmt: Stmt) -> str:
         sign = "+=" if stmt.accumulate else "="
         return f"{_access(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
     if isinstance(stmt, Sort):
-        verb = "argsort" if stmt.places else "sort"
-        return (f"{verb} {_access(stmt.param, stmt.indices)} = {stmt.value} over {stmt.axis} "
-                f"in {word(stmt.room)}")
+        verbs, at = ("sort", "argsort"), ""
+        if isinstance(stmt, Ranked):
+            verbs = ("partition" if stmt.whole else "ranked", "argpartition")
+            at = f"at {stmt.rank} over {stmt.ranks} "
+        return (f"{verbs[stmt.places]} {_access(stmt.param, stmt.indices)} = {stmt.value} "
+                f"over {stmt.axis} {at}in {word(stmt.room)}")
     if isinstance(stmt, Check):
         return f"check {stmt.value} site {stmt.site}"
     return f"{stmt.name}: {stmt.dtype} = {_meaning(stmt)}"

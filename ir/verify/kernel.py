@@ -23,6 +23,7 @@ from ..kernels.kernel import (
     Kernel,
     Last,
     Load,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -142,6 +143,8 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
                     stmt.accumulate and (expected == BOOL or expected.is_half)):
                 return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
         case Sort():
+            if isinstance(stmt, Ranked) and dtypes[stmt.rank] != I64:
+                return f"a rank of dtype {dtypes[stmt.rank]}"
             expected = dtypes[stmt.value]
             made = I64 if stmt.places else expected
             if kernel.param(stmt.param).type.dtype != made or expected == BOOL:
@@ -281,20 +284,29 @@ def check_sorts(kernel: Kernel) -> Problems:
     if sorts and any(isinstance(stmt, Store) or summed_axes(stmt) or isinstance(stmt, Carry)
                      or (isinstance(stmt, Sort) and stmt is not sorts[0]) for stmt in kernel.body):
         yield sorts[0], "a kernel that sorts does nothing else"
-    axes = {axis.name: axis for axis in kernel.axes}
+    axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
     for stmt in sorts:
         axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
-        rows = [other for other in kernel.axes if other.name != stmt.axis]
+        ranked = stmt if isinstance(stmt, Ranked) else None
+        ranks = axes.get(ranked.ranks) if ranked else None
+        rows = [other for other in kernel.axes if other not in (axis, ranks)]
+        whole = ranked is None or ranked.whole
+        last = stmt.axis if ranked is None or ranked.whole else ranked.ranks
         places = [str(dim) for dim in stmt.indices]
         if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
             yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
+        elif ranked is not None and (
+                ranks is None or ranks is axis or ranks.kind == "par"
+                or ranked.ranks in values[stmt.value] or stmt.axis in values[ranked.rank]):
+            yield stmt, f"'{ranked.ranks}' is no axis of ranks alone"
         elif [place for place in places if place != "0"] != [
-                *(other.name for other in rows), stmt.axis] or own.shape != tuple(
+                *(other.name for other in rows), last] or own.shape != tuple(
                 1 if place == "0" else axes[place].extent for place in places):
-            yield stmt, f"'{stmt.param}' is not one row of '{stmt.axis}' for each task"
+            yield stmt, f"'{stmt.param}' is not one row of '{last}' for each task"
         room = next((param for param in kernel.params if param.name == stmt.room), None)
         if axis is not None and (room is None or not room.mutable or room.type != room_of(
-                stmt.dtype, own.shape, places=stmt.places)):
+                stmt.dtype, (*own.shape[:-1], axis.extent), places=stmt.places,
+                ranks=ranks.extent if ranks else None, whole=whole)):
             yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
 
 

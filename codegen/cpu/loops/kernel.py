@@ -27,6 +27,7 @@ from ....ir.kernels.kernel import (
     Check,
     Contract,
     Kernel,
+    Ranked,
     Reduce,
     Sort,
     Stmt,
@@ -41,6 +42,7 @@ from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
+from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
 from ..target import Target
 from ..text import FunctionText
@@ -67,7 +69,9 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
     with nullcontext("0") if tasks_of(kernel) == 1 else f.loop("%begin", "%end") as task:
         scope = stmts.task_scope(task)
         last = kernel.body[-1] if kernel.body else None
-        if isinstance(last, Sort):
+        if isinstance(last, Ranked):
+            emit_ranked(stmts, scope, last)
+        elif isinstance(last, Sort):
             emit_sort(stmts, scope, last)
         else:
             _stages(f, kernel, stmts, scope)

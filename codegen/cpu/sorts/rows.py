@@ -26,10 +26,12 @@ STEP = 16    # elements of a vector step
 
 def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
     """One task: a row of a kernel that sorts."""
-    _Row(stmts, scope, stmt).emit()
+    Row(stmts, scope, stmt).emit()
 
 
-class _Row:
+class Row:
+    """A row that is sorted, and the memory for it."""
+
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
         self.stmts, self.scope, self.stmt, self.f, self.s = stmts, scope, stmt, stmts.f, stmts.s
         kernel: Kernel = stmts.kernel

@@ -17,8 +17,10 @@ from ..text import FunctionText
 from .columns import columns
 from .inside import inside
 from .network import network
+from .parts import parts, parts_name
 from .quick import BUDGET, quick
 from .radix import radix
+from .ranks import ranks
 from .records import LANES
 
 NETWORK = {32: 2048, 64: 1024}  # keys up to which a network is faster than passes, by their bits
@@ -97,6 +99,14 @@ def _few(bits: int, words: int) -> FunctionText:
     return f
 
 
+def _ranks(bits: int, target: Target) -> FunctionText:
+    return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
+
+
+def _parts(bits: int, places: bool, target: Target) -> FunctionText:
+    return parts(bits, places=places, vectors=target.mask_registers)
+
+
 def call_sort(f: FunctionText, name: str, x: list[str], y: list[str], n: str, *more: str) -> None:
     """Call one of the functions that sort."""
     memories = ", ".join(f"ptr {memory}" for memory in (*x, *y))
@@ -128,4 +138,7 @@ SORTS: Mapping[str, Callable[[Target], FunctionText]] = MappingProxyType({
        for bits, words in ((32, 1), (64, 1), (64, 2))},
     "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),
     **{f"weft_columns_i{bits}x{words}_{rows}": partial(_columns, bits, words, rows)
-       for bits, words in ((32, 1), (64, 1), (64, 2)) for rows in ROWS[words - 1]}})
+       for bits, words in ((32, 1), (64, 1), (64, 2)) for rows in ROWS[words - 1]},
+    **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)},
+    **{parts_name(bits, places=places): partial(_parts, bits, places)
+       for bits in (32, 64) for places in (False, True)}})

@@ -1,7 +1,9 @@
-"""Sorting, places and searches: NumPy's functions over the rows ``sort``, ``argsort``, ``search``.
+"""Sorting, places and searches: NumPy's functions over the rows of the SORT and SEARCH families.
 
-Rows lie along the last axis, to which the axis of a function is moved. A whole sort is a partition,
-too. Equal elements keep their order where places are sorted, and NaNs come last.
+Rows lie along the last axis, to which the axis of a function is moved. Equal elements keep their
+order where places are sorted, and NaNs come last. A partition has the elements below that at the
+first place as they are in turn, those equal to it, those between it and that at the next place, and
+so on; a whole sort is a partition, too, of short rows or of many places.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.dims import smaller
+from ....ir.ops.axes.sort import RANKS
 from ....ir.types import number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
     axis_of,
+    broadcast,
     cast,
     contains_tracer,
     required,
@@ -30,6 +34,7 @@ from ..registry import numpy
 from ..select.take import take_along_axis
 
 _BOOL, _I32, _F32 = np.dtype(bool), np.dtype(np.int32), np.dtype(np.float32)
+SHORT = 512  # elements of a row that is sorted as quickly as it is taken apart
 _STABLE = ("stable", "mergesort", "s", "m")
 
 
@@ -46,6 +51,13 @@ def _ordered(op: str, x: Tracer, axis: int) -> Tracer:
     moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
     result = moveaxis(current().emit(op, moved), -1, axis)
     return cast(result, x.dtype) if op == "sort" else result
+
+
+def ranked(x: Tracer, ranks: Tracer, axis: int = -1) -> Tracer:
+    """The elements that a sort along an axis would put to ``ranks``; x is not complex."""
+    moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
+    found = current().emit("ranked", moved, moveaxis(ranks, axis, -1))
+    return cast(moveaxis(found, -1, axis), x.dtype)
 
 
 def _complex_ordered(op: str, x: Any, axis: int) -> Tracer:
@@ -95,14 +107,15 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *,
     return _ordered("argsort", *_rows(x, axis))
 
 
-def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:
+def _with_places(kth: Any, x: Tracer, axis: int) -> tuple[Tracer, list[int]]:
     """x, where it has the elements that ``kth`` names, or none at all, which NumPy does not mind;
-    each step checks what is not known."""
+    each step checks what is not known. And these places, if they are known, from the first or from
+    the last one on."""
     size = x.type.shape[axis]
-    if x.type.size == 0:
-        return x
-    for place in np.ravel(kth) if not contains_tracer([kth]) else ():
-        number = as_int(place, "index")
+    if x.type.size == 0 or contains_tracer([kth]):
+        return x, []
+    places = [as_int(place, "index") for place in np.ravel(kth)]
+    for number in places:
         message = f"kth={number} is out of range for {size} elements"
         if isinstance(size, int) and not -size <= number < size:
             raise error("W102", message, types=[x.type],
@@ -112,7 +125,20 @@ def _with_places(kth: Any, x: Tracer, axis: int) -> Tracer:
                 dim + (number + 1 if number >= 0 else -number) * (1 - smaller(size, 1))
                 for dim in (size + number, size - 1 - number)), code="W102",
                          message=message)
-    return x
+    return x, list(dict.fromkeys(places))
+
+
+def _parted(op: str, x: Tracer, axis: int, places: list[int]) -> Tracer | None:
+    """The elements below, at and above places in order, or where they are; None where a sort does
+    as well: of many or no places, of short rows and of complex numbers."""
+    size = x.type.shape[axis]
+    if not 0 < len(places) <= RANKS or (isinstance(size, int) and size <= SHORT) or (
+            x.dtype.kind == "c"):
+        return None
+    moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
+    ranks = broadcast(strong(np.array(places)), (*moved.type.shape[:-1], len(places)))
+    result = moveaxis(current().emit(op, moved, ranks), -1, axis)
+    return cast(result, x.dtype) if op == "partition" else result
 
 
 @numpy(np.partition)
@@ -120,7 +146,9 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
               ) -> Tracer:
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
-    return _ordered("sort", _with_places(kth, x, axis), axis)
+    x, places = _with_places(kth, x, axis)
+    parted = _parted("partition", x, axis, places)
+    return _ordered("sort", x, axis) if parted is None else parted
 
 
 @numpy(np.argpartition, method=True)
@@ -128,7 +156,9 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
                  ) -> Tracer:
     _unordered("a partition", order)
     x, axis = _rows(a, axis)
-    return _ordered("argsort", _with_places(kth, x, axis), axis)
+    x, places = _with_places(kth, x, axis)
+    parted = _parted("argpartition", x, axis, places)
+    return _ordered("argsort", x, axis) if parted is None else parted
 
 
 @numpy(np.lexsort, samples=("(x[7],)", "(i[9], i[9])", "(x[2,9], i[2,9]), 0", "i[3,8]"))
@@ -189,7 +219,14 @@ def top_k(x: Any, k: int) -> tuple[Any, Any]:
     if count < 0 or (isinstance(many, int) and count > many):
         raise error("W102", f"top_k: the {count} largest of {many} elements", locs=user_loc(),
                     hint="give a k from 0 to the size of the last axis")
-    turned = np.argsort(x[..., ::-1], axis=-1, kind="stable")
-    places = (many - 1 - turned[..., ::-1])[..., :count]
+    turned = x[..., ::-1]
+    # NumPy's partition leaves open in which order the elements on either side are.
+    if contains_tracer([x]) and count and isinstance(many, int) and 2 * count < many > SHORT:
+        order = np.argpartition(turned, many - count)[..., many - count:]
+        best = np.take_along_axis(turned, order, axis=-1)
+        order = np.take_along_axis(order, np.argsort(best, axis=-1, kind="stable"), axis=-1)
+    else:
+        order = np.argsort(turned, axis=-1, kind="stable")
+    places = (many - 1 - order[..., ::-1])[..., :count]
     return np.take_along_axis(x, places, axis=-1), places
 

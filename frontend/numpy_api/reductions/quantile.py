@@ -1,4 +1,4 @@
-"""Medians and quantiles, from rows in order; the methods are NumPy's (Hyndman and Fan, *Sample
+"""Medians and quantiles, by their ranks; the methods are NumPy's (Hyndman and Fan, *Sample
 Quantiles in Statistical Packages*, 1996).
 
     ordered    1 2 4 8, q = 0.4        virtual place 1.2, between 2 and 4: 2 + 0.2 * (4 - 2)
@@ -33,7 +33,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import moveaxis, transpose
-from ..order.sort import argsort, sort
+from ..order.sort import argsort, ranked, sort
 from ..registry import numpy
 from ..select.index import as_number
 from ..select.take import take_along_axis
@@ -91,50 +91,76 @@ _METHODS: Mapping[str, _Method] = MappingProxyType({
 
 @dataclass(frozen=True)
 class _Rows:
-    """An array with the axes that are reduced as its last one, in order.
+    """An array with the axes that are reduced as its last one; it may be ``ordered``.
 
     ``count`` elements of a row count: all of them, or (``each``) a number for each row.
     """
 
-    ordered: Any
+    rows: Any
     count: Any
     each: bool
     kept: tuple[Dim, ...]  # the shape of a result that keeps dims
+    ordered: bool = False
 
-    def at(self, places: Any) -> Any:
-        """The elements at places; the dims of places that rows have not go first."""
-        if not self.each:
-            if not contains_tracer([places]) and np.ndim(places) == 0:
-                return self.ordered[..., int(places)]
-            heads, rank = np.ndim(places), self.ordered.ndim - 1
-            found = np.take(self.ordered, _whole(places), axis=-1)
-            return np.moveaxis(found, tuple(range(rank, rank + heads)), tuple(range(heads)))
-        rank, shape = self.ordered.ndim - 1, shape_of(places)
-        flat = reshape(places, (product(shape[:len(shape) - rank]), *shape[len(shape) - rank:]))
-        found = take_along_axis(self.ordered, moveaxis(_whole(flat), 0, -1), -1)
-        return reshape(moveaxis(found, -1, 0), shape)
+    @property
+    def has_nans(self) -> bool:
+        """Whether a row may have NaNs that count."""
+        return number_kind(self.rows.dtype) in "fc" and not self.each
 
-    def result(self, found: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> Any:
-        """What was found for each row, NaN where a row has one (it is the last)."""
-        if number_kind(self.ordered.dtype) in "fc" and not self.each:
-            last: Any = self.ordered[..., -1]
+    def at(self, *places: Any) -> list[Any]:
+        """The elements at places, which have one shape, of each row in order; the dims of places
+        that rows have not go first. Where NaNs count, the last element of each row comes last."""
+        rest, many = self.rows.type.shape[:-1], len(places)
+        heads = shape_of(places[0])
+        if self.each:
+            heads = heads[:len(heads) - len(rest)]
+            ranks = _behind_rows(np.stack([_whole(place) for place in places], axis=-1), len(heads))
+            ranks = reshape(ranks, (*rest, product(heads) * many))
+        else:
+            # Places that belong together are beside each other: they are found together.
+            ranks = np.ravel(np.stack([_whole(place) for place in places], axis=-1))
+            ranks = np.concatenate([ranks, [-1]]) if self.has_nans else ranks
+            ranks = broadcast(strong(ranks), (*rest, ranks.shape[0]))
+        found: Any = (take_along_axis if self.ordered else ranked)(self.rows, ranks, -1)
+        last = [found[..., -1]] if self.has_nans else []
+        found = reshape(found[..., :-1] if last else found, (*rest, *heads, many))
+        front = tuple(range(len(heads)))
+        return [moveaxis(found[..., at], tuple(len(rest) + head for head in front), front)
+                for at in range(many)] + last
+
+    def result(self, found: Any, keepdims: Any, heads: tuple[Dim, ...] = (), last: Any = None
+               ) -> Any:
+        """What was found for each row, NaN where the last one of a row is."""
+        if last is not None:
             found = np.where(np.isnan(last), cast(strong(last), found.dtype), found)
         return reshape(strong(found), (*heads, *self.kept)) if keepdims else found
 
 
 def _whole(places: Any) -> Any:
-    return places.astype(_I64)
+    return strong(places).astype(_I64) if contains_tracer([places]) else np.asarray(places, _I64)
+
+
+def _behind_rows(ranks: Any, heads: int) -> Any:
+    """Ranks with their first dims before their last one."""
+    rank = ranks.ndim
+    return moveaxis(ranks, tuple(range(heads)), tuple(range(rank - 1 - heads, rank - 1)))
 
 
 def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     """``each``: NaNs do not count."""
     x = strong(a)
+    rows: Any
     rows, kept = _behind(x, axes_of(axis, x.ndim))
-    ordered: Any = sort(rows)
-    each = each and number_kind(x.dtype) in "fc"
-    if not each:
-        return _Rows(ordered, as_number(rows.type.shape[-1]), each, kept)
-    return _Rows(_one_more(ordered), np.sum(~np.isnan(ordered), axis=-1), each, kept)
+    if each and number_kind(x.dtype) in "fc":
+        count = np.sum(~np.isnan(rows), axis=-1)
+        return _in_order(_Rows(_one_more(rows), count, True, kept))
+    return _in_order(_Rows(rows, as_number(rows.type.shape[-1]), False, kept))
+
+
+def _in_order(rows: _Rows) -> _Rows:
+    """Complex numbers have no ranks: they are sorted."""
+    return rows if rows.rows.dtype.kind != "c" else replace(
+        rows, rows=sort(rows.rows), ordered=True)
 
 
 def _one_more(rows: Any) -> Any:
@@ -187,23 +213,22 @@ def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: 
 
 def _middle(rows: _Rows, keepdims: Any) -> Any:
     """The element in the middle, or the mean of two."""
-    floats = rows.ordered if number_kind(rows.ordered.dtype) in "fc" else cast(rows.ordered, _F64)
+    if number_kind(rows.rows.dtype) not in "fc":
+        rows = replace(rows, rows=cast(rows.rows, _F64))
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
-        parts = [floats[..., at] for at in dict.fromkeys((low, high))]
-        return rows.result(parts[0] if low == high else _mean(*parts), keepdims)
+        parts = rows.at(*dict.fromkeys((low, high)))
+        last = parts.pop() if rows.has_nans else None
+        return rows.result(parts[0] if low == high else _mean(*parts), keepdims, last=last)
     # One element more, which is the middle of none.
-    one = (*floats.type.shape[:-1], 1)
-    longer = concatenate([floats, constant(np.nan, floats.dtype, one)], -1)
-    rows = replace(rows, ordered=longer)
+    rows = replace(rows, rows=_one_more(rows.rows))
     count: Any = strong(rows.count)
-    low, high = (rows.at(np.maximum(at, 0)) for at in ((count - 1) // 2, count // 2))
+    places = [np.maximum(at, 0) for at in ((count - 1) // 2, count // 2, count - 1)]
+    low, high, last = replace(rows, each=True).at(*(np.broadcast_to(
+        at, rows.rows.type.shape[:-1]) for at in places))
     found = np.where(count % 2 == 1, low, _mean(low, high))
-    found = np.where(count == 0, floats.dtype.type(np.nan), found)
-    if rows.each:
-        return rows.result(found, keepdims)
-    last = rows.at(np.maximum(count - 1, 0))
-    return replace(rows, each=True).result(np.where(np.isnan(last), last, found), keepdims)
+    found = np.where(count == 0, rows.rows.dtype.type(np.nan), found)
+    return rows.result(found, keepdims, last=None if rows.each else last)
 
 
 def _mean(a: Any, b: Any) -> Any:
@@ -266,22 +291,23 @@ def _nan_quantile(a: Any, q: Any, axis: Any, whole: int, method: Any, keepdims: 
 
 def _quantile(rows: _Rows, q: Any, whole: int, method: Any, keepdims: Any) -> Any:
     """``q`` in parts of ``whole``; a Python number does not widen the result."""
-    _real(rows.ordered)
+    _real(rows.rows)
     chosen = _METHODS.get(method)
     if chosen is None:
         raise error("W102", f"{method!r} is no method of quantiles",
                     hint=f"choose one of {', '.join(_METHODS)}")
     weak = type(q) in (int, float) or (isinstance(q, Tracer) and q.weak)
     q = _parts(q, whole)
-    if rows.ordered.type.shape[-1] == 0:
-        raise error("W122", "no elements have no quantile", types=[rows.ordered.type],
+    if rows.rows.type.shape[-1] == 0:
+        raise error("W122", "no elements have no quantile", types=[rows.rows.type],
                     hint="leave the empty axis out")
     heads = shape_of(q)
     count = rows.count
     if rows.each:
-        q = q[(..., *[None] * (rows.ordered.ndim - 1))]
+        q = q[(..., *[None] * (rows.rows.ndim - 1))]
         count = count.astype(q.dtype) if number_kind(q.dtype) == "f" else count
-    return rows.result(_found(rows, chosen, chosen.place(count, q), weak), keepdims, heads)
+    found, *last = _found(rows, chosen, chosen.place(count, q), weak)
+    return rows.result(found, keepdims, heads, *last)
 
 
 def _real(x: Any) -> None:
@@ -326,15 +352,16 @@ def _weighted(a: Any, q: Any, axis: Any, method: Any, keepdims: Any, weights: An
     shares = np.where(shares == 0, -1, shares)
     heads = shape_of(q)
     below = np.sum(shares < q[(..., *[None] * values.ndim)], axis=-1)
-    rows = _Rows(_one_more(values) if each else values, as_number(values.type.shape[-1]), True,
-                 kept)
-    last = rows.count - 1
-    found = rows.at(np.minimum(below, np.maximum(last, 0) if each else last))
-    return replace(rows, each=each).result(found, keepdims, heads)
+    last = as_number(values.type.shape[-1]) - 1
+    below = np.minimum(below, np.maximum(last, 0) if each else last)
+    rows = _Rows(_one_more(values) if each else values, last + 1, True, kept, ordered=True)
+    found, = rows.at(below)
+    end = None if each or number_kind(x.dtype) not in "fc" else values[..., -1]
+    return rows.result(found, keepdims, heads, end)
 
 
-def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
-    """The elements at virtual places, or between two."""
+def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> list[Any]:
+    """The elements at virtual places, or between two; and the last one where NaNs count."""
     last = rows.count - 1
     if rows.each:
         last = np.maximum(last, 0).astype(place.dtype)
@@ -344,7 +371,7 @@ def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
     above, below = place >= last, place < 0
     low, high = (np.where(above, last, np.where(below, 0, at)) for at in (low, low + 1))
     share: Any = method.share(place, low).astype(place.dtype)
-    left, right = rows.at(low), rows.at(high)
+    left, right, *end = rows.at(low, high)
     rest = 1 - share
     if weak and not contains_tracer([share]):
         share, rest = float(share), float(rest)
@@ -353,7 +380,7 @@ def _found(rows: _Rows, method: _Method, place: Any, weak: bool) -> Any:
         kind = np.multiply.resolve_dtypes((left.dtype, float, None))[0]
         share, rest = share.astype(kind), rest.astype(kind)
     elif not rows.each:
-        share, rest = (np.reshape(part, (*np.shape(part), *[1] * (rows.ordered.ndim - 1)))
+        share, rest = (np.reshape(part, (*np.shape(part), *[1] * (rows.rows.ndim - 1)))
                        for part in (share, rest))
     between = right - left
-    return np.where(share >= 0.5, right - between * rest, left + between * share)
+    return [np.where(share >= 0.5, right - between * rest, left + between * share), *end]

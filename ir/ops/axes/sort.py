@@ -11,41 +11,90 @@ import numpy as np
 
 from ...diagnose import error
 from ...indices.index import Dim
-from ...kernels.ordering import sorted_places, sorted_values
+from ...kernels.ordering import (
+    parted_places,
+    parted_values,
+    sorted_places,
+    sorted_ranks,
+    sorted_values,
+)
 from ...types import BOOL, COMPUTED, I64, TensorType
 from ..op import Kind, OpDef, Sample
 
 _DTYPES = tuple(dtype for dtype in COMPUTED if dtype != BOOL)
 _SHAPES = ((7,), (3, 5), (2, 3, 4), (1,), (5, 1), (0,), (3, 0), (0, 3), (3, 65), (1100,), (3000,))
+_NOTHING = "a row without elements has none at any rank"
 MOST_BITS = 40  # of a number of elements that memory may hold
 MOST = 1 << 32  # elements of a row whose places are sorted: a place is half of a word
+RANKS = 16      # up to which rows are taken apart: each costs a walk, and a comparison of the last
+
+
+def _check(name: str, x: TensorType) -> None:
+    if x.dtype == BOOL or x.dtype.kind == "c":
+        raise error("W111", f"{name} does not take {x.dtype} operands",
+                    hint="convert it: x.astype(np.int32)")
+    if x.rank == 0:
+        raise error("W121", f"{name} needs an axis")
+    last = x.shape[-1]
+    if name.startswith("arg") and isinstance(last, int) and last > MOST:
+        raise error("W102", f"{name} takes rows of at most {MOST} elements")
 
 
 def _infer(name: str) -> Any:
     def infer(x: TensorType) -> tuple[TensorType, ...]:
-        if x.dtype == BOOL or x.dtype.kind == "c":
-            raise error("W111", f"{name} does not take {x.dtype} operands",
-                        hint="convert it: x.astype(np.int32)")
-        if x.rank == 0:
-            raise error("W121", f"{name} needs an axis")
-        if name == "sort":
-            return (x,)
-        last = x.shape[-1]
-        if isinstance(last, int) and last > MOST:
-            raise error("W102", f"{name} takes rows of at most {MOST} elements")
-        return (x.with_dtype(I64),)
+        _check(name, x)
+        return (x if name == "sort" else x.with_dtype(I64),)
 
     return infer
 
 
-def _places_require(x: TensorType) -> Any:
+def _ranks_infer(name: str) -> Any:
+    def infer(x: TensorType, ranks: TensorType) -> tuple[TensorType, ...]:
+        _check(name, x)
+        if ranks.dtype != I64 or ranks.shape[:-1] != x.shape[:-1] or ranks.rank != x.rank:
+            raise error("W102", f"{name} needs i64 ranks for each row, not {ranks}")
+        if name == "ranked" and x.shape[-1] == 0:
+            raise error("W122", _NOTHING)
+        if name != "ranked" and not (isinstance(many := ranks.shape[-1], int) and many):
+            raise error("W102", f"{name} takes a known number of ranks, from 1 on, not {many}")
+        if name == "ranked":
+            return (x.with_shape(ranks.shape),)
+        return (x if name == "partition" else x.with_dtype(I64),)
+
+    return infer
+
+
+def _places_require(x: TensorType, *_: TensorType) -> Any:
     yield MOST, ">=", x.shape[-1], "W102", f"argsort takes rows of at most {MOST} elements"
 
 
+def _ranks_require(x: TensorType, ranks: TensorType) -> Any:
+    yield x.shape[-1], ">=", 1, "W122", _NOTHING
+
+
 def _sort_grad(b: Any, g: Any, x: Any, y: Any) -> Any:
-    rank, places = len(x.shape), b.argsort(x)
-    others = [b.iota(axis=at, dtype=I64, shape=x.shape) for at in range(rank - 1)]
-    return (b.scatter_add(b.full(0.0, x.type), g, *others, places, axes=tuple(range(rank))),)
+    return (_put_back(b, g, x, b.argsort(x)),)
+
+
+def _put_back(b: Any, g: Any, x: Any, places: Any) -> Any:
+    """Zeros, with g at places of the rows of x."""
+    rank = len(x.shape)
+    others = [b.iota(axis=at, dtype=I64, shape=places.shape) for at in range(rank - 1)]
+    return b.scatter_add(b.full(0.0, x.type), g, *others, places, axes=tuple(range(rank)))
+
+
+def _ranked_grad(b: Any, g: Any, x: Any, ranks: Any, y: Any) -> Any:
+    """To the elements that a stable sort would put there."""
+    rank, count = len(x.shape), ranks.shape[-1]
+    few = isinstance(count, int) and 0 < count <= RANKS
+    order = b.argpartition(x, ranks) if few else b.argsort(x)
+    others = [b.iota(axis=at, dtype=I64, shape=ranks.shape) for at in range(rank - 1)]
+    places = b.gather(order, *others, ranks, axes=tuple(range(rank)))
+    return _put_back(b, g, x, places), None
+
+
+def _partition_grad(b: Any, g: Any, x: Any, ranks: Any, y: Any) -> Any:
+    return _put_back(b, g, x, b.argpartition(x, ranks)), None
 
 
 def _search_infer(x: TensorType, v: TensorType, *, side: str) -> tuple[TensorType, ...]:
@@ -92,6 +141,12 @@ def _search_body(s: Any, element: Any, value: Any, *, side: str) -> Any:
     return less(element, value) if side == "left" else s.not_(less(value, element))
 
 
+_RANK_SAMPLES = tuple(
+    Sample((shape, (*shape[:-1], count)), low=-high, high=high, ints={1: shape[-1]})
+    for shape, count, high in (
+        ((7,), 1, 1e4), ((3, 5), 4, 1e4), ((2, 3, 4), 2, 1e4), ((1,), 1, 1e4), ((5, 1), 2, 1e4),
+        ((0, 3), 1, 1e4), ((3, 65), 2, 4), ((2, 2000), 5, 9)))
+
 ROWS: tuple[OpDef, ...] = (
     OpDef("sort", Kind.SORT, _infer("sort"), 1, "the last axis in ascending order, NaN last", {},
           ref=lambda x: sorted_values(np.asarray(x)), grad=_sort_grad, dtypes=_DTYPES,
@@ -102,6 +157,21 @@ ROWS: tuple[OpDef, ...] = (
           requires=_places_require, dtypes=_DTYPES,
           samples=(Sample(((3, 65),), low=-9, high=9), Sample(((600,),), low=-9, high=9),
                    *(Sample((shape,), low=-1e4, high=1e4) for shape in _SHAPES))),
+    OpDef("ranked", Kind.SORT, _ranks_infer("ranked"), 2,
+          "the elements that a sort of the last axis would put to places", {},
+          ref=lambda x, ranks: sorted_ranks(np.asarray(x), ranks), grad=_ranked_grad,
+          requires=_ranks_require, dtypes=_DTYPES,
+          samples=(*_RANK_SAMPLES, Sample(((3, 4), (3, 0)), ints={1: 4}))),
+    OpDef("partition", Kind.SORT, _ranks_infer("partition"), 2,
+          "those below the elements at ranks, those equal to them, and those between two of them, "
+          "each in turn", {}, ref=lambda x, ranks: parted_values(np.asarray(x), np.asarray(ranks)),
+          grad=_partition_grad, whole=True, dtypes=_DTYPES, samples=_RANK_SAMPLES),
+    OpDef("argpartition", Kind.SORT, _ranks_infer("argpartition"), 2,
+          "where those below the elements at ranks are, those equal to them, and those between "
+          "two of them, each in turn", {},
+          ref=lambda x, ranks: parted_places(np.asarray(x), np.asarray(ranks)),
+          differentiable=False, places=True, whole=True, requires=_places_require, dtypes=_DTYPES,
+          samples=_RANK_SAMPLES),
     OpDef("search", Kind.SEARCH, _search_infer, 2,
           "how many elements of x, which is in order, come before each v: below it, or up to it",
           {"side": str}, ref=_search_ref, body=_search_body, differentiable=False, dtypes=_DTYPES,
