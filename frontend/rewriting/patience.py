@@ -16,7 +16,7 @@ import inspect
 import linecache
 import sys
 
-from ..tracing.recorder import TraceContext
+from ..tracing.context.recorder import TraceContext
 from ..tracing.source import is_internal
 from ..tracing.trace import trace_function
 from .effects import of_loop
