@@ -189,3 +189,58 @@ def test_complex_ranges_and_real_residuals() -> None:
         np.arange(1, 5, like=z, dtype=np.complex64), np.linalg.lstsq(z, z[0], None)[1]))(z)
     np.testing.assert_array_equal(counted, np.arange(1, 5, dtype=np.complex64))
     assert counted.dtype == np.complex64 and residuals.dtype == np.float64
+
+
+@pytest.mark.parametrize("function", [np.cov, np.corrcoef])
+def test_covariances_of_no_variables(function: Any) -> None:
+    for dtype in (np.complex64, np.float32):
+        found = weft.compile(lambda x: function(x))(np.zeros((0, 5), dtype))
+        assert (found.shape, found.dtype) == ((0, 0), np.float64)
+
+
+def test_a_real_array_for_complex_deviations() -> None:
+    def into(x: Any) -> Any:
+        first, second = np.zeros_like(np.nanstd(x, 1, ddof=1)), np.zeros_like(np.var(x, 0))
+        np.nanstd(x * 1, 1, ddof=1, out=first)
+        np.var(x * 1, 0, out=second)
+        return first, second
+
+    x = np.arange(12.0).reshape(3, 4) * (1 - 0.5j) + 1j
+    for found, wanted in zip(weft.compile(into)(x), into(x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_choices_without_dims_are_arrays() -> None:
+    def function(x: Any) -> Any:
+        y = np.where(x > 0, x, -x)
+        z = y.copy()
+        z[None] += 1
+        w = x.astype(np.int8)
+        w[...] = w * 2 + z
+        return y, z, w
+
+    for x in (np.array(3.0), np.array(-45.0)):
+        for found, wanted in zip(weft.compile(function)(x), function(x), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+            assert found.dtype == wanted.dtype
+
+
+def test_integers_that_do_not_fit_a_diagonal() -> None:
+    def filled(n: Any) -> Any:
+        x = np.zeros((2, 2), np.int8)
+        np.fill_diagonal(x, n)
+        return x
+
+    np.testing.assert_array_equal(weft.compile(filled)(3), filled(3))
+    with pytest.raises(OverflowError):
+        weft.compile(filled)(1 << 32)
+
+
+def test_nothing_is_put_into_an_empty_array() -> None:
+    def put(x: Any) -> Any:
+        y = np.ones_like(x)
+        np.put(y, [0, -1], 2)
+        return y
+
+    with pytest.raises(IndexError):
+        weft.compile(put)(np.zeros((0, 4)))

@@ -19,7 +19,7 @@ from ....ir.indices.index import Dim, divide
 from ....ir.types import I64
 from ...tracing.arrays import views
 from ...tracing.context.active import current
-from ...tracing.operand import as_int, reshape, strong, to_tracer
+from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
@@ -106,7 +106,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         row = (row * a.shape[1] + places[1]) // (a.shape[1] + 1)
     for place in places[2:]:
         hit = hit & (row == place)
-    new: Any = ravel(to_tracer(val).astype(a.dtype))
+    new: Any = ravel(cast(to_tracer(val), a.dtype))
     if new.type.size == 0:  # NumPy writes nothing
         return
     count = new.shape[0]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...tracing.context.active import current
 from ...tracing.operand import cast, result_dtype, strong
 from ..arrange.diagonal import diag
 from ..arrange.join import concatenate
@@ -26,6 +27,8 @@ def cov(
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:
     x, kind = _rows(m, y, rowvar, dtype)
+    if x.type.shape[0] == 0:  # no variables: NumPy's array of none, whatever the dtype
+        return current().full(0, _F64, (0, 0))
     if ddof is None:
         ddof = 0 if bias else 1
     weights = _weights(fweights, aweights)

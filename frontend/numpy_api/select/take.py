@@ -231,6 +231,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = inside(places, x.type.size, mode, "np.put")
     if 0 in (new.type.size, places.type.size):
         return
+    if x.type.size == 0:
+        raise error("W124", "np.put into an array without elements", types=[a.type, places.type])
     some = has_some(new)
     new = np.resize(new, as_number(places.type.size))
     made = update(x, cast(places, _I64), new, "set")

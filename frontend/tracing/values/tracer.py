@@ -147,14 +147,14 @@ class Tracer(ArrayMethods, TracedArray):
             return self
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
-        result.made = self.argument or not self.is_scalar
+        result.made = not self.is_scalar
         return result
 
     def copy(self, order: Any = "C") -> Any:
         """Another array of the same elements, row by row in memory unless ``order`` says else; of
         a number, that number."""
         made: Any = np.copy(self, order)
-        made.made = self.argument or not self.is_scalar
+        made.made = not self.is_scalar
         return made
 
     def view(self, dtype: Any = None) -> Tracer:
