@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ..ir.diagnose import Error, error
 from ..ir.graph import (
     Builder,
     Graph,
@@ -40,7 +41,7 @@ from ..ir.graph import (
     queues_of,
     with_bodies,
 )
-from ..ir.indices.index import plain_symbol
+from ..ir.indices.index import plain_symbol, symbols_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import MEASURED, Kind
 from ..ir.ops.table import OPS
@@ -52,6 +53,7 @@ from ..ir.plans.partition import (
     size_key,
     symbols_in,
     symbols_of_node,
+    symbols_told_in,
 )
 from ..ir.plans.plan import Slot
 from ..ir.types import CPU0, DTYPES, F32, Device, DType
@@ -68,6 +70,7 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
     ``transfer`` names the dtype in which float32 values cross devices; "" leaves them as they are.
     """
+    _check_known(graph, live_nodes(graph))
     return _Cut(graph, DTYPES[transfer] if transfer else None, graph.name).made()
 
 
@@ -79,6 +82,34 @@ def needs_partition(graph: Graph) -> bool:
 def devices_of(graph: Graph) -> set[Device]:
     """The devices of a placed graph: of the nodes that are not made wherever they are read."""
     return {node.device or CPU0 for node in all_nodes(graph) if not _is_copied(node)}
+
+
+def _check_told(nodes: Sequence[Node]) -> None:
+    """Raise UnsupportedError (W113) for a loop or branch that gives arrays of a size that its own
+    rounds tell, such as what the gradient of a loop saves of them."""
+    for node in nodes:
+        bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
+        told = set[str]().union(*map(symbols_told_in, bodies)) if bodies else set()
+        for value in node.results if told else ():
+            if any(not told.isdisjoint(symbols_of(dim)) for dim in value.shape):
+                raise _of_one_round(node, value)
+
+
+def _check_known(graph: Graph, nodes: Sequence[Node]) -> None:
+    """The same, of a step, for sizes that one body tells and another one counts on."""
+    known = {name for value in graph.params for dim in value.shape for name in symbols_of(dim)}
+    known |= symbols_told_in(graph)
+    for node in nodes if any(map(apart, nodes)) else ():
+        for value in (*node.results, *node.inputs):
+            if not symbols_of_node(node) <= known:
+                raise _of_one_round(node, value)
+
+
+def _of_one_round(node: Node, value: Value) -> Error:
+    return error("W113", "the gradient of a loop counts on an array of a size that is known in one "
+                         "round alone", locs=node.locs, types=[value.type],
+                 hint="compute the array before the loop, or keep the whole array and a mask: "
+                      "np.where(mask, x, 0)")
 
 
 def _is_copied(node: Node) -> bool:
@@ -114,6 +145,7 @@ class _Cut:
     def made(self) -> Partition:
         graph = self.graph
         self.nodes = live_nodes(graph)
+        _check_told(self.nodes)
         self._in_order()
         for node in self.nodes:
             for value in node.inputs:

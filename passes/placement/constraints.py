@@ -213,17 +213,23 @@ def _known(devices: Iterable[Device]) -> str:
 
 
 def _nowhere(node: Node, devices: Devices) -> Error:
-    queue = node.op.kind is Kind.RESOURCE
-    what = f"queue '{node.attrs['queue']}'" if queue else host_name(node.op, node.attrs)
+    match node.op.kind:
+        case Kind.RESOURCE:
+            what, does, can, kinds = f"queue '{node.attrs['queue']}'", "is", "be", "queues are"
+        case Kind.EXTENT:
+            what, does, can = "a size that values say", "is looked at", "be looked at"
+            kinds = "sizes are looked at"
+        case _:
+            what, does, can = host_name(node.op, node.attrs), "runs", "run"
+            kinds = "functions of the host run"
     if node.device is None:
-        return error("W401", f"{what} {'is' if queue else 'runs'} on cpu devices only",
+        return error("W401", f"{what} {does} on cpu devices only",
                      locs=node.locs,
                      hint="give the session a device 'cpu:0' as well, or compile the function "
                           "without device=")
     if any(device.fits(node.device) for device in devices):
-        kinds = "queues are" if queue else "functions of the host run"
         return error("W401", f"'{node.name}' must be on {node.device}, where "
-                             f"{what} cannot {'be' if queue else 'run'}", locs=node.locs,
+                             f"{what} cannot {can}", locs=node.locs,
                      hint=f"{kinds} on cpu devices: leave it out of the weft.device")
     return error("W401", f"'{node.name}' must be on {node.device}, which does not exist",
                  locs=node.locs, hint=_known(devices))

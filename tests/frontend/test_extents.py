@@ -219,5 +219,15 @@ def test_from_many_threads() -> None:
 def test_it_is_told_what_cannot_be() -> None:
     with pytest.raises(Error, match="W113"):
         weft.vmap(lambda x: np.ones(np.sum(x > 0)).sum())(X)
+    with pytest.raises(Error, match="W401: a size that values say"):
+        weft.compile(lambda x: np.bincount(x), device="gpu:0")(STEPS)
+
+    def summed(w: Any, v: Any) -> Any:
+        return weft.scan(lambda c, x: (c + (v[v > x].reshape(-1, 1) * w).sum(), c), 0.0, w)[0]
+
+    np.testing.assert_allclose(weft.compile(summed)(V[:3], V), sum(
+        V[V > x].sum() * V[:3].sum() for x in V[:3]))
+    with pytest.raises(Error, match="W113: the gradient of a loop"):
+        weft.compile(weft.grad(summed))(V[:3], V)
     with pytest.raises(Error, match="W102"):
         weft.compile(lambda v, n: np.ones(n) if n > 0 else v)(V, np.int64(3))

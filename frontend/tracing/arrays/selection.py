@@ -5,9 +5,9 @@ mask; what is done with each element is done with all of the array's, a reductio
 others, and ``y[mask] = x[mask]`` chooses by the mask. How elements are sorted, searched and taken
 one by one is in ``numpy_api.select.chosen``. A slice with computed bounds is one as well, but a
 view of its ``source``, an array and an index, and what is written to it is written there. For all
-else its elements are taken by their places if the mask itself is no traced one. Where a compiled
-function returns one, its array and its mask are results of the program, and the elements are taken
-when it has run (``Found``).
+else its elements become an array of a size that values say (``numpy_api.select.counted``). Where a
+compiled function returns one, its array and its mask are results of the program, and the elements
+are taken when it has run (``Found``).
 """
 
 from __future__ import annotations
