@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Graph
+from ...ir.diagnose import error
+from ...ir.graph import Graph, all_nodes, talks
 from ...ir.interp.graph import run_graph
 from ...ir.interp.kernel import run_kernel
 from ...ir.interp.plan import run_plan
@@ -16,8 +17,7 @@ from ...ir.kernels.kernel import Kernel
 from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...passes.inline import inline_regions
-from ..compile.flow import FlowStages
-from ..compile.link import make_program
+from ..compile.flow import FlowStages, make_step, step_stages
 from ..compile.oracle import DEFAULT_SIZE, example_array
 from ..compile.pipeline import Options, Stages
 from ..compile.stages import kernel_flops
@@ -69,7 +69,11 @@ def _of_graph(
         results: Sequence[Any] = run_graph(graph, arrays, state)
     else:
         variables = {name: Variable(value, name) for name, value in state.items()}
-        results = make_program(Stages(graph, Options()), variables=variables).run(arrays)
+        if any(map(talks, all_nodes(graph))):
+            raise error("W113", f"graph @{graph.name} asks queues, and cannot run by itself",
+                        hint="run it in a weft.Session")
+        stages = step_stages(Stages(graph, Options()))
+        results = make_step(stages, range(len(arrays)), variables).run(arrays)
     shown = [value for at, value in enumerate(graph.results)
              if at not in graph.var_results.values()]
     return [(value.name, value.type, array)

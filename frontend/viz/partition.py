@@ -68,7 +68,8 @@ class _Lanes:
         device = str(segment.device)
         box = into.add(self.put(Item("segment", f"segment {number}"), device))
         box.facts |= {"name": segment.graph.name, "op": "waits for a resource" if segment.resource
-                      else "run by the executor" if segment.bodies else f"program on {device}"}
+                      else "run by the executor" if segment.bodies else "looks at a size"
+                      if segment.measured else f"program on {device}"}
         graph = self.graph_of(segment)
         drawing = self.drawing
         before = len(drawing.edges)

@@ -122,6 +122,21 @@ def numbers_of(text: str) -> Array:
         str.maketrans("[]", "  ")).split()])
 
 
+@pytest.mark.parametrize("stage", ["trace", "opt", "placed"])
+def test_run_takes_graphs_with_sizes_that_values_say(
+    stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "counting.py"
+    file.write_text("import numpy as np\n\ndef counted(x):\n    return np.bincount(x % 7)\n")
+    assert main(["dump", f"{file}:counted", "--args", "i64[9]", "--stage", stage]) == 0
+    (tmp_path / "text.ir").write_text(capsys.readouterr().out)
+    found = set()
+    for how in ([], ["--interpret"])[:1 if stage == "placed" else 2]:
+        assert main(["run", str(tmp_path / "text.ir"), *how]) == 0
+        found.add(capsys.readouterr().out.splitlines()[-1])
+    assert len(found) == 1
+
+
 def test_run_takes_kernels_and_plans(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

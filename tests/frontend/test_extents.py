@@ -226,7 +226,7 @@ def test_it_is_told_what_cannot_be() -> None:
         return weft.scan(lambda c, x: (c + (v[v > x].reshape(-1, 1) * w).sum(), c), 0.0, w)[0]
 
     np.testing.assert_allclose(weft.compile(summed)(V[:3], V), sum(
-        V[V > x].sum() * V[:3].sum() for x in V[:3]))
+        V[x < V].sum() * V[:3].sum() for x in V[:3]))
     with pytest.raises(Error, match="W113: the gradient of a loop"):
         weft.compile(weft.grad(summed))(V[:3], V)
     with pytest.raises(Error, match="W102"):
