@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial, update_wrapper
 from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.types import Loc
+from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
@@ -76,8 +78,14 @@ def _counted(
 
 
 def as_written(function: Any) -> Any:
-    """A function, or an object that can be called, as its rewritten copy, if there is one."""
-    return operators.called(function)
+    """A function, a method, or an object that can be called, as its rewritten copy, if there is
+    one."""
+    if not isinstance(function, WeakMethod):
+        return operators.called(function)
+    copy = operators.called(function.function)
+    if copy is function.function:
+        return function
+    return update_wrapper(partial(copy, function.instance()), function)
 
 
 @contextmanager

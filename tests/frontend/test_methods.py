@@ -218,3 +218,55 @@ def test_objects_that_are_called() -> None:
     half = functools.partial(weft.compile(lambda x, w, k: x * w - k), X, k=2.0)
     np.testing.assert_array_equal(half(X), X * X - 2)
     np.testing.assert_array_equal(half(w=X), X * X - 2)
+
+
+class Walk:
+    """Its compiled methods branch, loop and read tables at places that are computed."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    @weft.compile
+    def step(self, x: Any) -> Any:
+        if x.sum() > 3:
+            return self.table[int(x[0]) % len(self.table)] + x
+        return self.halved(x)
+
+    def halved(self, x: Any) -> Any:
+        rounds = 0
+        while x.max() > 0.5:
+            x = x / 2
+            rounds += 1
+        return x + rounds
+
+    @weft.compile
+    def part(self, x: Any) -> Any:
+        return self.table[:np.argmax(x)].sum()
+
+    @classmethod
+    def of(cls, n: int) -> Walk:
+        return cls(np.arange(float(n)))
+
+
+class Further(Walk):
+    @weft.compile
+    def step(self, x: Any) -> Any:
+        return -super().halved(x) if x[0] < 0 else x
+
+
+def test_methods_branch_on_traced_values() -> None:
+    walk, further = Walk.of(7), Further.of(3)
+    for x in (np.array([5.0, 1.0]), np.array([-1.0, 1.5]), np.array([0.0, 0.25])):
+        for one in (walk, further):
+            wanted = type(one).step.py_func(one, x)
+            np.testing.assert_array_equal(one.step(x), wanted)
+            np.testing.assert_array_equal(Walk.part.py_func(one, x), one.part(x))
+
+
+def test_a_method_that_branches_does_not_keep_its_object() -> None:
+    walk = Walk.of(5)
+    walk.step(np.array([5.0, 1.0]))
+    gone = weakref.ref(walk)
+    del walk
+    gc.collect()
+    assert gone() is None
