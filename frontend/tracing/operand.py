@@ -24,6 +24,7 @@ from .arrays.variable import Variable
 from .context.active import current
 from .extents import size_of
 from .source import user_loc
+from .values.numbers import numbers_behind
 from .values.tracer import SymbolicDim, Tracer, wrap_dim
 
 Kind = np.dtype[Any] | type  # a dtype, or int, float, complex for a weak number
@@ -340,14 +341,21 @@ def spread_all(*operands: Any) -> list[Tracer]:
 
 def as_dim(x: Any) -> Dim:
     """A size the user gave: an int, a symbolic dim, or a traced integer. Raises TracerError (W201)
-    otherwise."""
+    otherwise, and for Python's own among the arguments."""
     if isinstance(x, SymbolicDim):
         return x.expr
     if isinstance(x, Expr):
         return x
-    if isinstance(x, Tracer) and x.ndim == 0 and x.dtype.kind in "iu":
+    if isinstance(x, Tracer) and x.ndim == 0 and x.dtype.kind in "iu" and not is_choice(x):
         return size_of(x)
     return as_int(x, "size")
+
+
+def is_choice(x: Any) -> bool:
+    """True for a number that is made of Python's among the arguments alone, which become static
+    when it is asked for."""
+    return isinstance(x, Tracer) and x.weak and not isinstance(x, SymbolicDim) and bool(
+        numbers_behind(x.ctx, x.value))
 
 
 def as_int(x: Any, what: str) -> int:

@@ -124,9 +124,10 @@ def test_numbers_that_are_of_no_help_stay_traced() -> None:
     assert not f.fixed
 
 
-def test_a_computed_number_of_an_array_is_refused() -> None:
-    with pytest.raises(weft.Error, match="W201"):
-        weft.compile(lambda x, n: np.zeros(x[0].astype(int) * n))(X, 2)
+def test_a_computed_number_of_an_array_is_a_size() -> None:
+    made = weft.compile(lambda x, n: np.zeros(x[1].astype(int) * n))
+    np.testing.assert_array_equal(made(X, 2), np.zeros(int(X[1]) * 2))
+    assert len(made.signatures) == 1
 
 
 def test_each_value_of_a_size_warns_and_a_choice_does_not() -> None:

@@ -294,11 +294,6 @@ def too_many_indices(x: Any) -> Any:
 
 
 @wrong("W123", IndexError)
-def a_boolean_mask(x: Any) -> Any:
-    return x[x > 0].reshape(-1, 1)  # here
-
-
-@wrong("W123", IndexError)
 def an_index_of_floats(x: Any) -> Any:
     return x[x[0]]  # here
 
@@ -359,11 +354,6 @@ def a_formatted_number(x: Any) -> Any:
 @wrong("W201", TypeError)
 def an_item(x: Any) -> Any:
     return f"{x[0, 0]:.2f}"  # here
-
-
-@wrong("W201", TypeError)
-def a_size_that_is_traced(x: Any) -> Any:
-    return x.reshape(x.astype(int)[0, 0], -1)  # here
 
 
 @wrong("W203", TypeError)

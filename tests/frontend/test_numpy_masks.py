@@ -115,7 +115,7 @@ def test_assignments(write: Callable[..., Any]) -> None:
 
 
 OF_A_SIZE_THAT_VALUES_SAY: list[Callable[..., Any]] = [
-    lambda x: x[x > 0] + x, lambda x: x[x > 0].reshape(-1), lambda x: x[x > 0].argpartition(0),
+    lambda x: x[x > 0] + x, lambda x: x[x > 0].reshape(-1), lambda x: x[x > 0].argsort(),
     lambda x: np.concatenate([x[x > 0], x], axis=1), lambda x: np.sort(x[x[:, 0] > 0], 0),
     lambda x: x[x[:, 0] > 0] + x[x[:, 0] > 1],
     lambda x: into(lambda y, x: y.__setitem__(0, x[x > 1]))(x), lambda x: np.array(x[x > 0])]

@@ -198,15 +198,15 @@ def test_compiled_steps_do_not_wait_for_a_compilation(
     """And two threads that want the same program make it once."""
     counter.s.run(counter.bump)
     started, go_on, made = threading.Event(), threading.Event(), []
-    make_program = session_module.make_program
+    make_step = session_module.make_step
 
     def slow(*args: Any) -> Any:
         made.append(args)
         started.set()
         assert go_on.wait(60), "another step waits for this one"
-        return make_program(*args)
+        return make_step(*args)
 
-    monkeypatch.setattr(session_module, "make_program", slow)
+    monkeypatch.setattr(session_module, "make_step", slow)
 
     def new() -> None:
         np.testing.assert_array_equal(counter.s.run(counter.y, {counter.x: [1.0, 2.0]}), [2, 3])
@@ -227,7 +227,7 @@ def test_a_failed_compilation_can_be_repeated(
     counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr(session_module, "make_program", lambda *args: (_ for _ in ()).throw(
+        patch.setattr(session_module, "make_step", lambda *args: (_ for _ in ()).throw(
             MemoryError()))
         counter.s.run(counter.bump)
     counter.s.run(counter.bump)

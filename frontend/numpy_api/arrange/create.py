@@ -18,6 +18,7 @@ from ...tracing.operand import (
     as_shape,
     broadcast,
     cast,
+    is_choice,
     is_weak,
     reshape,
     result_dtype,
@@ -137,6 +138,9 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
 def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Tracer:
     """Numbers from a computed one on, or up to one: as many as the code tells, else as the values
     say (``extents``)."""
+    for each in (start, stop, step):
+        if is_choice(each):
+            float(each)  # which asks for it
     whole = isinstance(step, (int, np.integer)) and step != 0
     length = distance(current(), start, stop) if whole else None
     kind = np.result_type(*(x.dtype if not is_weak(x) else np.result_type(np.int64, x)
