@@ -25,7 +25,8 @@ def sized(n: Any) -> Any:
 
 def counted_from(v: Any) -> Any:
     k = np.argmax(v)
-    return np.arange(k), np.arange(2, k + 5, 2), np.arange(k, -1, -3), np.arange(0, v.max(), 0.25)
+    return np.arange(k), np.arange(2, k + 5, 2), np.arange(k, -1, -3), np.arange(
+        0, v.max(), 0.25), np.arange(v.max() * 3)
 
 
 def bins(steps: Any) -> Any:

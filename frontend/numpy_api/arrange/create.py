@@ -142,6 +142,7 @@ def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Tracer:
         if is_choice(each):
             float(each)  # which asks for it
     whole = isinstance(step, (int, np.integer)) and step != 0
+    whole = whole and all(is_computed(x) or _is_size(x) for x in (start, stop))
     length = distance(current(), start, stop) if whole else None
     kind = np.result_type(*(x.dtype if not is_weak(x) else np.result_type(np.int64, x)
                             for x in (start, stop, step)))
