@@ -57,7 +57,7 @@ class Matches(ast.NodeTransformer):
                          node.subject)]
         try:
             cases = [_case(case.pattern, subject) for case in node.cases]
-        except NotImplementedError:
+        except _KeptError:
             return node
         rest: list[ast.stmt] = []
         for case, (tests, names) in zip(reversed(node.cases), reversed(cases), strict=True):
@@ -70,10 +70,14 @@ class Matches(ast.NodeTransformer):
         return [*first, *rest]
 
 
+class _KeptError(Exception):
+    """A pattern that stays as Python has it."""
+
+
 def _case(pattern: ast.pattern, value: ast.expr) -> _Case:
     """What is asked of a value, in order, and the parts that names are bound to.
 
-    Raises NotImplementedError for alternatives that bind names.
+    Raises _KeptError for alternatives that bind names.
     """
     match pattern:
         case ast.MatchValue(value=constant):
@@ -86,7 +90,7 @@ def _case(pattern: ast.pattern, value: ast.expr) -> _Case:
         case ast.MatchOr(patterns=patterns):
             ways = [_case(each, value) for each in patterns]
             if any(names for _, names in ways):
-                raise NotImplementedError
+                raise _KeptError
             if not all(tests for tests, _ in ways):
                 return [], {}
             return [ast.BoolOp(ast.Or(), [
@@ -109,7 +113,7 @@ def _case(pattern: ast.pattern, value: ast.expr) -> _Case:
             for word, each in zip(words, others, strict=True):
                 _add(made, _case(each, ast.Attribute(value, word, ast.Load())))
             return made
-    raise NotImplementedError
+    raise _KeptError
 
 
 def _row(patterns: Sequence[ast.pattern], value: ast.expr) -> _Case:
