@@ -136,6 +136,8 @@ def _same_answer(program: Program, got: Answer, expect: Expected, at: int, setti
 
 def _problem(program: Program, got: Answer, expect: Expected) -> str:
     base = expect.base
+    if expect.trimmed:
+        return ""
     if got.error is not None and base.error is not None:
         return _other_error(got.error, base.error, expect.later) or _held_problem(
             program, got, base, [])

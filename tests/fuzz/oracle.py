@@ -22,9 +22,12 @@ the results spread by is the tolerance: an error bound that follows from the pro
     full      as row, and nothing is certain where an operand has no elements: NumPy's FFTs of a
               given length leave what memory held
     complex   the operands by 2 ULP and the result by ULP of their absolute values, as NumPy's loops
-              fuse multiply and add or do not by the place in the array; nothing is certain where
-              an operand is so large or small that a product of it may not be finite
+              fuse multiply and add or do not by the place in the array; so are arrays after each
+              line of a step that multiplies, of whose largest number the ULP are then; nothing is
+              certain where an operand is so large or small that a product of it may not be finite
+    branch    as complex, and nothing is certain where an operand is not finite
     zero      the signs of zeros in the result; which of several complex NaN it is
+    digits    nothing; but halves are rounded to decimals in float32
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
 
@@ -37,7 +40,9 @@ makes of halves is the answer. All other steps are float32 inside of both: 2 ULP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +51,7 @@ import numpy as np
 
 from . import prelude
 from .data import is_half, kind_of, parts
-from .excused import substitute
+from .excused import filled, substitute
 from .program import Close, Program, flat
 
 Array = np.ndarray[Any, Any]
@@ -54,6 +59,7 @@ Array = np.ndarray[Any, Any]
 WHOLE = {"bfloat16": 2.0**7, "float16": 2.0**10, "float32": 2.0**22, "float64": 2.0**50,
          "complex64": 2.0**21, "complex128": 2.0**49}
 HALF_ULP = 2  # of a function of halves, computed in float32
+_MULTIPLIES = re.compile(r"\*|square|multiply")
 SUMS = frozenset(("sum", "mean", "factored", "var"))
 RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
 
@@ -70,17 +76,30 @@ class Jitter:
         self.largest = 0.0            # of all floats of a run
         self.risks: list[Any] = []    # where the sums of the last unshaken run may overflow
         self.sums = 0                 # of this run so far
+        self.trimmed = False          # whether a polynomial has lost leading zeros
+        self.array = False            # whether the last step made an array, not a number
+        self.products = False         # whether arrays of the step are shaken line by line
+        self.peak = 0.0               # the largest of their numbers so far
         self.rng = np.random.default_rng(0)
 
     def start(self, mode: int | None, fill: int | None = None) -> None:
         self.mode, self.fill, self.shapes, self.beyond = mode, fill, [], False
-        self.largest, self.met = 0.0, []
+        self.largest, self.met, self.trimmed = 0.0, [], False
         self.sums, self.risks = 0, [] if mode is None else self.risks
         self.rng = np.random.default_rng(mode)
 
     def __call__(self, close: Close | None, function: Callable[..., Any], *operands: Any) -> Any:
+        def seen(*operands: Any) -> Any:
+            result = function(*operands)
+            self.array = isinstance(result, np.ndarray)
+            return result
+
+        self.peak = 0.0
+        self.products = close is not None and close[0] == "complex" and self.mode is not None
         try:
-            result = self._computed(close, function, operands)
+            result = self._computed(close, seen, operands)
+            if self.array and not isinstance(result, np.ndarray):  # of no dims, to be written to
+                result = np.asarray(result)
         except (IndexError, OverflowError, ValueError) as problem:
             if self.fill is None:
                 raise
@@ -95,6 +114,30 @@ class Jitter:
             self.largest = max(self.largest, float(np.max(sizes, initial=0.0)))
         return result
 
+    @contextlib.contextmanager
+    def line(self, text: str, *arrays: Any) -> Iterator[None]:
+        """One line of a step that writes into some of these arrays. Where something stands for
+        values that cannot be computed, it stands in all of them after a line that raises."""
+        written = [array for array in arrays if isinstance(array, np.ndarray)]
+        try:
+            yield
+        except (IndexError, OverflowError, ValueError) as problem:
+            if self.fill is None:
+                raise
+            self.met.append(problem)
+            for array in written:
+                array[...] = filled(array, self.fill)
+        for array in written if self.products else ():
+            if array.base is None:
+                if _MULTIPLIES.search(text):
+                    array[...] = self.shake(array, 2)
+                self.peak = max(self.peak, float(np.max(_finite(array), initial=0)))
+
+    @staticmethod
+    def sorted(x: Any, axis: int = -1, kind: str | None = None) -> Any:
+        """np.sort; ml_dtypes' order of bfloat16 has no place for NaN."""
+        return np.sort(_single(x) if x.dtype.kind == "V" else x, axis, kind).astype(x.dtype)
+
     def _computed(self, close: Close | None, function: Callable[..., Any],
                   operands: tuple[Any, ...]) -> Any:
         kind, ulp = close or ("", 0)
@@ -107,12 +150,18 @@ class Jitter:
                 np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()])
         if close is None:
             return function(*operands)
+        if kind == "digits":
+            wide = function(*map(_single, operands))
+            return np.asarray(wide, np.asarray(operands[0]).dtype)[()]
         if kind in SUMS and any(map(is_half, operands)):
             return self._wide(close, function, operands)
         if self.mode is None:
             result = function(*operands)
             if kind in SUMS:
                 self.risks.append(_overflows(kind, function, operands, result))
+            if kind == "finite":
+                usual = function(*map(np.ones_like, operands))
+                self.trimmed |= np.shape(usual) != np.shape(result)
             return result
         if kind == "zero":
             return self._zeros(function(*operands), "c" in map(kind_of, operands))
@@ -122,12 +171,14 @@ class Jitter:
             return _unknown(np.asarray(function(*operands)), self.mode)
         if kind in ("row", "finite", "full"):
             return self._row(function, operands, ulp, kind == "finite")
-        if kind == "complex" and not all(map(_is_ordinary, operands)):
+        usual = {"complex": _is_ordinary, "branch": _is_usual}.get(kind)
+        if usual is not None and not all(map(usual, operands)):
             return _unknown(function(*operands), self.mode)
         result = function(*operands)
-        if kind in ("mix", "complex"):
+        if kind in ("mix", "complex", "branch"):
             near = _floating if kind == "mix" else np.asarray  # others may be indices
-            return self.shake(function(*(self.shake(near(x), 2) for x in operands)), ulp)
+            shaken = function(*(self.shake(near(x), 2) for x in operands))
+            return self.shake(shaken, ulp, self.peak)
         self.sums += 1
         # Shaken operands may be infinite, which is certain; so what was a risk before stays one.
         before = self.risks[self.sums - 1] if self.sums <= len(self.risks) else False
@@ -173,8 +224,7 @@ class Jitter:
         if not all(map(_is_ordinary, operands)):
             return _unknown(result, self.mode)
         ulp += int(_terms(operands, result) ** 0.5)
-        if is_half(result) or not all(
-                np.all(np.isfinite(x)) for x in operands if kind_of(x) in "fc"):
+        if is_half(result) or not all(map(_is_finite, operands)):
             result = np.where(np.isfinite(result) & (not finite), result,
                               _unknown(result, self.mode))
         scale = np.max(_finite(result), initial=0)
@@ -198,28 +248,30 @@ class Jitter:
         moved = x * (1 + by).astype(np.asarray(x).dtype)
         return float(moved) if type(x) is float else moved
 
-    def shake(self, x: Any, ulp: int) -> Any:
+    def shake(self, x: Any, ulp: int, least: float = 0.0) -> Any:
         """x, moved by up to so many units in the last place; by all of them in modes 0 and 1.
 
-        What is moved promotes as x does: a Python number is one afterwards.
+        Complex numbers are moved as if they were no smaller than ``least``. What is moved promotes
+        as x does: a Python number is one afterwards, an array is an array.
         """
         if type(x) is float:
             return float(self.shake(np.asarray(x), ulp))
+        like = np.asarray if isinstance(x, np.ndarray) else lambda moved: moved[()]
         x = np.asarray(x)
         if x.dtype.kind == "c":
-            return self._shake_complex(x, ulp)
+            return like(self._shake_complex(x, ulp, least))
         if kind_of(x) != "f":
-            return x[()]
+            return like(x)
         ulp = min(ulp, HALF_ULP) if is_half(x) else ulp
         by: Any = {0: ulp, 1: -ulp}.get(self.mode or 0) if self.mode in (0, 1) else (
             self.rng.integers(-ulp, ulp + 1, x.shape))
         moved = x + np.asarray(by).astype(x.dtype) * np.spacing(np.abs(x))
-        return np.where(np.isfinite(x), moved, x)[()]
+        return like(np.where(np.isfinite(x), moved, x))
 
-    def _shake_complex(self, x: Array, ulp: int) -> Any:
+    def _shake_complex(self, x: Array, ulp: int, least: float) -> Any:
         """Each part by ULP of the absolute value; parts that are not finite stay so."""
         each, by = parts(x), np.asarray(self._by(ulp, x))
-        size = np.max(np.where(np.isfinite(each), np.abs(each), 0), axis=-1)
+        size = np.maximum(np.max(_finite(each), axis=-1), least).astype(each.dtype)
         if self.mode in (0, 1):
             by = np.asarray((ulp if self.mode == 0 else -ulp) * np.full(x.shape, 1 + 1j))
         unit = np.maximum(size * eps(x), ml_dtypes.finfo(each.dtype).smallest_subnormal)
@@ -278,6 +330,10 @@ def _unknown(result: Any, mode: int | None) -> Any:
     return np.full_like(result, (0, nan, 1.25)[(mode or 0) % 3])[()]
 
 
+def _is_finite(x: Any) -> bool:
+    return kind_of(x) not in "fc" or bool(np.all(np.isfinite(x)))
+
+
 def _is_ordinary(x: Any) -> bool:
     """Whether products and quotients of a few such numbers are numbers of the dtype; of integers,
     whether sums of them as floats are exact."""
@@ -286,6 +342,10 @@ def _is_ordinary(x: Any) -> bool:
     x = np.abs(parts(x))
     limit = float(ml_dtypes.finfo(x.dtype).max) ** 0.2
     return bool(np.all((x == 0) | ~np.isfinite(x) | ((x < limit) & (x > 1 / limit))))
+
+
+def _is_usual(x: Any) -> bool:
+    return _is_finite(x) and _is_ordinary(x)
 
 
 def _floating(x: Any) -> Any:
@@ -357,12 +417,14 @@ class Expected:
     ``later`` are the errors that the program would come to if those before were not: which of them
     is raised depends on when each is looked for. ``unneeded`` is what there is besides an error:
     the answer of a program of which no result depends on the values that cannot be computed.
+    ``trimmed`` says that sizes depend on values: ``excused``, 5.
     """
 
     base: Answer
     shaken: list[Answer]
     unneeded: Answer | None = None
     later: tuple[Exception, ...] = ()
+    trimmed: bool = False
 
 
 class Oracle:
@@ -393,12 +455,12 @@ class Oracle:
 
     def expect(self, args: Sequence[Any], runs: int = 4) -> Expected:
         """The answer and its spread."""
-        base = self.run(args, None)
+        base, trimmed = self.run(args, None), self.jitter.trimmed
         unneeded, later = self._beyond(args) if base.error is not None else (None, ())
         fill = None if unneeded is None else 0
         shaken = [self.run(args, mode, fill) for mode in range(runs)] if self.uncertain and (
             base.error is None or unneeded is not None) else []
-        return Expected(base, shaken, unneeded, later)
+        return Expected(base, shaken, unneeded, later, trimmed)
 
     def _beyond(self, args: Sequence[Any]) -> tuple[Answer | None, tuple[Exception, ...]]:
         """What comes after the values that raise: the answer, if it is the same whatever stands for

@@ -12,6 +12,7 @@ text for the oracle lets ``jitter`` compute the step.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,7 +43,7 @@ class Step:
         if self.template.startswith("{out} = ") and "\n" not in self.template:
             body = self.template.removeprefix("{out} = ").format(*names)
             return f"{self.out} = jitter({self.close}, lambda {', '.join(names)}: {body}{given})"
-        lines = self.template.format(*names, out="_").split("\n")
+        lines = _watched(self.template.format(*names, out="_").split("\n"))
         return "\n".join((f"def _s({', '.join(names)}):", *(f"    {line}" for line in lines),
                           "    return _", f"{self.out} = jitter({self.close}, _s{given})"))
 
@@ -173,6 +174,27 @@ class Program:
         variables = tuple((name, value) for name, value in self.variables if name in assigned)
         return replace(self, steps=tuple(steps), inners=tuple(reversed(inners)),
                        variables=variables)
+
+
+def _watched(lines: Sequence[str]) -> list[str]:
+    """Lines of which the oracle's ``jitter`` looks after each that writes into arrays.
+
+    >>> _watched(["b0 = _0.copy()", "b1 = b0.T", "b1[0] += 1", "_ = b1"])
+    ['b0 = _0.copy()', 'b1 = b0.T', "with jitter.line('b1[0] += 1', b0, b1): b1[0] += 1", '_ = b1']
+    """
+    made: list[str] = []
+    found = []
+    for line in lines:
+        name = re.match(r"(\w+) = ", line)
+        if name is not None:
+            made.append(name.group(1))
+            found.append(line)
+            continue
+        start = f"with jitter.line({', '.join((repr(line), *made))}):"
+        body = re.sub(r"^(\w+)\.sort\((.*)\)$", r"\1[...] = jitter.sorted(\1, \2)", line)
+        body = re.sub(r"\bnp\.sort\(", "jitter.sorted(", body)
+        found += [start, f"    {body}"] if line.startswith("for ") else [f"{start} {body}"]
+    return found
 
 
 def _calls(step: Step, name: str) -> bool:

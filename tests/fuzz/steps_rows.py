@@ -28,7 +28,8 @@ _JUMPS = ("np.histogram", "np.linalg.matrix_rank", "np.floor_divide", "np.divmod
 # What is computed, where other operands let it look like a move: means of two, products that are 0
 # or infinite for all of them, variances of large integers.
 _MEANS = ("np.median", "np.nanmedian", "np.prod", "np.nanprod", "np.cumprod", "np.var", "np.std",
-          "np.nanvar", "np.nanstd")
+          "np.nanvar", "np.nanstd", "np.corrcoef", "np.quantile", "np.percentile",
+          "np.nanquantile", "np.nanpercentile")
 # Computed with zeros beyond the ends, or in another order: infinities make NaN of what they meet.
 _PADDED = ("np.convolve", "np.correlate", "np.poly", "np.polymul")
 
@@ -119,7 +120,8 @@ def write(w: Writer, feature: str, text: str, operands: Sequence[Value | None],
     if not known and kind_of(first) in "fc" and (
             feature.split(" ")[1] in _MEANS or not _moved(w, body, used)):
         close = ("row", ROUNDED)
-    if close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED:
+    if feature == "row np.polymul" or (
+            close is not None and close[0] == "row" and feature.split(" ")[1] in _PADDED):
         close = ("finite", ROUNDED)
     if "np.fft." in feature and not feature.endswith(("freq", "shift")):
         close = ("full", ROUNDED)
@@ -182,8 +184,14 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if least is not None and any(np.max(sample, initial=0) >= int(least.group(1))
                                  for x in used[:1] for sample in x.samples):
         return True
-    if feature.startswith("row np.histogram") and any(x.dtype == "bfloat16" for x in used):
-        return True
+    if feature.startswith("row np.histogram") and any(
+            x.dtype == "bfloat16" or ("weights=" in text and x.kind in "iu") for x in used):
+        return True  # NumPy adds whole weights as floats, and casts the sums
+    if feature in ("row np.cov", "row np.corrcoef") and any(x.kind == "c" for x in used) and (
+            bool(w.symbols) or not all(np.size(x.samples[0]) for x in used)):
+        return True  # of no variables: no numbers, which are real
+    if w.smooth and "hermitian=True" in text and "@" not in text:
+        return True  # the derivative is that of a matrix that is one
     if feature == "row np.polyval" and (bool(w.symbols) or not all(
             np.size(sample) for x in used[:1] for sample in x.samples)):
         return True  # of no coefficients: zeros of the dtype of the places

@@ -314,20 +314,22 @@ def _part(b: Any, x: Any, first: Any, last: Any) -> Any:
 
 @_wirtinger
 def pinv(b: Any, g: Any, x: Any, y: Any, *, rcond: float, hermitian: bool) -> Any:
-    return _pinv(b, g, x, y, rcond, hermitian)
+    if not hermitian:
+        return (_pinv(b, g, x, y, rcond),)
+    low = _lower(b, x, 0.5)  # all that is read of it
+    return (_symmetric(b, _pinv(b, g, b.add(low, _adjoint(b, low)), y, rcond)),)
 
 
-def _pinv(b: Any, g: Any, x: Any, y: Any, rcond: float, hermitian: bool) -> Any:
+def _pinv(b: Any, g: Any, x: Any, y: Any, rcond: float) -> Any:
     """With p = pinv(x): x' = -p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x), where all
     that was cut off is 0."""
     turned, back = _adjoint(b, y), _adjoint(b, g)
     left = _product(b, back, y, turned)
     right = _product(b, turned, y, back)
-    result = _sum(b, b.neg(_product(b, turned, g, turned)),
-                  b.sub(left, _product(b, x, _product(b, y, left))),
-                  b.sub(right, _product(b, _product(b, right, y), x)),
-                  _across_the_cut(b, back, x, rcond))
-    return (_symmetric(b, result) if hermitian else result,)
+    return _sum(b, b.neg(_product(b, turned, g, turned)),
+                b.sub(left, _product(b, x, _product(b, y, left))),
+                b.sub(right, _product(b, _product(b, right, y), x)),
+                _across_the_cut(b, back, x, rcond))
 
 
 def _across_the_cut(b: Any, h: Any, x: Any, rcond: float) -> Any:
@@ -363,7 +365,7 @@ def lstsq(b: Any, given: Sequence[Any], a: Any, rhs: Any, results: Any, *, rcond
     if given[0] is not None:
         inverse = b.pinv(a, rcond=rcond, hermitian=False)
         of_inverse = _product(b, given[0], _adjoint(b, rhs))
-        left += _pinv(b, of_inverse, a, inverse, rcond, False)
+        left.append(_pinv(b, of_inverse, a, inverse, rcond))
         right = _product(b, _adjoint(b, inverse), given[0])
     if given[2] is not None:
         left += _svdvals(b, given[2], a)
