@@ -19,6 +19,7 @@ from ...ir.types import BOOL
 from .. import tree
 from ..tracing.arrays import views
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
+from ..tracing.arrays.chosen import Chosen
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
@@ -134,6 +135,8 @@ class Entry:
             made = type(value)(map(self._copied, value))
         elif type(value) is dict:
             made = {key: self._copied(item) for key, item in value.items()}
+        elif isinstance(value, Chosen):
+            made = value.of(*map(self._copied, value.parts()))
         elif isinstance(value, (Tracer, Buffer)):
             array = value.traced() if isinstance(value, Buffer) else value
             if array.is_scalar:
@@ -200,9 +203,39 @@ def settled(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+class _Parts:
+    """Chosen elements as a nest of their memory and the masks."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen = chosen
+
+    def flat(self) -> tuple[tuple[Any, ...], _Choice]:
+        return self.chosen.parts(), _Choice(self.chosen)
+
+
+class _Choice:
+    """How parts become chosen elements again."""
+
+    def __init__(self, like: Chosen) -> None:
+        self.like = like
+        self.key = type(like), like.ndim, [mask is None for mask in getattr(like, "masks", ())]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Choice) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key[:2])
+
+
+tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.of(*parts))
+
+
 def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:
     """The leaves of a nest; a traced buffer is its tracer."""
     found, structure = tree.flatten(value)
+    if any(isinstance(leaf, Chosen) for leaf in found):
+        found, structure = tree.flatten(tree.map(
+            lambda leaf: _Parts(leaf) if isinstance(leaf, Chosen) else leaf, value))
     return [each.traced() if isinstance(each, TracedBuffer) else each for each in found], structure
 
 

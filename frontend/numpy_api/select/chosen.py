@@ -21,6 +21,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import product as product_of
 from ....ir.types import I64, number_kind
+from ...tracing.arrays import views
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import cast, reshape, result_dtype, strong
@@ -31,12 +32,13 @@ from .grids import product
 from .index import as_number, getitem
 from .masks import not_nothing
 from .runs import aligned, flat, sliced
+from .update import update
 
 _BOOL = np.dtype(bool)
 
 
 def chosen(array: Any, mask: Any) -> Selection:
-    return Selection(array, mask, current().builder.locs, None)
+    return Selection(array, mask, current().builder.locs)
 
 
 def counted(x: Tracer, axis: int = 0) -> Any:
@@ -94,7 +96,8 @@ def _item(x: Selection, index: Any) -> Any:
         return chosen(x.array, x.mask & index.array)
     first, *rest = index if isinstance(index, tuple) else (index,)
     if isinstance(first, slice) and first == slice(None):
-        return chosen(getitem(x.array, (*(slice(None),) * rank, *rest)), x.mask)
+        part = current().api.getitem(x.array, (*(slice(None),) * rank, *rest))
+        return Selection(part, x.mask, current().builder.locs, shares=True)
     if isinstance(first, slice) and not rest:
         return sliced(x, first)
     if isinstance(first, (list, range)):
@@ -109,7 +112,12 @@ def _item(x: Selection, index: Any) -> Any:
     number = np.where(np.less(first, 0), count + first, first) + 1
     place = np.where(number <= 0, as_number(size), np.searchsorted(until, number))
     flat = reshape(x.array, (size, *x.array.type.shape[rank:]))
-    return getitem(flat, (place, *rest))
+    found = getitem(flat, (place, *rest))
+    if np.ndim(first) == 0 and found.ndim:  # a row, which NumPy makes a view
+        views.link(found, views.Indexed(
+            flat, lambda base: getitem(base, (place, *rest)),
+            lambda base, new: update(base, (place, *rest), new, "set")))
+    return found
 
 
 def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *,
@@ -245,10 +253,14 @@ def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     return applied
 
 
+def _real(val: Any) -> Any:
+    return _each(np.real)(val) if val.dtype.kind == "c" else val.of(val.array)
+
+
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.dot: _dot, np.inner: _dot, np.concatenate: joined, np.append: _appended,
     np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
     **{function: _each(function) for function in (
-        np.round, np.around, np.clip, np.nan_to_num, np.real, np.imag, np.angle, np.isclose,
-        np.where, np.sinc)}})
+        np.round, np.around, np.clip, np.nan_to_num, np.imag, np.angle, np.isclose, np.where,
+        np.sinc)}, np.real: _real})

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import Error, OutOfRangeError, error
+from ....ir.diagnose import Error, OutOfRangeError
 from ....ir.types import I64
 from ... import tree
 from ...tracing.arrays import views
@@ -23,7 +23,6 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.operand import as_dim
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..registry import ROWS
 from .index import getitem
@@ -33,16 +32,17 @@ from .update import update as put
 
 
 def realised(x: Selection | Grid) -> Tracer:
-    """The elements as an array; of a slice, as a view of what it is a slice of."""
+    """The elements as an array, which is a view of their memory."""
     if isinstance(x, Grid):
-        return _of_grid(x)
-    array, mask = flat(x)
-    places = places_of(mask)
-    found = getitem(array, (places,))
-    if x.source is not None:
-        views.link(found, views.Indexed(
-            array, lambda base: getitem(base, (places,)),
-            lambda base, new: put(base, (places,), new, "set")))
+        index, array = _places_in_grid(x), x.array
+    elif x.known is not None:
+        index, array = np.nonzero(x.known), x.array
+    else:
+        array, mask = flat(x)
+        index = (places_of(mask),)
+    found = getitem(array, index)
+    views.link(found, views.Indexed(
+        array, lambda base: getitem(base, index), lambda base, new: put(base, index, new, "set")))
     return found
 
 
@@ -52,23 +52,12 @@ def places_of(mask: Any) -> Any:
     return np.searchsorted(np.cumsum(mask), number + 1)
 
 
-def _of_grid(x: Grid) -> Tracer:
-    places = [None if mask is None else places_of(mask) for mask in x.masks]
-
-    def taken(base: Any) -> Tracer:
-        for axis, each in enumerate(places):
-            base = base if each is None else getitem(base, (*(slice(None),) * axis, each))
-        found: Tracer = base
-        return found
-
-    def unwritten(base: Any, new: Any) -> Any:
-        raise error("W203", "a view of x[:, :k] cannot be written to", locs=user_loc(),
-                    types=[x.array.type], hint="write to x[:, :k] itself, or to a copy of it")
-
-    found = taken(x.array)
-    if x.source is not None:
-        views.link(found, views.Indexed(x.array, taken, unwritten))
-    return found
+def _places_in_grid(x: Grid) -> tuple[Any, ...]:
+    """An array of places for each axis, which broadcast to the shape of the elements."""
+    places = [current().emit("iota", axis=0, dtype=I64, shape=(dim,)) if mask is None else
+              places_of(mask) for dim, mask in zip(x.array.type.shape, x.masks, strict=True)]
+    return tuple(np.expand_dims(each, tuple(at for at in range(x.ndim) if at != axis))
+                 for axis, each in enumerate(places))
 
 
 def instead(function: Callable[..., Any], problem: OutOfRangeError, *args: Any,

@@ -19,6 +19,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import I64
+from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
 from ...tracing.context.active import current
@@ -63,9 +64,9 @@ def as_grid(x: Any) -> Grid:
     if isinstance(x, Selection) and x.known is None:
         if x.mask.ndim != 1:
             raise x.refused("combined with an array")
-        return Grid(x.array, (x.mask, *(None,) * (x.array.ndim - 1)))
+        return Grid(x.array, (x.mask, *(None,) * (x.array.ndim - 1)), shares=True)
     array = strong(x.settled()) if isinstance(x, Selection) else strong(x)
-    return Grid(array, (None,) * array.ndim)
+    return Grid(array, (None,) * array.ndim, shares=True)
 
 
 def takes(function: Any, x: Selection, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -93,13 +94,13 @@ def _given(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tup
     return name, bound(name, function, body, args, options)[1]
 
 
-def plain(array: Any, masks: Sequence[Any], source: Any = None) -> Any:
+def plain(array: Any, masks: Sequence[Any], *, shares: bool = False) -> Any:
     """The array, the Selection or the grid of which these are the masks."""
     if all(mask is None for mask in masks):
         return array
     if masks[0] is not None and all(mask is None for mask in masks[1:]):
-        return Selection(array, masks[0], current().builder.locs, None, source)
-    return Grid(array, tuple(masks), source)
+        return Selection(array, masks[0], current().builder.locs, shares=shares)
+    return Grid(array, tuple(masks), shares=shares)
 
 
 def call(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -153,7 +154,7 @@ def _beside(array: Any, own: Any, axis: int, mask: Any) -> Any:
         return array
     rows: Any = np.moveaxis(array, axis, 0)
     if own is not None:
-        rows = Selection(rows, own, current().builder.locs, None)
+        rows = Selection(rows, own, current().builder.locs)
     return np.moveaxis(aligned(rows, mask), 0, axis)
 
 
@@ -196,7 +197,7 @@ def along(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
             function, array = np.sum, np.not_equal(array, 0)
         for at in chosen:
             if function in EXTREMES and "initial" not in options:
-                some = Selection(array, x.masks[at], current().builder.locs, None)
+                some = Selection(array, x.masks[at], current().builder.locs)
                 array, given["initial"] = not_nothing(some, function in LARGEST, name)
         if chosen:
             given["where"] = _outer(x, chosen)
@@ -252,7 +253,7 @@ def _raveled(a: Any, order: Any = "C") -> Any:
     x = as_grid(a)
     if order not in ("C", "A", "K"):
         raise x.refused("given to np.ravel in another order")
-    return Selection(x.array, chosen_in(x), current().builder.locs, None)
+    return Selection(x.array, chosen_in(x), current().builder.locs, shares=True)
 
 
 def _reshaped(a: Any, shape: Any, **options: Any) -> Any:
@@ -267,7 +268,7 @@ def _transposed(a: Any, axes: Any = None) -> Any:
     x = as_grid(a)
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple(
         axis_of(axis, x.ndim) for axis in axes)
-    return plain(np.transpose(x.array, order), [x.masks[at] for at in order])
+    return plain(np.transpose(x.array, order), [x.masks[at] for at in order], shares=True)
 
 
 def _swapped(a: Any, axis1: Any, axis2: Any) -> Any:
@@ -298,7 +299,8 @@ def item(x: Any, index: Any) -> Any:
             axis += 1
         else:
             array = _taken(array, masks.pop(axis), axis, part)
-    return plain(array, masks) if masks else array
+    shares = isinstance(x, Chosen) and not any(map(_is_vector_mask, _items(index, grid)))
+    return plain(array, masks, shares=shares) if masks else array
 
 
 def _items(index: Any, x: Grid) -> list[Any]:
@@ -382,7 +384,7 @@ def _among(x: Grid, mask: Any, part: Any, size: Any) -> Any:
 def _taken(array: Any, mask: Any, axis: int, number: Any) -> Any:
     """The elements at one place of an axis, counted among the chosen ones."""
     if mask is not None:
-        rows = Selection(np.moveaxis(array, axis, 0), mask, current().builder.locs, None)
+        rows = Selection(np.moveaxis(array, axis, 0), mask, current().builder.locs)
         return rows[number]
     return getitem(array, (*(slice(None),) * axis, number))
 
@@ -404,7 +406,7 @@ def grid_of(x: Any, index: Any) -> Any:
         if not isinstance(x, Tracer):
             return made
         view = current().api.getitem(x, whole_of(index))  # what is written to x is seen in it
-        return plain(view, as_grid(made).masks, (x, index))
+        return plain(view, as_grid(made).masks, shares=True)
     return item(x, index) if _masks_stand_alone(_filled(items, np.ndim(x))) else None
 
 

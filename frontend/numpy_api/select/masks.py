@@ -58,7 +58,7 @@ def as_mask(x: Any, index: Any) -> Any:
         return index
     mask = items[0].mask
     whole = [item.axis for item in items] == list(range(mask.ndim)) and all(
-        item.same(mask) for item in items)
+        item.same(mask) and item.unchanged for item in items)
     return mask if whole and shape_of(x)[:mask.ndim] == mask.type.shape else index
 
 
@@ -71,7 +71,7 @@ def among(x: Any, index: Any) -> Selection | None:
         return None
     found = getitem(x, tuple(np.where(item.where(), item.array, 0) if isinstance(item, Selection)
                              else item for item in items))
-    return Selection(found, chosen[0].mask, current().builder.locs, None)
+    return Selection(found, chosen[0].mask, current().builder.locs)
 
 
 def select(x: Any, index: Any) -> Selection:

@@ -82,8 +82,7 @@ def run_of(x: Any, index: Any) -> Selection | None:
         return None
     whole, run = found
     part, mask = parts_of_run(x, whole, run)
-    return Selection(part, mask, current().builder.locs, None,
-                     (x, index) if isinstance(x, Tracer) else None)
+    return Selection(part, mask, current().builder.locs, shares=isinstance(x, Tracer))
 
 
 def parts_of_run(x: Any, whole: Any, run: slice) -> tuple[Tracer, Any]:
@@ -104,7 +103,7 @@ def sliced(x: Selection, run: slice) -> Selection:
     inside = mask & within(until - 1, np.sum(mask), slice(run.start, run.stop, step))
     if step < 0:
         array, inside = flip(array, 0), flip(inside)
-    return Selection(array, inside, current().builder.locs, None)
+    return Selection(array, inside, current().builder.locs, shares=True)
 
 
 def flat(x: Selection) -> tuple[Any, Any]:

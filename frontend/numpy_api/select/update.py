@@ -19,6 +19,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, I64, TensorType, number_kind
+from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
@@ -62,8 +63,11 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
         return _at_chosen(x, index, value)
     if mode == "add" and (chosen := _chosen_places(x, index)):
         return _added_at_chosen(x, chosen, value)
-    if isinstance(value, Selection) and not (is_mask(index) and value.same(to_tracer(index))):
-        value = value.settled() if value.known is not None else value
+    if isinstance(value, Chosen) and not is_mask(index):
+        value = value.settled()
+    if isinstance(value, Selection) and value.known is not None and not value.same(
+            to_tracer(index)):
+        value = value.settled()
     if isinstance(value, Selection):
         return _masked(x, index, _fitting(x, assigned(index, value), mode), mode, each=True)
     value = _fitting(x, value, mode)

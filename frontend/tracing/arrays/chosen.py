@@ -1,5 +1,12 @@
-"""What arrays of chosen elements have in common: changes in place, of a copy or of what a slice
-shows."""
+"""What arrays of chosen elements have in common: the memory that they show, and changes in place.
+
+The whole ``array`` is the memory. A choice by a mask has one of its own, as NumPy copies there; a
+slice, a transpose and what else NumPy makes a view shares it, with masks of its own.
+
+    y = x[m]        memory: a copy of x; mask m
+    z = y[1:]       the same memory; mask m without its first place
+    z *= 2          the memory, doubled where that mask holds: y sees it
+"""
 
 from __future__ import annotations
 
@@ -9,8 +16,16 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ..context.active import current
 from ..source import user_loc
 from ..values.methods import ArrayMethods
+from ..values.tracer import Tracer, same_index
+
+
+def settled_copy(x: Any) -> Any:
+    """The array as it is now, in memory of its own."""
+    ctx = current()
+    return Tracer(ctx, ctx.value_of(x))
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -21,35 +36,55 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 class Chosen(ArrayMethods):
-    """Some elements of ``array``; those of a slice are a view of ``source``, an array and an
-    index."""
+    """Some elements of ``array``."""
 
     __slots__ = ()
     array: Any
-    source: tuple[Any, Any] | None
+    taken: tuple[Any, Any] | None  # the last index, and what was there
 
     @property
     def dtype(self) -> np.dtype[Any]:
         dtype: np.dtype[Any] = self.array.dtype
         return dtype
 
+    def settled(self) -> Any:
+        """The elements as an array, which shares their memory."""
+        raise NotImplementedError
+
+    def where(self) -> Any:
+        """Where an element of the array is chosen; it broadcasts to the array."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Any, ...]:
+        """The array, and the masks that there are."""
+        raise NotImplementedError
+
+    def of(self, array: Any, *masks: Any) -> Any:
+        """The same choice, as a view of another array; with masks in the place of its own."""
+        raise NotImplementedError
+
     def change(self, ufunc: np.ufunc, other: Any) -> Any:
-        """An operation in place: of a copy, or of the memory that a slice shows."""
+        """An operation in place."""
         made: Any = ufunc(self, other)
-        if not isinstance(made, Chosen):
-            return made
         if not np.can_cast(made.dtype, self.dtype, "same_kind"):
             raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
                         locs=user_loc(), types=[self.array.type],
                         hint="write x = x + y instead of x += y, or convert them")
-        chosen: Any = made
-        fitting = chosen.astype(self.dtype)
-        if self.source is None:
-            self.array = fitting.array
+        if isinstance(made, Chosen) and made.array.type.shape == self.array.type.shape:
+            self.array[...] = np.where(self.where(), made.array, self.array)
         else:
-            array, index = self.source
-            array[index] = fitting
+            self.settled()[...] = made
         return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self.taken is not None and value is self.taken[1] and same_index(self.taken[0], index):
+            return  # the end of x[i:] += v, which has changed x already
+        self.settled()[index] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"chosen elements have no attribute {name!r}")
+        return getattr(self.settled(), name)
 
     __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
     __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.true_divide)

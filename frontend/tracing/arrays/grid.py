@@ -20,22 +20,18 @@ from ....ir.diagnose import Error, error
 from ... import tree
 from ..source import user_loc
 from ..spec import Spec
-from .chosen import Chosen
-from .selection import settled_copy
+from .chosen import Chosen, settled_copy
 
 
 class Grid(Chosen):
-    """``array[np.ix_(*masks)]``, where None stands for all of an axis. A slice is a view of its
-    ``source``, an array and an index: what is written to it is written there."""
+    """``array[np.ix_(*masks)]``, where None stands for all of an axis."""
 
-    __slots__ = ("array", "masks", "source")
+    __slots__ = ("array", "masks", "taken")
 
-    def __init__(
-        self, array: Any, masks: tuple[Any, ...], source: tuple[Any, Any] | None = None
-    ) -> None:
-        self.array = array if source is not None else settled_copy(array)
+    def __init__(self, array: Any, masks: tuple[Any, ...], *, shares: bool = False) -> None:
+        self.array = array if shares else settled_copy(array)
         self.masks = tuple(mask if mask is None else settled_copy(mask) for mask in masks)
-        self.source = source
+        self.taken = None
 
     @property
     def ndim(self) -> int:
@@ -54,6 +50,28 @@ class Grid(Chosen):
             size = size * dim
         return size
 
+    def parts(self) -> tuple[Any, ...]:
+        return self.array, *(mask for mask in self.masks if mask is not None)
+
+    def of(self, array: Any, *masks: Any) -> Grid:
+        left = iter(masks)
+        found = [next(left) if masks and mask is not None else mask for mask in self.masks]
+        return Grid(array, tuple(found), shares=True)
+
+    def where(self) -> Any:
+        """The masks together, with as many dims as the array."""
+        found: Any = np.True_
+        for axis, mask in enumerate(self.masks):
+            if mask is not None:
+                others = tuple(at for at in range(self.ndim) if at != axis)
+                found = found & np.expand_dims(mask, others)
+        return found
+
+    def settled(self) -> Any:
+        """The elements as an array, which shares their memory."""
+        ctx = self.array.context()
+        return ctx.apply(ctx.api.realised, (self,))
+
     def refused(self, what: str = "used as an array") -> Error:
         return error("W123", f"x[:, :k] or x[mask].T is {what}: how many elements there are is "
                              "not known before the function runs", locs=user_loc(),
@@ -70,7 +88,7 @@ class Grid(Chosen):
         return Grid(self.array.astype(dtype), self.masks)
 
     def copy(self, order: str = "C") -> Grid:
-        """The same elements: they are a copy."""
+        """The same elements in memory of their own."""
         return Grid(self.array, self.masks)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -88,13 +106,9 @@ class Grid(Chosen):
         raise self.refused()
 
     def __getitem__(self, index: Any) -> Any:
-        return self._call(operator.getitem, (self, index), {})
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if self.source is None or not (index is Ellipsis or index == slice(None)):
-            raise self.refused("written to, which changes a copy")
-        array, own = self.source
-        array[own] = value
+        found = self._call(operator.getitem, (self, index), {})
+        self.taken = index, found
+        return found
 
     def __len__(self) -> int:
         raise error("W201", "the length of x[:, :k] is traced, and Python asks for it",

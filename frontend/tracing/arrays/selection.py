@@ -4,10 +4,9 @@ How many there are is not known while tracing, so it is no array. It is kept as 
 mask; what is done with each element is done with all of the array's, a reduction leaves out the
 others, and ``y[mask] = x[mask]`` chooses by the mask. How elements are sorted, searched and taken
 one by one is in ``numpy_api.select.chosen``. A slice with computed bounds is one as well, but a
-view of its ``source``, an array and an index, and what is written to it is written there. For all
-else its elements become an array of a size that values say (``numpy_api.select.counted``). Where a
-compiled function returns one, its array and its mask are results of the program, and the elements
-are taken when it has run (``Found``).
+view of the array. For all else its elements become an array of a size that values say
+(``numpy_api.select.counted``). Where a compiled function returns one, its array and its mask are
+results of the program, and the elements are taken when it has run (``Found``).
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from ....ir.diagnose import Error, OutOfRangeError, error
 from ....ir.graph import Value
 from ....ir.types import Loc
 from ... import tree
-from ..context.active import current
 from ..source import user_loc
 from ..spec import Spec
-from ..values.tracer import Tracer
-from .chosen import Chosen
+from .chosen import Chosen, settled_copy
 
 _DOT = np.dot  # named here, where no trace has put a stand-in in its place
 _DEPTH = 16  # how far down two masks are compared
@@ -35,14 +32,15 @@ _DEPTH = 16  # how far down two masks are compared
 class Selection(Chosen):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
-    __slots__ = ("array", "known", "locs", "mask", "source")
+    __slots__ = ("array", "known", "locs", "mask", "taken")
 
     def __init__(
-        self, array: Any, mask: Any, locs: tuple[Loc, ...], known: np.ndarray[Any, Any] | None,
-        source: tuple[Any, Any] | None = None,
+        self, array: Any, mask: Any, locs: tuple[Loc, ...],
+        known: np.ndarray[Any, Any] | None = None, *, shares: bool = False,
     ) -> None:
-        self.array = settled_copy(array) if source is None else array
-        self.mask, self.locs, self.known, self.source = settled_copy(mask), locs, known, source
+        self.array = array if shares else settled_copy(array)
+        self.mask, self.locs, self.known = settled_copy(mask), locs, known
+        self.taken = None
 
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
@@ -65,6 +63,13 @@ class Selection(Chosen):
             size = size * dim
         return size
 
+    def parts(self) -> tuple[Any, ...]:
+        return self.array, self.mask
+
+    def of(self, array: Any, *masks: Any) -> Selection:
+        mask, = masks or (self.mask,)
+        return Selection(array, mask, self.locs, self.known, shares=True)
+
     def where(self) -> Any:
         """The mask with as many dims as the array."""
         return np.expand_dims(self.mask, tuple(range(self.mask.ndim, self.array.ndim)))
@@ -74,11 +79,9 @@ class Selection(Chosen):
         return same_mask(self.mask, mask)
 
     def settled(self) -> Any:
-        """The elements as an array."""
+        """The elements as an array, which shares their memory."""
         ctx = self.array.context()
-        if self.known is None:
-            return ctx.apply(ctx.api.realised, (self,))
-        return ctx.apply(ctx.api.getitem, (self.array, np.nonzero(self.known)))
+        return ctx.apply(ctx.api.realised, (self,))
 
     def refused(
         self, what: str = "used as an array", locs: tuple[Loc, ...] = (), hint: str = ""
@@ -93,8 +96,8 @@ class Selection(Chosen):
         return self._with(self.array.astype(dtype))
 
     def copy(self, order: str = "C") -> Selection:
-        """The same elements: they are a copy."""
-        return self
+        """The same elements in memory of their own."""
+        return self._with(self.array)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = self.array.context()
@@ -114,8 +117,9 @@ class Selection(Chosen):
     def _settled(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        return function(*(x.settled() if isinstance(x, Selection) else x for x in inputs),
-                        **options)
+        args, given = tree.map(lambda x: x.settled() if isinstance(x, Chosen) else x,
+                               (inputs, options))
+        return function(*args, **given)
 
     def beside(self, x: Any) -> Any:
         """An operand in the places of these elements."""
@@ -127,7 +131,8 @@ class Selection(Chosen):
         if self.ndim != 1 or self.array.ndim != rank or np.ndim(x) != 1 or (
                 isinstance(x, Selection) and x.ndim != 1):
             raise self.refused("combined with an array")
-        if not isinstance(x, Selection) and np.shape(x)[0] == 1:
+        size = x.shape[0] if isinstance(x, Selection) else np.shape(x)[0]
+        if isinstance(size, int) and size == 1 and not isinstance(x, Selection):
             return x[0]
         return self.array.context().api.aligned(x, self.mask)
 
@@ -143,15 +148,19 @@ class Selection(Chosen):
 
     def __getitem__(self, index: Any) -> Any:
         if self.known is not None:
-            return self.settled()[index]
-        ctx = self.array.context()
-        return ctx.apply(ctx.api.selected, (operator.getitem, self, (self, index), {}))
+            found = self.settled()[index]
+        else:
+            ctx = self.array.context()
+            found = ctx.apply(ctx.api.selected, (operator.getitem, self, (self, index), {}))
+        self.taken = index, found
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if self.source is None or not (index is Ellipsis or index == slice(None)):
-            raise self.refused("written to, which changes a copy")
-        array, own = self.source
-        array[own] = value
+        if isinstance(index, Selection) and index.dtype == np.bool_ and self.known is None and (
+                self.same(index.mask) and index.array.ndim == self.mask.ndim):
+            self.array[np.logical_and(self.mask, index.array)] = value
+        else:
+            super().__setitem__(index, value)
 
     def __len__(self) -> int:
         if self.known is None:
@@ -174,17 +183,16 @@ class Selection(Chosen):
 class Places(Selection):
     """Where a mask holds, by the places along one of its axes: a result of ``np.nonzero``."""
 
-    __slots__ = ("axis",)
+    __slots__ = ("_first", "axis")
 
     def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...], axis: int) -> None:
-        super().__init__(array, mask, locs, None)
-        self.axis = axis
+        super().__init__(array, mask, locs)
+        self.axis, self._first = axis, self.array.operand()
 
-
-def settled_copy(x: Any) -> Any:
-    """The array as it is now: what is chosen is a copy, to which later writes to x do not come."""
-    ctx = current()
-    return Tracer(ctx, ctx.value_of(x))
+    @property
+    def unchanged(self) -> bool:
+        """Whether nobody has written to them."""
+        return self.array.operand() is self._first
 
 
 def same_mask(a: Any, b: Any) -> bool:

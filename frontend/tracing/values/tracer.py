@@ -173,7 +173,7 @@ class Tracer(ArrayMethods, TracedArray):
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, Tracer) and value.taken is not None and value.changed is None:
             array, taken = value.taken
-            if array is self and _same_index(taken, index) and not self.argument:
+            if array is self and same_index(taken, index) and not self.argument:
                 return  # the end of x[i] += v, which has changed x already
         ctx = self.context()
         ctx.apply(self._put, (index, value))
@@ -377,14 +377,14 @@ class Tracer(ArrayMethods, TracedArray):
 _PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
 
 
-def _same_index(a: Any, b: Any) -> bool:
+def same_index(a: Any, b: Any) -> bool:
     """True if two indices are surely the same (Python makes the slice of ``x[i:] += v`` twice)."""
     if a is b:
         return True
     if isinstance(a, slice) and isinstance(b, slice):
         a, b = (a.start, a.stop, a.step), (b.start, b.stop, b.step)
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_same_index, a, b))
+        return len(a) == len(b) and all(map(same_index, a, b))
     ints = all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in (a, b))
     return bool(ints and a == b)
 
