@@ -1,5 +1,5 @@
-"""Elements under masks and slices with computed bounds have memory as NumPy's arrays have it: what is
-a view there is written to with its base, what is a copy is not."""
+"""Elements under masks and slices with computed bounds have memory as NumPy's arrays have it: what
+is a view there is written to with its base, what is a copy is not."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "all": lambda y: y[:], "dots": lambda y: y[...], "backward": lambda y: y[::-1],
     "tail of tail": lambda y: y[1:][1:], "row": lambda y: y[None], "column": lambda y: y[:, None],
     "reshaped": lambda y: y.reshape(-1), "matrix": lambda y: y.reshape(-1, 1),
-    "raveled": np.ravel, "transposed": lambda y: y.T, "asarray": lambda y: np.asarray(y), "flipped": np.flip,
+    "raveled": np.ravel, "transposed": lambda y: y.T, "asarray": lambda y: np.asarray(y),
+    "flipped": np.flip,
     "squeezed": np.squeeze, "1d": np.atleast_1d, "2d": np.atleast_2d, "real": np.real,
 }
 COPIES: dict[str, Callable[[Any], Any]] = {
-    "copy": lambda y: y.copy(), "np.copy": np.copy, "array": lambda y: np.array(y), "plus": lambda y: +y,
+    "copy": lambda y: y.copy(), "np.copy": np.copy, "array": lambda y: np.array(y),
+    "plus": lambda y: +y,
     "astype": lambda y: y.astype(float), "mask": lambda y: y[y > 2], "list": lambda y: y[[0, 1]],
     "sorted": np.sort, "sum": lambda y: y + 0, "cumsum": np.cumsum,
 }

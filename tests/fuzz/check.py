@@ -139,14 +139,14 @@ def _problem(program: Program, got: Answer, expect: Expected) -> str:
     if expect.trimmed:
         return ""
     if got.error is not None and base.error is not None:
-        return _other_error(got.error, base.error, expect.later) or _held_problem(
+        return _other_error(program, got.error, base.error, expect.later) or _held_problem(
             program, got, base, [])
     if got.error is not None:
         if any(answer.error is not None for answer in expect.shaken):
             return ""
         return f"{code(got.error)} at a call: {got.error}".split("\n")[0]
     if base.error is not None:
-        if of_python(base.error):
+        if of_python(program, base.error):
             return ""
         if expect.unneeded is None:
             return f"no error, NumPy raises {type(base.error).__name__}: {base.error}"
@@ -171,9 +171,10 @@ def _held_problem(program: Program, got: Answer, base: Answer, shaken: list[Answ
     return ""
 
 
-def _other_error(got: Exception, base: Exception, later: Sequence[Exception]) -> str:
+def _other_error(program: Program, got: Exception, base: Exception,
+                 later: Sequence[Exception]) -> str:
     """Why an error is another kind of error than NumPy's, or than those it would come to."""
-    if isinstance(got, (type(base), *map(type, later))) or of_python(base):
+    if isinstance(got, (type(base), *map(type, later))) or of_python(program, base):
         return ""
     if isinstance(base, np.linalg.LinAlgError) and isinstance(got, ValueError):
         return ""  # a wrong shape is W102 wherever it is found, a ValueError as LinAlgError is one

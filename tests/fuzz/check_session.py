@@ -63,7 +63,7 @@ def _drawn(program: Program) -> tuple[Any, list[Any], list[tuple[str, Any]]]:
                 raise Refused(problem) from None
             raise
         except (ZeroDivisionError, ValueError) as problem:
-            if of_python(problem):
+            if of_python(program, problem):
                 raise Refused(problem) from None
             raise
     # A copy is the same value of the graph, which can be fed only once.
@@ -138,7 +138,7 @@ def _part(whole: Expected, at: int) -> Expected:
 def _problem(program: Program, name: str, got: Any, expect: Expected) -> str:
     base = expect.base
     if base.error is not None:
-        if of_python(base.error):
+        if of_python(program, base.error):
             return ""
         if expect.unneeded is None:
             return f"{name} alone: no error, NumPy raises {base.error}"

@@ -80,7 +80,7 @@ def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],
     for at, (argset, args) in enumerate(zip(program.argsets, calls, strict=True)):
         arrays = _arrays(program, traced, at)
         expect = oracle.expect(args)
-        if of_python(expect.base.error):
+        if of_python(program, expect.base.error):
             continue
         for name, run, thing in ways:
             try:

@@ -5,9 +5,9 @@
    interpreter, or while tracing where a known size already says no. To repeat a dim that happens
    to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
    only where a value has a 1 that it has not for the sizes the program was drawn with.
-2. *Python's own errors of arithmetic*: division by zero, and shifts by negative counts. A number
-   among the arguments is traced, and computes as NumPy's numbers do: 1 / 0.0 is inf, and
-   (-1.5) ** 0.5 is NaN where Python has a complex number.
+2. *Python's own errors of arithmetic*: division by zero, shifts by negative counts, or by so many
+   bits that no memory holds the number. A number among the arguments is traced, and computes as
+   NumPy's numbers do: 1 / 0.0 is inf, and (-1.5) ** 0.5 is NaN where Python has a complex number.
 3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
    when they run: what the results do not need, and arrays without elements. The oracle accepts a
    missing error only if the results are the same, to the last bit, whatever that value is; and it
@@ -25,13 +25,14 @@
    np.polymul of vectors with leading zeros is longer than NumPy's where only its size is used.
 8. *np.take of nothing* does not look at its indices, unlike all other ways to index, nor does
    np.argpartition of no rows at its place.
-9. *NumPy's numbers of uint64* beyond int64 do not go into an array of integers, where its arrays of
+9. *NumPy's numbers of integers* that an array cannot hold do not go into it, where its arrays of
    them wrap around. A number is an array without dims to Weft.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -86,9 +87,16 @@ def _zeros(program: Program, size: int) -> list[Any]:
     return program.arguments(replace(program.argsets[0], leaves=leaves), lambda array, _: array)
 
 
-def of_python(problem: Exception | None) -> bool:
+def of_python(program: Program, problem: Exception | None) -> bool:
     """Exception 2: NumPy itself raises neither; and exceptions 6 and 9."""
-    return "newaxis)" in str(problem) or isinstance(problem, ZeroDivisionError) or str(problem) in (
+    beyond = re.match(r"Python integer (-?\d+) out of bounds", str(problem))
+    if beyond is not None:  # of NumPy unless the program has it
+        number = beyond.group(1)
+        return number.removeprefix("-") not in program.source() and not any(
+            str(value) == number for argset in program.argsets for leaf, value in zip(
+                program.leaves, argset.leaves, strict=True) if leaf.kind == "int")
+    return "newaxis)" in str(problem) or isinstance(
+        problem, (ZeroDivisionError, MemoryError)) or str(problem) in (
         "negative shift count", "Python int too large to convert to C long")
 
 

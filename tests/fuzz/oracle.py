@@ -27,7 +27,6 @@ the results spread by is the tolerance: an error bound that follows from the pro
               certain where an operand is so large or small that a product of it may not be finite
     branch    as complex, and nothing is certain where an operand is not finite
     zero      the signs of zeros in the result; which of several complex NaN it is
-    digits    nothing; but halves are rounded to decimals in float32
     cast      nothing; but floats beyond an integer dtype are cast one by one: what NumPy's loop
               over many of them gives depends on the place in the array
 
@@ -61,7 +60,7 @@ WHOLE = {"bfloat16": 2.0**7, "float16": 2.0**10, "float32": 2.0**22, "float64": 
 HALF_ULP = 2  # of a function of halves, computed in float32
 _MULTIPLIES = re.compile(r"\*|square|multiply")
 SUMS = frozenset(("sum", "mean", "factored", "var"))
-RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError)
+RAISED = (IndexError, ValueError, ZeroDivisionError, OverflowError, TypeError, MemoryError)
 
 
 class Jitter:
@@ -150,9 +149,6 @@ class Jitter:
                 np.asarray(wide).astype(np.asarray(function(*operands)).dtype)[()])
         if close is None:
             return function(*operands)
-        if kind == "digits":
-            wide = function(*map(_single, operands))
-            return np.asarray(wide, np.asarray(operands[0]).dtype)[()]
         if kind in SUMS and any(map(is_half, operands)):
             return self._wide(close, function, operands)
         if self.mode is None:
@@ -224,6 +220,8 @@ class Jitter:
         if not all(map(_is_ordinary, operands)):
             return _unknown(result, self.mode)
         ulp += int(_terms(operands, result) ** 0.5)
+        if kind_of(result) == "c":  # which of several NaN it is
+            result = np.where(np.isnan(result), _unknown(result, self.mode), result)
         if is_half(result) or not all(map(_is_finite, operands)):
             result = np.where(np.isfinite(result) & (not finite), result,
                               _unknown(result, self.mode))

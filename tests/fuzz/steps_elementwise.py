@@ -85,8 +85,7 @@ def rounding(w: Writer) -> Any:
     if x is None:
         return None
     if w.yes(0.2) and x.kind == "f":
-        return w.emit("rounding", f"np.round({{0}}, {w.one((0, 1, 2))})", x,
-                      close=("digits", 0) if x.dtype in ("f2", "bfloat16") else ("ulp", 8))
+        return w.emit("rounding", f"np.round({{0}}, {w.one((0, 1, 2))})", x, close=("ulp", 8))
     if w.yes(0.2) and x.kind == "f":
         y = w.partner(x, lambda value: value.tag != "close")
         return w.emit("rounding", w.one(("np.copysign({0}, {1})", "np.heaviside({0}, {1})")), x, y)

@@ -199,6 +199,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True  # what is beyond the bits stays as the memory was
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
+    if feature in ("row np.digitize", "row np.searchsorted") and any(
+            x.dtype == "bfloat16" for x in used):
+        return True  # ml_dtypes' order has no place for NaN
     if feature == "row np.poly" and (  # real by what the zeros are; a number if there are none
             bool(w.symbols) or any(x.kind == "c" for x in used) or not all(
                 np.size(sample) for x in used for sample in x.samples)):

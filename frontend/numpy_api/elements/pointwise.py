@@ -138,9 +138,8 @@ def round_(a: Any, decimals: int = 0) -> Any:
         return cast(strong(tens), x.dtype)
     if decimals == 0:
         return np.rint(x)
-    scale = 10.0 ** abs(decimals)
-    rounded = np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
-    return cast(rounded, x.dtype)
+    scale = x.dtype.type(10.0 ** abs(decimals))  # of its dtype: NumPy rounds halves at each step
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
