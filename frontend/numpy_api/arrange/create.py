@@ -9,6 +9,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
+from ...tracing.arrays import views
 from ...tracing.context.active import current
 from ...tracing.context.distance import distance, is_computed
 from ...tracing.operand import (
@@ -73,6 +74,23 @@ def _laid_out(made: Tracer, order: Any, like: Any = None) -> Tracer:
     kept = not isinstance(like, (Tracer, np.ndarray)) or like.ndim != made.ndim or (
         like.ordered if isinstance(like, Tracer) else like.flags.c_contiguous)
     made.ordered = made.dense = made.ndim < 2 or order == "C" or (order != "F" and kept)
+    return made
+
+
+def _in_order(x: Tracer, order: Any) -> Tracer:
+    """The array itself if its memory is in that order, C or F, else a copy. Where that is not known
+    while tracing, who writes to one of the two may not read the other."""
+    if order not in ("C", "F") or x.is_scalar or x.ndim == 0 or (
+            x.link is None and not x.argument and x.ndim < 2):
+        return x
+    turned: Any = x if order == "C" or x.ndim < 2 else np.transpose(x)
+    if views.is_dense(turned):
+        return x
+    made = _laid_out(fresh(x), order)
+    other = None if x.link is None else x.link.base
+    surely = views.is_dense(x) if order == "F" else other is not None and views.is_dense(other)
+    if not surely or any(not isinstance(dim, int) or dim < 2 for dim in x.type.shape):
+        views.may_share(made, x)
     return made
 
 
@@ -171,7 +189,7 @@ def _dtype(kind: np.dtype[Any]) -> Any:
 @numpy(np.array, samples=("x[2,3], like=x[2]",))
 def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
           subok: bool = False, ndmin: int = 0) -> Tracer:
-    made = asarray(object, dtype, order)
+    made = asarray(object, dtype, None if copy else order)
     made = reshape(made, (1,) * max(ndmin - made.ndim, 0) + made.type.shape)
     if not copy:
         return made
@@ -189,23 +207,25 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     if copy or made.is_scalar:
         made = fresh(made)
         made.made = True
-    return made
+    return _in_order(made, order)
 
 
 @numpy(np.ascontiguousarray, samples=("x[2,3], like=x[2]",))
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tracer:
-    made = asarray(a, dtype)
+    made = asarray(a, dtype, "C")
     return made if made.ndim else reshape(made, (1,))
 
 
 @numpy(np.asfortranarray, samples=("x[2,3], like=x[2]",))
 def asfortranarray(a: Any, dtype: Any = None) -> Tracer:
-    return asarray(a, dtype)
+    return asarray(a, dtype, "F")
 
 
 @numpy(np.require, samples=("x[2,3], float, like=x[2]",))
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tracer:
-    return asarray(a, dtype)
+    wanted = {str(each).upper()[0] for each in requirements or ()}
+    made = asarray(a, dtype, "F" if "F" in wanted else "C" if "C" in wanted else None)
+    return fresh(made) if "O" in wanted and made.link is not None else made
 
 
 @numpy(np.copy, samples=("x[2,3]",))

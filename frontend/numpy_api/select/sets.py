@@ -141,7 +141,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Selection:
         mask = mask & np.logical_or.accumulate(here)
     if "b" in trim.lower():
         mask = mask & np.logical_or.accumulate(here[::-1])[::-1]
-    return chosen(x, mask)
+    return Selection(x, mask, current().builder.locs, shares=isinstance(filt, Tracer))
 
 
 @numpy(np.setdiff1d)

@@ -25,7 +25,9 @@ from ..values.tracer import Tracer, same_index
 def settled_copy(x: Any) -> Any:
     """The array as it is now, in memory of its own."""
     ctx = current()
-    return Tracer(ctx, ctx.value_of(x))
+    made = Tracer(ctx, ctx.value_of(x))
+    made.ordered = made.dense = True
+    return made
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:

@@ -328,7 +328,7 @@ def _changed(x: TracedArray, changed: TracedArray) -> Error:
         hint = "copy the argument first: x = x.copy()"
     elif owner(x).rivals:
         message = (f"whether {x.name} has the memory of what was changed in place depends on which "
-                   "way the function went")
+                   "way the function went, or on how an array lies in memory")
         hint = "make one of them a copy before that: y = x.copy()"
     else:
         message = (f"whether {x.name} has changed with the array it was reshaped from, or that "
