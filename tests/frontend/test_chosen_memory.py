@@ -101,6 +101,27 @@ def elements(x: Any, m: Any) -> Any:
     return y
 
 
+def changed_where_a_mask_holds(x: Any, m: Any) -> Any:
+    y = x[x == x]
+    y[m] *= 2
+    y[::-1] -= y
+    return y
+
+
+def one_for_all(x: Any, m: Any) -> Any:
+    y = x[m]
+    y[y > 2] = x[x > x.max() - 1]
+    y += x[x == 1]
+    return y, y * x[x == 2]
+
+
+def places_and_elements(x: Any, m: Any) -> Any:
+    y, i = x[x > 1], np.flatnonzero(x[::-1] > 1)
+    y *= i
+    i[::-1] -= i
+    return y, i, y - i, i - y
+
+
 def places(x: Any, m: Any) -> Any:
     i = np.nonzero(m)[0]
     j = i
@@ -188,8 +209,8 @@ def each_in_turn(x: Any, m: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [
-    two_views_of_one, the_base_of_a_slice, a_copy_of_a_slice, elements, places, methods, functions,
-    rows_and_columns, grids, on_one_way, bound_anew_on_one_way, in_rounds, fewer_in_each_round,
+    two_views_of_one, the_base_of_a_slice, a_copy_of_a_slice, elements, changed_where_a_mask_holds,
+    one_for_all, places_and_elements, places, methods, functions, rows_and_columns, grids, on_one_way, bound_anew_on_one_way, in_rounds, fewer_in_each_round,
     each_in_turn], ids=lambda function: function.__name__)
 def test_programs(function: Callable[..., Any]) -> None:
     agree(function, X, M)

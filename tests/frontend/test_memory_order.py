@@ -73,5 +73,5 @@ def test_of_a_part_of_a_part_it_is_not_known() -> None:
         z += 1
         return y
 
-    with pytest.raises(weft.Error, match="W203: .* or on how an array lies in memory"):
+    with pytest.raises(weft.Error, match=r"W203: .* or on how an array lies in memory"):
         both(X)

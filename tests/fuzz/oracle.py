@@ -12,7 +12,7 @@ the results spread by is the tolerance: an error bound that follows from the pro
     mix       the operands by 2 ULP, and the result
     sum       operands and result, unless whole numbers make the sum exact; more for long sums;
               nothing is certain where it may be infinite on the way
-    mean      as sum, the result always
+    mean      as sum, the result always; nothing is certain of complex infinities
     var       as mix, more for long sums
     factored  as sum; nothing is certain where an operand is not finite: the sums of each operand
               may be taken first, and complex infinities make NaN in one order or another
@@ -176,6 +176,9 @@ class Jitter:
             shaken = function(*(self.shake(near(x), 2) for x in operands))
             return self.shake(shaken, ulp, self.peak)
         self.sums += 1
+        if kind in ("mean", "var") and kind_of(result) == "c" and not all(
+                map(_is_finite, operands)):
+            return _unknown(result, self.mode)
         # Shaken operands may be infinite, which is certain; so what was a risk before stays one.
         before = self.risks[self.sums - 1] if self.sums <= len(self.risks) else False
         risk = before | _overflows(kind, function, operands, result)

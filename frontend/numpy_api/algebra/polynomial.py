@@ -45,7 +45,8 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
                               "i[4], [1, 2]", "x[4], x[2], 'same'"))
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     x = strong(a)
-    y: Any = np.conjugate(strong(v))
+    y: Any = strong(v)
+    y = np.conjugate(y) if y.dtype.kind == "c" else y  # which makes int8 of bool
     if _longer(y, x):
         return flip(_windows(y, x, mode, "np.correlate"))
     return _windows(x, y, mode, "np.correlate")

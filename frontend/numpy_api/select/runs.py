@@ -117,7 +117,8 @@ def flat(x: Selection) -> tuple[Any, Any]:
 
 def aligned(x: Any, mask: Any) -> Any:
     """The elements of x, chosen ones or those of a vector, at the places where a mask holds; of
-    others it is left open what is there. That there are as many is checked when the step runs."""
+    others it is left open what is there. That there are as many, or one for all, is checked when
+    the step runs."""
     if isinstance(x, Selection):
         array, own = flat(x)
         until: Any = np.cumsum(own)
@@ -127,9 +128,10 @@ def aligned(x: Any, mask: Any) -> Any:
     wanted = np.cumsum(ravel(mask))
     last = as_number(array.type.shape[0]) - 1
     number: Any = cast(to_tracer(wanted), _I64)
-    fits: Any = np.equal(np.sum(mask), count)
+    fits: Any = np.equal(np.sum(mask), count) | np.equal(count, 1)
     number = current().emit("ensure", number, number * 0 + cast(fits, _I64) - 1, message=(
         "elements that are computed with, or set, are not as many as those under the mask"))
+    number = np.minimum(number, count)  # of one element, that one
     place: Any = number - 1 if until is None else np.searchsorted(until, number)
     found = getitem(array, (np.minimum(np.maximum(place, 0), last),))
     return reshape(found, (*mask.type.shape, *array.type.shape[1:]))

@@ -30,6 +30,13 @@ def settled_copy(x: Any) -> Any:
     return made
 
 
+def is_basic(index: Any) -> bool:
+    """Whether NumPy makes a view by an index of slices and whole numbers."""
+    items = index if isinstance(index, tuple) else (index,)
+    return all(item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
+               for item in items) and not any(isinstance(item, bool) for item in items)
+
+
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
         return self.change(ufunc, other)
@@ -42,7 +49,7 @@ class Chosen(ArrayMethods):
 
     __slots__ = ()
     array: Any
-    taken: tuple[Any, Any] | None  # the last index, and what was there
+    taken: tuple[Any, Any] | None  # the last index that made a view, and the view
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -51,6 +58,10 @@ class Chosen(ArrayMethods):
 
     def settled(self) -> Any:
         """The elements as an array, which shares their memory."""
+        raise NotImplementedError
+
+    def alike(self, other: Any) -> bool:
+        """Whether others surely are chosen alike."""
         raise NotImplementedError
 
     def where(self) -> Any:
@@ -72,7 +83,8 @@ class Chosen(ArrayMethods):
             raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
                         locs=user_loc(), types=[self.array.type],
                         hint="write x = x + y instead of x += y, or convert them")
-        if isinstance(made, Chosen) and made.array.type.shape == self.array.type.shape:
+        if isinstance(made, Chosen) and self.alike(made) and (
+                made.array.type.shape == self.array.type.shape):
             self.array[...] = np.where(self.where(), made.array, self.array)
         else:
             self.settled()[...] = made

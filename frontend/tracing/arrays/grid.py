@@ -20,7 +20,8 @@ from ....ir.diagnose import Error, error
 from ... import tree
 from ..source import user_loc
 from ..spec import Spec
-from .chosen import Chosen, settled_copy
+from .chosen import Chosen, is_basic, settled_copy
+from .selection import same_mask
 
 
 class Grid(Chosen):
@@ -57,6 +58,11 @@ class Grid(Chosen):
         left = iter(masks)
         found = [next(left) if masks and mask is not None else mask for mask in self.masks]
         return Grid(array, tuple(found), shares=True)
+
+    def alike(self, other: Any) -> bool:
+        return isinstance(other, Grid) and all(
+            one is two if one is None or two is None else same_mask(one, two)
+            for one, two in zip(self.masks, other.masks, strict=True))
 
     def where(self) -> Any:
         """The masks together, with as many dims as the array."""
@@ -107,7 +113,7 @@ class Grid(Chosen):
 
     def __getitem__(self, index: Any) -> Any:
         found = self._call(operator.getitem, (self, index), {})
-        self.taken = index, found
+        self.taken = (index, found) if is_basic(index) else None
         return found
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ from ....ir.types import Loc
 from ... import tree
 from ..source import user_loc
 from ..spec import Spec
-from .chosen import Chosen, settled_copy
+from .chosen import Chosen, is_basic, settled_copy
 
 _DOT = np.dot  # named here, where no trace has put a stand-in in its place
 _DEPTH = 16  # how far down two masks are compared
@@ -70,6 +70,9 @@ class Selection(Chosen):
         mask, = masks or (self.mask,)
         return Selection(array, mask, self.locs, self.known, shares=True)
 
+    def alike(self, other: Any) -> bool:
+        return isinstance(other, Selection) and self.same(other.mask)
+
     def where(self) -> Any:
         """The mask with as many dims as the array."""
         return np.expand_dims(self.mask, tuple(range(self.mask.ndim, self.array.ndim)))
@@ -100,6 +103,9 @@ class Selection(Chosen):
         return self._with(self.array)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        first = next(x for x in inputs if isinstance(x, Selection))
+        if first is not self:  # NumPy asks places before the elements on their left
+            return first.__array_ufunc__(ufunc, method, *inputs, **options)
         ctx = self.array.context()
         if method == "__call__" and ufunc is np.matmul and not options:
             return ctx.apply(ctx.api.selected, (_DOT, self, inputs, {}))
@@ -152,7 +158,7 @@ class Selection(Chosen):
         else:
             ctx = self.array.context()
             found = ctx.apply(ctx.api.selected, (operator.getitem, self, (self, index), {}))
-        self.taken = index, found
+        self.taken = (index, found) if is_basic(index) else None
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
