@@ -218,13 +218,13 @@ class _Choice:
 
     def __init__(self, like: Chosen) -> None:
         self.like = like
-        self.key = type(like), like.ndim, [mask is None for mask in getattr(like, "masks", ())]
+        self.key = like.ndim, tuple(mask is None for mask in getattr(like, "masks", ()))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Choice) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key[:2])
+        return hash(self.key)
 
 
 tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.of(*parts))

@@ -205,7 +205,10 @@ def each_in_turn(x: Any, m: Any) -> Any:
     for v in y:
         if v > 3:
             y[0] += v
-    return y
+    where = np.nonzero(m)[0]
+    for i in range(len(where)):
+        where[i] -= i
+    return y, where
 
 
 @pytest.mark.parametrize("function", [

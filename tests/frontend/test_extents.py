@@ -232,3 +232,9 @@ def test_it_is_told_what_cannot_be() -> None:
         weft.compile(weft.grad(summed))(V[:3], V)
     with pytest.raises(Error, match="W102"):
         weft.compile(lambda v, n: np.ones(n) if n > 0 else v)(V, np.int64(3))
+
+
+def test_complex_numbers_of_an_unknown_number_have_no_histogram_without_a_range() -> None:
+    f = weft.compile(lambda x: np.histogram(x, 3), dynamic={"x": {0: "n"}})
+    with pytest.raises(weft.Error, match="W111: np.histogram of complex numbers"):
+        f(np.ones(3, complex))

@@ -406,3 +406,16 @@ def test_cross_has_no_products_with_what_is_not_there(sizes: tuple[int, int]) ->
         warnings.simplefilter("ignore")  # NumPy is about to leave vectors of 2 out
         wanted = np.cross(a, b)
     np.testing.assert_array_equal(weft.compile(lambda a, b: np.cross(a, b))(a, b), wanted)
+
+
+def test_the_gradient_of_a_hermitian_pseudo_inverse_reads_half_of_the_matrix() -> None:
+    x = RNG.normal(size=(5, 5))
+
+    def f(x: Any) -> Any:
+        return np.sum(np.tanh(np.linalg.pinv(x, rtol=0, hermitian=True)))
+
+    direction = RNG.normal(size=(5, 5))
+    direction += direction.T
+    found = np.sum(weft.grad(f)(x) * direction)
+    differences = (f(x + 1e-6 * direction) - f(x - 1e-6 * direction)) / 2e-6
+    np.testing.assert_allclose(found, differences, rtol=1e-6)

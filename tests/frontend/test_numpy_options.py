@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,3 +297,17 @@ def test_a_default_of_select_wraps_around() -> None:
 def test_odd_reflections_of_truth_values_are_truth_values() -> None:
     b = np.array([True, True, False])
     same(lambda b: np.pad(b, (5, 2), "symmetric", reflect_type="odd"), b)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=3), st.sampled_from(["full", "same", "valid"]))
+def test_truth_values_stay_what_they_are_in_products(y: list[bool], mode: Any) -> None:
+    x = np.array([1, 0, 3, 1], np.uint64)
+    same(lambda x, y: np.correlate(x, y, mode), x, np.array(y))
+
+
+@given(st.lists(st.floats(-9, 9, width=16), min_size=1, max_size=9), st.integers(-2, 3))
+def test_halves_are_rounded_to_decimals_as_numpy_does(values: list[float], decimals: int) -> None:
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        x = np.array(values).astype(dtype)
+        got = run_eagerly(lambda x: np.round(x, decimals), (x,))
+        np.testing.assert_array_equal(got, np.round(x, decimals))

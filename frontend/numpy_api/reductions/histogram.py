@@ -110,6 +110,9 @@ def _extremes(a: Any) -> tuple[Any, Any]:
     """The smallest and the largest number; 0 and 1 of none."""
     if isinstance(a.type.size, int):
         return np.min(a), np.max(a)
+    if a.dtype.kind == "c":
+        raise error("W111", "np.histogram of complex numbers, of an unknown size, without a range",
+                    types=[a.type], hint="give range=, or take x.real")
     least, most = (-np.inf, np.inf) if number_kind(a.dtype) == "f" else (
         np.iinfo(a.dtype).min, np.iinfo(a.dtype).max)
     some = a.shape[0] > 0
