@@ -115,6 +115,14 @@ def one_for_all(x: Any, m: Any) -> Any:
     return y, y * x[x == 2]
 
 
+def added_to_an_array(x: Any, m: Any) -> Any:
+    y = x * 1
+    z = y[:2]
+    y += x[x == x]
+    y *= np.flatnonzero(x == x)
+    return y, z
+
+
 def places_and_elements(x: Any, m: Any) -> Any:
     y, i = x[x > 1], np.flatnonzero(x[::-1] > 1)
     y *= i
@@ -211,10 +219,14 @@ def each_in_turn(x: Any, m: Any) -> Any:
     return y, where
 
 
-@pytest.mark.parametrize("function", [
+PROGRAMS = [
     two_views_of_one, the_base_of_a_slice, a_copy_of_a_slice, elements, changed_where_a_mask_holds,
-    one_for_all, places_and_elements, places, methods, functions, rows_and_columns, grids, on_one_way, bound_anew_on_one_way, in_rounds, fewer_in_each_round,
-    each_in_turn], ids=lambda function: function.__name__)
+    one_for_all, added_to_an_array, places_and_elements, places, methods, functions,
+    rows_and_columns, grids, on_one_way, bound_anew_on_one_way, in_rounds, fewer_in_each_round,
+    each_in_turn]
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
 def test_programs(function: Callable[..., Any]) -> None:
     agree(function, X, M)
     agree(function, X[::-1].copy(), np.ones(6, bool))

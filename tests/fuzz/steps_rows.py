@@ -174,7 +174,7 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if feature == "row np.argsort" and "stable" not in text:  # in any order where there are ties
         return True
-    if "'wrap'" in text and any(x.dtype in ("u4", "u8") for x in used[1:]):
+    if "'wrap'" in text and any(x.dtype in ("u4", "u8") for x in used):
         return True  # places below 0 are far, and NumPy wraps them turn by turn
     if feature == "row np.piecewise" and len({x.shapes for x in used if x.rank}) > 1:
         return True  # a mask without elements may have any shape
@@ -187,9 +187,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature.startswith("row np.histogram") and any(
             x.dtype == "bfloat16" or ("weights=" in text and x.kind in "iu") for x in used):
         return True  # NumPy adds whole weights as floats, and casts the sums
-    if feature in ("row np.cov", "row np.corrcoef") and any(x.kind == "c" for x in used) and (
-            bool(w.symbols) or not all(np.size(x.samples[0]) for x in used)):
-        return True  # of no variables: no numbers, which are real
+    if feature in ("row np.cov", "row np.corrcoef") and (
+            "dtype" in options or any(x.kind == "c" for x in used)) and (bool(w.symbols) or not all(np.size(x.samples[0]) for x in used)):
+        return True  # of no variables: no numbers, which are float64
     if w.smooth and "hermitian=True" in text and "@" not in text:
         return True  # the derivative is that of a matrix that is one
     if feature == "row np.polyval" and (bool(w.symbols) or not all(

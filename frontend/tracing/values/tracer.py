@@ -353,18 +353,21 @@ class Tracer(ArrayMethods, TracedArray):
     def _in_place(self, result: Any) -> Any:
         """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
         argument, which the caller keeps as it is, a new array; the argument is then used up."""
-        if self.is_scalar or (self.argument and not self.ndim) or not isinstance(result, Tracer):
+        if self.is_scalar or (self.argument and not self.ndim):
             return result  # numbers are rebound, as NumPy's scalars are
+        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+            raise error("W111", f"a {result.dtype} result does not fit into {self.name}",
+                        locs=user_loc(), types=[self.type],
+                        hint="write x = x + y, or convert y with .astype")
+        root = views.owner(self)
+        if not isinstance(result, Tracer):  # of chosen elements, as many as there are here
+            if not root.argument:
+                self[...] = result
+            return result if root.argument else self
         if result.type.shape != self.type.shape:
             raise error("W101", f"the result does not fit into {self.name}", locs=user_loc(),
                         types=[result.type, self.type], hint="write x = x + y")
-        if result.dtype != self.dtype:
-            if not np.can_cast(result.dtype, self.dtype, "same_kind"):
-                raise error("W111", f"a {result.dtype} result does not fit into {self.name}",
-                            locs=user_loc(), types=[result.type, self.type],
-                            hint="write x = x + y, or convert y with .astype")
-            result = result.astype(self.dtype)
-        root = views.owner(self)
+        result = result if result.dtype == self.dtype else result.astype(self.dtype)
         if root.argument:
             self.changed = root.changed = result
             self._ctx.used_up.append((root.name, user_loc()))
