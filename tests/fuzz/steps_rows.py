@@ -187,8 +187,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature.startswith("row np.histogram") and any(
             x.dtype == "bfloat16" or ("weights=" in text and x.kind in "iu") for x in used):
         return True  # NumPy adds whole weights as floats, and casts the sums
-    if feature in ("row np.cov", "row np.corrcoef") and (
-            "dtype" in options or any(x.kind == "c" for x in used)) and (bool(w.symbols) or not all(np.size(x.samples[0]) for x in used)):
+    odd = "dtype" in options or any(x.kind == "c" for x in used)
+    if feature in ("row np.cov", "row np.corrcoef") and odd and (
+            bool(w.symbols) or not all(np.size(x.samples[0]) for x in used)):
         return True  # of no variables: no numbers, which are float64
     if w.smooth and "hermitian=True" in text and "@" not in text:
         return True  # the derivative is that of a matrix that is one
