@@ -21,8 +21,9 @@ from fuzz.check import check
 from fuzz.compiled import Compiled
 from fuzz.draw import FEATURES, program
 from fuzz.excused import unknown_dim
+from fuzz.jitter import Jitter
 from fuzz.minimise import minimise, signature
-from fuzz.oracle import Jitter, Oracle, differs
+from fuzz.oracle import Oracle, differs
 from fuzz.prelude import laid
 from fuzz.program import ArgSet, Leaf, Program, Settings, Step
 from fuzz.supervise import run

@@ -23,7 +23,8 @@ from .check_session import check_session
 from .check_stages import check_interpreter, check_stages
 from .compiled import Compiled, Refused
 from .excused import excused, of_python
-from .oracle import Answer, Expected, Oracle, differs, equal, is_whole, same_bits
+from .jitter import is_whole
+from .oracle import Answer, Expected, Oracle, differs, equal, same_bits
 from .prelude import laid
 from .program import ArgSet, Program, Settings
 

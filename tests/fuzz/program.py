@@ -5,7 +5,7 @@ functions that it calls (or leaves them alone), ``variable`` makes its variables
 NumPy's program and Weft's.
 
 A step is a template such as ``{out} = np.sum({0}, axis=1)``; every value is written once. Where the
-result of a step is not certain to the last bit, its ``close`` says how (see ``oracle``), and the
+result of a step is not certain to the last bit, its ``close`` says how (see ``jitter``), and the
 text for the oracle lets ``jitter`` compute the step.
 """
 
