@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import COMPUTED, DTYPES
+from .data import COMPUTED, DTYPES, is_half
 from .steps_views import subscript
 from .writer import Value, Writer, step
 
@@ -189,10 +189,12 @@ def _ufunc(page: Page) -> None:
     w, to = page.w, page.array()
     name = w.one(("add", "subtract", "multiply"))
     left, right = page.source(), page.source()
+    at = f"np.{w.one(('add', 'add', 'subtract'))}.at({to}, {_index(page, to)}, {right})"
+    if is_half(page.value(to).samples[0]):  # NumPy rounds at each of several equal indices
+        at = f"np.square({to}, out={to})"
     page.add(w.one((
         f"np.{name}({left}, {right}, out={to})", f"np.{name}({to}, {right}, out={to})",
-        f"np.{name}({to}, {right}, out={to}, where={to} > 0)", f"np.square({to}, out={to})",
-        f"np.{w.one(('add', 'add', 'subtract'))}.at({to}, {_index(page, to)}, {right})",
+        f"np.{name}({to}, {right}, out={to}, where={to} > 0)", f"np.square({to}, out={to})", at,
         f"np.cumsum({to}, axis=0, out={to})" if page.value(to).kind not in "fc" else
         f"np.copysign({to}, 2, out={to})", f"np.clip({to}, -1, 2, out={to})")))
 
