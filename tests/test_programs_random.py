@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz import chosen
 from fuzz import script as scripts
 from fuzz.check import check
 from fuzz.compiled import Compiled
@@ -31,6 +32,7 @@ from programs import wrong_simplify
 from scipy import special
 
 import weft
+from weft.frontend.tracing.arrays.chosen import Chosen
 from weft.ir.verify.verifier import verify_plan
 from weft.passes import manager
 
@@ -469,3 +471,19 @@ def test_what_was_wrong_once(case: int, opt: int) -> None:
                     want if isinstance(want, tuple) else (want,), strict=True):
         assert np.shape(a) == np.shape(z)
         np.testing.assert_allclose(a, z, rtol=1e-12)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_chosen_elements_are_what_numpy_chooses(first: int, tmp_path: Path) -> None:
+    for seed in range(first, first + 10):
+        verdict = chosen.check(seed, tmp_path)
+        assert verdict == "ok" or verdict.startswith("refused"), f"{verdict}\n{chosen.drawn(seed)}"
+
+
+def test_a_write_to_a_copy_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chosen, "drawn", lambda seed: (
+        "import numpy as np\n\n\ndef f(x, y, m, k):\n    z = x[m]\n    z = z[1:]\n    z += 1\n"
+        "    return z, z\n"))
+    assert chosen.check(0, tmp_path) == "ok"
+    monkeypatch.setattr(Chosen, "change", lambda self, ufunc, other: self)
+    assert "NumPy gives" in chosen.check(0, tmp_path)
