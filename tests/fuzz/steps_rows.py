@@ -185,7 +185,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
                                  for x in used[:1] for sample in x.samples):
         return True
     if feature.startswith("row np.histogram") and any(
-            x.dtype == "bfloat16" or ("weights=" in text and x.kind in "iu") for x in used):
+            x.dtype == "bfloat16" or x.kind == "c" or ("weights=" in text and x.kind in "iu")
+            for x in used):
         return True  # NumPy adds whole weights as floats, and casts the sums
     odd = "dtype" in options or any(x.kind == "c" for x in used)
     if feature in ("row np.cov", "row np.corrcoef") and odd and (
