@@ -24,7 +24,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -36,8 +36,10 @@ import numpy as np
 from ...ir.diagnose import Error, UnwritableError
 from ...ir.graph import Graph as IRGraph
 from ...ir.plans.plan import Plan
+from ...ir.text.partition import parse_partition
 from ...ir.text.printer import print_graph
-from ...ir.types import parse_type
+from ...ir.types import TensorType, parse_type
+from ...ir.verify.graph import symbols_in
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
 from ..compile.decorator import compile, export
@@ -52,7 +54,7 @@ from . import demo, models
 from . import options as options_of
 from .parted import show_partition
 from .profiled import run_profiled
-from .text import graph_page, run_step, show_run
+from .text import graph_page, run_step, show_run, types_of
 
 _COMMENTS = r"\s*(//.*\s+)*"
 
@@ -194,12 +196,12 @@ def _on_devices(stages: Stages | FlowStages, names: str | None) -> Stages | Flow
 
 def view(options: argparse.Namespace) -> None:
     """Write a page that shows a function, or a graph of a file."""
-    sizes = dict(options.dim)
     if options.program.endswith(".ir"):
         graph = next((item for item in read(_text(options.program))
                       if isinstance(item, IRGraph)), None)
         if graph is None:
             raise UsageError(f"{options.program} holds no graph; weft dump -o writes one")
+        sizes = _sizes(options.dim, types_of(graph))
         text = graph_page(graph, options.program, options.fetch, sizes, partial(
             _on_devices, names=options.devices))
     else:
@@ -207,6 +209,7 @@ def view(options: argparse.Namespace) -> None:
             raise UsageError("--fetch is for graphs; a function gives what it returns")
         function = load_function(options.program)
         lowered = function.lower(*read_arguments(function, options.args))
+        sizes = _sizes(options.dim, types_of(lowered.traced.graph))
         stages = _on_devices(lowered.stages, options.devices)
         text = replace(lowered, stages=stages).as_html(sizes)
     Path(options.output).write_text(text, encoding="utf-8")
@@ -230,16 +233,29 @@ def run(options: argparse.Namespace) -> None:
         run_step(options.file, options.feed, options.fetch, options.save)
         return
     if re.match(rf"{_COMMENTS}partition\b", text):
-        show_partition(text, dict(options.dim), np.random.default_rng(options.seed))
+        partition, plans = parse_partition(text)
+        sizes = _sizes(options.dim, (slot.type for slot in partition.params))
+        show_partition(partition, plans, sizes, np.random.default_rng(options.seed))
         return
     items = read(text)
     inner = {id(kernel) for item in items if isinstance(item, Plan)
              for kernel in item.kernels.values()}
-    sizes, rng = dict(options.dim), np.random.default_rng(options.seed)
+    sizes = _sizes(options.dim, (type_ for item in items for type_ in types_of(item)))
+    rng = np.random.default_rng(options.seed)
     for item in items:
         if id(item) not in inner:
             state = with_tensors(item, options.file) if isinstance(item, IRGraph) else None
             show_run(item, sizes, rng, options.interpret, state)
+
+
+def _sizes(given: Sequence[tuple[str, int]], types: Iterable[TensorType]) -> dict[str, int]:
+    """What ``--dim`` says of the dims of some types, each of which is one of them."""
+    dims = symbols_in(tuple(types))
+    for name, _ in given:
+        if name not in dims:
+            raise UsageError(f"--dim {name}: there is no such dim, but "
+                             f"{', '.join(sorted(dims)) or 'sizes that are all known'}")
+    return dict(given)
 
 
 def _text(file: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.plans.partition import Partition, all_segments
-from ...ir.text.partition import parse_partition
+from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
@@ -20,11 +20,13 @@ from ..compile.pipeline import Options, Stages
 from ..tracing.arrays.variable import Variable
 
 
-def show_partition(text: str, sizes: Mapping[str, int], rng: np.random.Generator) -> None:
+def show_partition(
+    partition: Partition, plans: Mapping[str, Plan], sizes: Mapping[str, int],
+    rng: np.random.Generator,
+) -> None:
     """Run the step that a text of ``--stage placed`` holds on random arguments, and print its
-    results. Raises TextError (W501) for what is no such text, UnsupportedError (W113) for one with
-    queues, or with plans in place of graphs."""
-    partition, plans = parse_partition(text)
+    results. Raises UnsupportedError (W113) for one with queues, or with plans in place of
+    graphs."""
     found = list(all_segments(partition))
     if plans or any(segment.resource for segment in found):
         what = "has plans in it" if plans else "asks queues"

@@ -32,6 +32,15 @@ from ..viz.program import stages_document
 Results = Iterable[tuple[str, TensorType, Any]]
 
 
+def types_of(item: Graph | Kernel | Plan) -> list[TensorType]:
+    """The types of what a graph, a kernel or a plan is run on."""
+    slots = [param.type for param in item.params]
+    if not isinstance(item, Graph):
+        return slots
+    read = [value.type for node in item.nodes if not node.inputs for value in node.results]
+    return [*slots, *item.variables.values(), *read]
+
+
 def show_run(
     item: Graph | Kernel | Plan, sizes: Mapping[str, int], rng: np.random.Generator,
     interpret: bool, saved: Saved | None = None,

@@ -76,6 +76,8 @@ def test_run_executes_text(
         str.maketrans("[]", "  ")).split()]) for text in outputs)
     np.testing.assert_allclose(native, interpreted, rtol=1e-4)
     assert native.shape == (30,)
+    assert main(["run", str(file), "--dim", "n=3"]) == 2
+    assert capsys.readouterr().err == "weft: --dim n: there is no such dim, but b\n"
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
