@@ -75,3 +75,19 @@ def test_of_a_part_of_a_part_it_is_not_known() -> None:
 
     with pytest.raises(weft.Error, match=r"W203: .* or on how an array lies in memory"):
         both(X)
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_elements_as_memory_has_them(order: str) -> None:
+    def read(x: Any) -> Any:
+        y = x.copy()
+        z = y.reshape(2, 2, 4).transpose(1, 2, 0)
+        return [np.ravel(each, order) for each in (
+            y, y.T, y.T.T, y[1:, ::2], z, z.T, z.transpose(1, 0, 2), x[0], x[:1], y[:, 0] + 1)], (
+            y.T.flatten(order), y.T.reshape(2, 8, order="A"), np.reshape(y, (2, 8), order="A"))
+
+    found = weft.tree.leaves(weft.compile(read)(X))
+    for one, other in zip(found, weft.tree.leaves(read(X)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(TypeError, match="W113: the order of its elements in memory is not known"):
+        weft.compile(lambda x: x.T.ravel(order))(X)

@@ -16,6 +16,7 @@ V = RNG.normal(size=40).round(1)
 M = RNG.normal(size=(4, 5)).round(1)
 N = np.where(V > 1, np.nan, V)
 K, J = RNG.integers(0, 6, 30), RNG.integers(3, 9, 20)
+BOX = np.pad(RNG.integers(0, 3, (3, 4)), ((1, 2), (2, 1)))
 
 
 def mode(x: Any) -> Any:
@@ -84,7 +85,14 @@ FUNCTIONS: tuple[tuple[Callable[..., Any], Any], ...] = (
     (lambda x: np.unique(np.sign(x[:, :2]), True, True, True, axis=0), M),
     (lambda x: np.unique(x, axis=0), RNG.integers(0, 2, (9, 2, 1))),
     (lambda x: [np.trim_zeros(x > 3, trim) for trim in ("fb", "f", "B")], K),
-    (lambda x: np.trim_zeros(x * 0), K))
+    (lambda x: np.trim_zeros(x * 0), K),
+    (lambda x: np.unique(np.sign(x[:, :2]), True, True, True, axis=-1), M),
+    (lambda x: np.unique(x, axis=1), RNG.integers(0, 2, (2, 9, 2))),
+    (lambda x: [np.trim_zeros(x, trim) for trim in ("fb", "f", "b")], BOX),
+    (lambda x: np.trim_zeros(x, axis=1) * 2, BOX), (lambda x: np.trim_zeros(x, axis=(0, 1)).T, BOX),
+    (lambda x: np.trim_zeros(x * 0), BOX),
+    (lambda x: np.extract(x[0] > 0, x), M), (lambda x: np.compress(x[:3] > 0, x), V),
+    (lambda x: np.compress(np.concatenate([x > 0, x[:3] > 99]), x), V))
 
 
 @pytest.mark.parametrize("at", range(len(FUNCTIONS)))
@@ -124,5 +132,3 @@ def test_what_needs_a_size(function: Any) -> None:
 def test_a_mask_of_another_number_of_elements() -> None:
     with pytest.raises(Error, match="W105"):
         weft.compile(lambda x: x[x > 0][np.ones(2, bool)])(V)
-    with pytest.raises(Error, match="W113"):
-        weft.compile(lambda x: np.unique(x, axis=1))(M)

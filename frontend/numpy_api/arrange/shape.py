@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
-from ...tracing.arrays.views import Perhaps, is_dense, link, link_whole
+from ...tracing.arrays.views import OfRow, Perhaps, is_dense, link, link_whole
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
@@ -42,10 +42,13 @@ _I64 = np.dtype(np.int64)
 @numpy(np.reshape, samples=("x[3,4], (2, 6)", "x[3,4], -1", "x[2,3,4], (4, -1)"))
 def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
     x, given = strong(a), as_shape(shape)
+    if order == "A":
+        stored, axes = _as_stored(x)
+        order = "F" if axes == (*reversed(range(x.ndim)),) and is_dense(stored) else "C"
     if order == "F":  # the first index runs fastest
         return transpose(reshape_(transpose(x), given[::-1], copy=copy))
-    if order not in ("C", "A", "K"):
-        raise error("W102", f"there is no order {order!r}", hint="C, F, A or K")
+    if order != "C":
+        raise error("W102", f"there is no order {order!r}", hint="C, F or A")
     wanted = fill_shape(given, x.type.size)
     if -1 in given and not nonnegative(known := product(d for d in given if d != -1) - 1):
         x = required(x, x.type.shape, least=(known,), code="W103",
@@ -58,10 +61,28 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
     return fresh(made) if copy else made
 
 
+def _as_stored(x: Tracer) -> tuple[Any, tuple[int, ...]]:
+    """What x is a transpose of, with its axes as memory has them, and which of these x has where.
+
+    Raises UnsupportedError (W113) where memory is not known: that of arguments is the caller's.
+    """
+    stored: Any = x
+    axes = (*range(x.ndim),)
+    while isinstance(stored.link, OfRow) and stored.link.row.alias == "permuted":
+        axes = tuple(stored.link.attrs["perm"][axis] for axis in axes)
+        stored = stored.link.base
+    if stored.ordered or is_dense(stored) or sum(dim != 1 for dim in x.type.shape) < 2:
+        return stored, axes
+    raise error("W113", "the order of its elements in memory is not known here", types=[x.type],
+                hint="say order='C' for the last index to run fastest, 'F' for the first")
+
+
 @numpy(np.ravel, method=True, samples=("x[3,4]",))
 def ravel(a: Any, order: str = "C") -> Tracer:
     """A view of what is one block of memory, else a copy, even where strides could say it."""
     x = strong(a)
+    if order == "K":
+        (x, _), order = _as_stored(x), "C"
     made = reshape_(x, -1, order)
     if order == "C" and not is_dense(x) and (made is x or (made.link and made.link.certain)):
         made = fresh(made)

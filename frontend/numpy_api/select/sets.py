@@ -14,11 +14,12 @@ from ....ir.diagnose import error
 from ....ir.indices.index import product
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.operand import axis_of, cast, reshape, result_dtype, strong
+from ...tracing.operand import axes_of, axis_of, cast, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
 from .chosen import chosen, counted, firsts, joined, lengths
+from .grids import plain
 from .index import as_number, getitem
 
 _LIKE = np.zeros(1)
@@ -32,7 +33,8 @@ def unique(
     return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
 ) -> Any:
     x = strong(ar)
-    if axis is None or x.ndim == 1:
+    axis = None if axis is None or x.ndim == 1 else axis_of(axis, x.ndim)
+    if axis is None:
         flat, shape = ravel(x), x.type.shape
         if return_index or return_inverse:
             order: Any = np.argsort(flat, kind="stable")
@@ -41,9 +43,12 @@ def unique(
             order, values = None, np.sort(flat)
         first = firsts(values, equal_nan)
     else:
-        order, values, first = _rows(x, axis)
-        shape = x.type.shape[:1]
+        front: Any = x
+        order, values, first = _rows(np.moveaxis(front, axis, 0))
+        shape = order.type.shape
     found: list[Any] = [chosen(values, first)]
+    if axis:
+        found[0] = np.transpose(found[0], (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
     if return_index:
         found.append(chosen(order, first))
     if return_inverse:
@@ -55,12 +60,9 @@ def unique(
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def _rows(x: Tracer, axis: Any) -> tuple[Any, Any, Any]:
+def _rows(x: Any) -> tuple[Any, Any, Any]:
     """The order of the rows of an array, the rows in it, and where one differs from the one before
     it."""
-    if axis_of(axis, x.ndim) != 0:
-        raise error("W113", "np.unique along another axis than the first is not supported",
-                    types=[x.type], hint="move that axis to the front: np.unique(x.T, axis=0)")
     width = product(x.type.shape[1:])
     rows: Any = reshape(x, (x.type.shape[0], width))
     if not isinstance(width, int) or width == 0:
@@ -128,20 +130,25 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
 
 
 @numpy(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Selection:
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = strong(filt)
-    if x.ndim != 1:
-        raise error("W113", "np.trim_zeros of an array of several dims is not supported",
-                    types=[x.type], hint="slice it by np.argmax(np.any(x != 0, axis=1))")
     if not isinstance(trim, str) or not trim or trim.lower().strip("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    here: Any = x != 0
-    mask: Any = np.ones(x.shape, bool, like=x)
-    if "f" in trim.lower():
+    trimmed = range(x.ndim) if axis is None else axes_of(axis, x.ndim)
+    masks = [None if at not in trimmed else _without_ends(
+        np.any(x != 0, axis=tuple(other for other in range(x.ndim) if other != at)), trim.lower())
+        for at in range(x.ndim)]
+    return plain(x, masks, shares=isinstance(filt, Tracer))
+
+
+def _without_ends(here: Any, trim: str) -> Any:
+    """A mask of what is left of an axis without what is before the first, after the last place."""
+    mask: Any = np.ones(here.shape, bool, like=here)
+    if "f" in trim:
         mask = mask & np.logical_or.accumulate(here)
-    if "b" in trim.lower():
+    if "b" in trim:
         mask = mask & np.logical_or.accumulate(here[::-1])[::-1]
-    return Selection(x, mask, current().builder.locs, shares=isinstance(filt, Tracer))
+    return mask
 
 
 @numpy(np.setdiff1d)

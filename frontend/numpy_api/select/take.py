@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
+from ....ir.indices.dims import differ, nonnegative
 from ....ir.indices.index import Dim, product
 from ....ir.types import I64
 from ...tracing.context.active import current
@@ -36,7 +36,6 @@ from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
 from .index import as_number, getitem, order_of
-from .masks import select
 from .update import update
 
 _BOOL, _I64 = np.dtype(bool), np.dtype(np.int64)
@@ -126,18 +125,22 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def compress(condition: Any, a: Any, axis: Any = None) -> Any:
     if isinstance(condition, Tracer):
         x, at = _flat(strong(a), axis)
-        count = as_number(condition.type.shape[0])
-        part = getitem(x, (*(slice(None),) * at, slice(0, count)))
-        mask = cast(condition, _BOOL)
+        mask: Any = cast(condition, _BOOL)
+        size, count = x.type.shape[at], mask.type.shape[0]
+        if differ(size, count) and nonnegative(count - size):
+            beyond: Any = np.count_nonzero(mask[as_number(size):])
+            mask = mask[:as_number(size)]
+            mask = current().emit("ensure", mask, broadcast(-beyond, mask.type.shape), message=(
+                f"np.compress asks for more than the {size} elements of an axis"))
+        part = getitem(x, (*(slice(None),) * at, slice(0, as_number(count))))
         return current().api.getitem(part, (*(slice(None),) * at, mask) if at else mask)
     return take(a, np.flatnonzero(condition), axis)
 
 
 @numpy(np.extract, samples=("np.array([True, False, True]), x[3]",))
 def extract(condition: Any, arr: Any) -> Any:
-    if isinstance(condition, Tracer):
-        return select(ravel(arr), cast(ravel(condition), _BOOL))
-    return compress(np.ravel(condition), ravel(arr))
+    flat: Any = ravel(condition) if isinstance(condition, Tracer) else np.ravel(condition)
+    return compress(flat, ravel(arr))
 
 
 @numpy(np.take_along_axis, samples=("x[4,5], i[4,2], 1",))
