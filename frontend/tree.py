@@ -11,8 +11,11 @@ of the same keys in another order are other structures; where several nests are 
 from __future__ import annotations
 
 import builtins
+import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, EllipsisType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,11 +35,19 @@ from ..runtime.tree import (
 from .exact import UnhashableError, exact
 from .tracing.source import user_loc
 
-__all__ = ["LEAF", "Static", "TreeDef", "flatten", "flatten_again", "is_nest", "labels", "leaves",
-           "level", "map", "matched", "paths", "register", "static_key", "structure", "unflatten"]
+__all__ = ["LEAF", "Static", "TreeDef", "are_numeric", "constant", "fitted", "fix", "flatten",
+           "flatten_again", "is_nest", "labels", "leaves", "level", "map", "matched", "paths",
+           "register", "split", "static_key", "statics", "structure", "unflatten"]
 
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
+_NUMERIC = _PLAIN - {str}
+# What no array can stand for, and how it is called.
+_CONSTANTS = MappingProxyType({
+    str: "a text", bytes: "a text", Enum: "a member of an enum", slice: "a slice",
+    range: "a range", EllipsisType: "an ellipsis", np.dtype: "a dtype", frozenset: "a set",
+    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, functools.partial),
+                    "a function or a class")})
 
 
 class Static(runtime.Static):
@@ -85,6 +96,48 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
         return LEAF
     children, meta, key = taken
     return TreeDef(kind, meta, tuple([_flatten(child, leaves) for child in children]), key)
+
+
+def split(tree: Any) -> tuple[list[Any], TreeDef]:
+    """``flatten`` of what is computed with: constants belong to the structure.
+
+    >>> split({"w": 5, "kind": "rbf"})
+    ([5], {'w': *, 'kind': Static('rbf')})
+    """
+    found, structure = flatten(tree)
+    if are_numeric(found):
+        return found, structure
+    return fix(found, structure, [constant(leaf) != "" for leaf in found])
+
+
+def are_numeric(leaves: Iterable[Any]) -> bool:
+    """True for plain arrays and numbers, as most leaves are: none of them is a constant."""
+    return _NUMERIC.issuperset(builtins.map(type, leaves))
+
+
+def constant(leaf: Any) -> str:
+    """What a leaf is that no array can stand for: a text, a function, ...; nothing for others."""
+    if type(leaf) in _NUMERIC:
+        return ""
+    return next((word for kind, word in _CONSTANTS.items() if isinstance(leaf, kind)), "")
+
+
+def fix(
+    leaves: Sequence[Any], structure: TreeDef, marks: Sequence[bool]
+) -> tuple[list[Any], TreeDef]:
+    """A nest taken apart, of which the marked leaves belong to the structure."""
+    if not any(marks):
+        return [*leaves], structure
+    kept = [leaf for leaf, mark in zip(leaves, marks, strict=True) if not mark]
+    return kept, _fixed(structure, zip(leaves, marks, strict=True))
+
+
+def _fixed(structure: TreeDef, leaves: Iterator[tuple[Any, bool]]) -> TreeDef:
+    if structure.kind is None:
+        leaf, mark = next(leaves)
+        return TreeDef(Static, leaf, (), static_key(leaf, "a constant")) if mark else LEAF
+    return TreeDef(structure.kind, structure.meta, tuple(
+        [_fixed(child, leaves) for child in structure.children]), structure.key)
 
 
 def flatten_again(tree: Any, before: TreeDef) -> tuple[list[Any], TreeDef]:
@@ -171,13 +224,18 @@ def matched(shape: TreeDef, nest: Any) -> list[Any]:
     Raises ShapeError (W102) if it differs in anything else.
     """
     found, its_shape = flatten(nest)
-    if its_shape == shape:
-        return found
+    return found if its_shape == shape else fitted(shape, *split(nest))
+
+
+def fitted(shape: TreeDef, leaves: list[Any], structure: TreeDef) -> list[Any]:
+    """``matched`` of a nest that has been taken apart."""
+    if structure == shape:
+        return leaves
     order: list[int] = []
-    if not _match(shape, its_shape, 0, order):
-        raise error("W102", f"nests of different structure: {shape!r} and {its_shape!r}",
+    if not _match(shape, structure, 0, order):
+        raise error("W102", f"nests of different structure: {shape!r} and {structure!r}",
                     locs=user_loc(), hint="give nests with the same keys, lengths and classes")
-    return [found[at] for at in order]
+    return [leaves[at] for at in order]
 
 
 def _match(wanted: TreeDef, given: TreeDef, start: int, order: list[int]) -> bool:
@@ -218,13 +276,15 @@ def register(
 
 def paths(structure: TreeDef) -> list[str]:
     """How each leaf is reached from the nest: ``[0]['w'].scale``; a bare leaf has the path ''."""
-    found: list[str] = []
-    _paths(structure, "", found)
-    return found
+    return [path for path, below in _levels(structure, "") if below.kind is None]
 
 
-def _paths(structure: TreeDef, prefix: str, found: list[str]) -> None:
-    if structure.kind is None:
-        found.append(prefix)
+def statics(structure: TreeDef) -> list[tuple[str, TreeDef]]:
+    """The values that belong to a structure, with how each is reached."""
+    return [(path, below) for path, below in _levels(structure, "") if below.kind is Static]
+
+
+def _levels(structure: TreeDef, path: str) -> Iterator[tuple[str, TreeDef]]:
+    yield path, structure
     for label, child in zip(labels(structure), structure.children, strict=True):
-        _paths(child, prefix + label, found)
+        yield from _levels(child, path + label)

@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from types import BuiltinFunctionType, FunctionType
+from enum import Enum
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -53,7 +53,6 @@ OnRecompile = Literal["warn", "silent", "error"]
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 # What no program computes with, and what tells a function how to.
-_CODE = FunctionType, BuiltinFunctionType, np.ufunc, type
 _ALIASES = 4096  # raw argument kinds remembered for one function
 _WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
@@ -83,7 +82,7 @@ class Function(Generic[P, R]):
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
         self.py_func = function
-        self.options, self._signature = options, signature
+        self.options, self._signature = options, signature.of_calls()
         self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
         self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
@@ -204,8 +203,6 @@ class Function(Generic[P, R]):
         return checked(ctx, result, first) if ctx.endless else result
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        self._fix(self._signature.traced(args, kwargs, str), "it is a text")
-        self._fix(self._signature.traced(args, kwargs, *_CODE), "it is a function or a class")
         leaves, structure = self._signature.flatten(args, kwargs)
         found = self._aliases.get((structure, tuple(map(_kind_of, leaves))))
         if found is None or rebound(found.traced.names) is not None:
@@ -239,7 +236,7 @@ class Function(Generic[P, R]):
         if new:
             with self._lock:
                 self.fixed = {**self.fixed, **new}
-                self._signature = self._signature.with_static(new)
+                self._signature = self._signature.with_fixed(new)
 
     def _retried(
         self, make: Callable[[], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -259,8 +256,7 @@ class Function(Generic[P, R]):
                 names = self._asked(problem, args, kwargs)
                 if names:
                     kind, where = "a number whose value is", next(iter(problem.locs), None)
-                    if all(type(value) is bool for value in self._signature.given(
-                            names, args, kwargs)):
+                    if names.issubset(self._signature.traced(args, kwargs, bool)):
                         kind = "a bool that is"
                     place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
                     self._fix(names, f"it is {kind} asked for{place}")
@@ -313,7 +309,7 @@ class Function(Generic[P, R]):
                 program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
             if self._made and self._on_recompile == "warn" and not (
-                    change == ANOTHER_STATIC and self._is_choice(args, kwargs)):
+                    change == ANOTHER_STATIC and self._is_choice(structure)):
                 self._warn(change, spent, "pass the array as an argument" if other else
                            "see weft.compile(dynamic=...)")
             rivals = signature.rivals(signature.bind(args, kwargs)[0])
@@ -323,10 +319,18 @@ class Function(Generic[P, R]):
                 self._forget(found)
             return made, leaves, structure
 
-    def _is_choice(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        """Whether what has become static are texts and bools, of which there are a few."""
-        given = self._signature.given(self.fixed, args, kwargs)
-        return bool(self.fixed) and all(isinstance(value, (bool, str)) for value in given)
+    def _is_choice(self, structure: tree.TreeDef) -> bool:
+        """Whether there is a call from which this one differs in texts, bools and members of enums
+        only, of which there are a few."""
+        own = self._signature.statics(structure)
+        for made in self._made.values():
+            known = self._signature.statics(made.traced.in_tree)
+            changed = [below.meta for name, below in own.items()
+                       if name in known and known[name].key != below.key]
+            if changed and own.keys() == known.keys() and all(
+                    isinstance(value, (bool, str, Enum)) for value in changed):
+                return True
+        return False
 
     def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
         return compiling(self.__name__, self._progress, (not traced) + len(STEPS) + len(BUILDING))
@@ -357,7 +361,7 @@ class Function(Generic[P, R]):
         if method is not self:
             return method.trace(*args[1:], **kwargs)
         return self._retried(
-            lambda: self._traced(self._signature, args, kwargs), args, kwargs)
+            lambda: self._traced(self._signature.of_specs(), args, kwargs), args, kwargs)
 
     def _traced(
         self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -392,7 +396,8 @@ class Function(Generic[P, R]):
                 if (ctx := _trace()) is not None:
                     return self._recorded(ctx, args, kwargs)
                 try:
-                    leaves = tree.matched(traced.in_tree, self._signature.arguments(args, kwargs))
+                    leaves = tree.fitted(traced.in_tree,
+                                         *self._signature.flatten(args, kwargs))
                 except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
                                         "the function was lowered for", locs=user_loc()) from None
@@ -430,8 +435,11 @@ class Function(Generic[P, R]):
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
                          f"{made.program.each} launches, arena {made.stages.arena} bytes")
+        fixed = {name: f"it is {what}" for made in all_made
+                 for name, below in self._signature.statics(made.traced.in_tree).items()
+                 if (what := tree.constant(below.meta))}
         lines += [f"  '{name}' is static: {why}, so each value has a program of its own"
-                  for name, why in self.fixed.items()]
+                  for name, why in {**fixed, **self.fixed}.items()]
         return "\n".join(lines)
 
     def cache_info(self) -> CacheInfo:

@@ -61,7 +61,8 @@ class Specialisation:
         places = [at for at, child in enumerate(arguments.children) if child.kind is None]
         fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
                  if child.kind is type(None)
-                 or (child.kind is tree.Static and (is_default(child) or immutable(child.meta)))]
+                 or (child.kind is tree.Static and (
+                     is_default(child) or immutable(child.meta) or tree.constant(child.meta)))]
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
                 or any(leaf.param is None for leaf in traced.leaves)):
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..exact import UnhashableError, exact
 from .arrays.variable import Variable
 from .operand import fits_int64
 from .source import user_loc
-from .spec import Spec
+from .spec import Spec, is_spec
 from .values.tracer import Tracer
 
 _OMITTED = object()
@@ -60,7 +60,8 @@ def _key(value: Any) -> Hashable:
 class Signature:
     """A function's parameters: names for the leaves of its arguments, and which are static.
 
-    ``dynamic`` maps the name of an argument (``x``, ``params.w``, ``params['w']``) to dims and
+    ``specs`` says that texts stand for types, as they do where nothing is called. ``dynamic`` maps
+    the name of an argument (``x``, ``params.w``, ``params['w']``) to dims and
     their symbols: ``{"x": {0: "b"}}``.
     """
 
@@ -71,6 +72,8 @@ class Signature:
         self.function = function
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.static = frozenset(names)
+        self.fixed: frozenset[str] = frozenset()  # names of leaves that are static, too
+        self.specs = True
         self.dynamic = {_plain(name): dict(dims) for name, dims in (dynamic or {}).items()}
         try:
             parameters = list(inspect.signature(function).parameters.values())
@@ -104,26 +107,31 @@ class Signature:
             made._set(self._parameters[1:])
         return made
 
-    def with_static(self, names: Iterable[str]) -> Signature:
-        """The signature in which these arguments are static, too."""
+    def with_fixed(self, names: Iterable[str]) -> Signature:
+        """The signature in which these leaves are static, too."""
         made = copy.copy(self)
-        made.static = self.static | set(names)
+        made.fixed = self.fixed | set(names)
+        return made
+
+    def of_calls(self) -> Signature:
+        """The signature of calls, in which texts are texts."""
+        made = copy.copy(self)
+        made.specs = False
+        return made
+
+    def of_specs(self) -> Signature:
+        """The signature of what is traced, where texts may stand for types."""
+        made = copy.copy(self)
+        made.specs = True
         return made
 
     def traced(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *kinds: type
     ) -> list[str]:
-        """The names of arguments that are not static and have one of these very types."""
-        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
-        return [name for name, value in given.items()
-                if type(value) in kinds and name not in self.static]
-
-    def given(
-        self, names: Iterable[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> list[Any]:
-        """The values of those of these arguments that a call gives."""
-        given = {**dict(zip(self.positional, args, strict=False)), **kwargs}
-        return [given[name] for name in names if name in given]
+        """The names of leaves that are traced and have one of these very types."""
+        leaves, structure = self.flatten(args, kwargs)
+        return [name for name, leaf in zip(self.names(structure), leaves, strict=True)
+                if type(leaf) in kinds]
 
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -205,10 +213,18 @@ class Signature:
     def flatten(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[list[Any], tree.TreeDef]:
-        """The leaves of a call and its structure, which holds the static arguments."""
-        if not kwargs and not self.static and len(args) <= self.required:
-            return tree.flatten((args, {}))
-        return tree.flatten(self.arguments(args, kwargs))
+        """The leaves of a call and its structure, which holds the static arguments, and all that
+        is neither an array nor a number."""
+        short = not kwargs and not self.static and len(args) <= self.required
+        leaves, structure = tree.flatten((args, {}) if short else self.arguments(args, kwargs))
+        if not self.fixed and tree.are_numeric(leaves):
+            return leaves, structure
+        marks = [tree.constant(leaf) != "" and not (self.specs and is_spec(leaf))
+                 for leaf in leaves]
+        if self.fixed:
+            marks = [mark or name in self.fixed
+                     for mark, name in zip(marks, self.names(structure), strict=True)]
+        return tree.fix(leaves, structure, marks)
 
     def arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -233,12 +249,21 @@ class Signature:
 
     def names(self, structure: tree.TreeDef) -> list[str]:
         """The name of each leaf of a call's structure."""
+        return [name + path for name, child in self._named(structure)
+                for path in tree.paths(child)]
+
+    def statics(self, structure: tree.TreeDef) -> dict[str, tree.TreeDef]:
+        """By name what has become a part of a call's structure by itself."""
+        return {name + path: below for name, child in self._named(structure)
+                if name not in self.static for path, below in tree.statics(child)
+                if not is_default(below)}
+
+    def _named(self, structure: tree.TreeDef) -> Iterator[tuple[str, tree.TreeDef]]:
+        """The arguments of a call with their names."""
         args, kwargs = structure.children
-        names = [self.name(at) + path for at, child in enumerate(args.children)
-                 for path in tree.paths(child)]
+        yield from ((self.name(at), child) for at, child in enumerate(args.children))
         keys: Any = kwargs.meta
-        return names + [key + path for key, child in zip(keys, kwargs.children, strict=True)
-                        for path in tree.paths(child)]
+        yield from zip(keys, kwargs.children, strict=True)
 
     def types(self, leaves: Sequence[Any], names: Sequence[str]) -> list[tuple[str, TensorType]]:
         """Kind and type of each leaf, with symbols for its dynamic dims. Raises DTypeError (W112)

@@ -51,16 +51,11 @@ class Spec:
             for dim in type_.shape:
                 _check_divisions(dim)
         except ValueError as problem:
-            stem, bracket, _ = text.partition("[")
-            if stem.strip() in DTYPES:
-                raise _not_a_spec(problem) from None
-            if bracket and stem.strip().isidentifier() and text.rstrip().endswith("]"):
-                raise error("W112", f"not a spec: {stem.strip()} is no dtype in {text!r}",
+            stem = text.partition("[")[0].strip()
+            if is_spec(text) and stem not in DTYPES:
+                raise error("W112", f"not a spec: {stem} is no dtype in {text!r}",
                             locs=user_loc(), hint=f"dtypes are {', '.join(DTYPES)}") from None
-            raise error("W112", f"the text {text!r} cannot be traced", locs=user_loc(),
-                        hint="name the argument in static_argnames, apart from arrays (a text such "
-                             "as 'f32[b,784]' stands for one), or let the function read it from "
-                             "around") from None
+            raise _not_a_spec(problem) from None
         return Spec(type_.dtype, tuple(None if plain_symbol(dim) == "None" else dim
                                        for dim in type_.shape))
 
@@ -85,6 +80,15 @@ class Spec:
     def __repr__(self) -> str:
         dims = ",".join("?" if dim is None else str(dim) for dim in self._shape)
         return f"Spec({self.dtype}[{dims}])"
+
+
+def is_spec(leaf: Any) -> bool:
+    """True for a text that is meant to stand for a type."""
+    if not isinstance(leaf, str):
+        return False
+    stem, bracket, _ = leaf.partition("[")
+    return stem.strip() in DTYPES or (
+        bracket != "" and stem.strip().isidentifier() and leaf.rstrip().endswith("]"))
 
 
 def _not_a_spec(problem: Exception) -> Error:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import EllipsisType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -44,9 +43,6 @@ from .signature import Signature
 from .source import definition, is_internal
 from .values.operation import Operation
 from .values.tracer import Tracer
-
-# What a function returns beside arrays, and is known while it is traced.
-_SAID = str, bytes, type, np.dtype, slice, range, EllipsisType
 
 
 class EndError(BaseException):
@@ -157,6 +153,9 @@ def trace_function(
         ctx.finish()
     except (TypeError, ValueError, AttributeError) as problem:
         hidden = _hidden(ctx, problem)
+        for found in (problem, hidden):
+            if isinstance(found, Error):
+                found.asked = _named(found.asked, entries)
         if hidden is None:
             raise
         raise hidden from None
@@ -174,6 +173,13 @@ def trace_function(
         bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), bound, ctx.raises)
+
+
+def _named(params: frozenset[str], entries: Sequence[Leaf]) -> frozenset[str]:
+    """The names of the leaves of which these are the parameters."""
+    names = {f"{entry.param.name}".removesuffix(":0"): entry.name for entry in entries
+             if entry.param is not None}
+    return frozenset(names.get(param, param) for param in params)
 
 
 def _argument(ctx: TraceContext, param: Value, kind: Any, leaf: Any) -> Tracer:
@@ -237,6 +243,20 @@ def _found(chosen: Selection | Grid) -> Found | FoundGrid:
     return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
 
 
+def _is_said(leaf: Any) -> bool:
+    """True for what is returned beside arrays, and known while a function is traced. A function
+    that holds traced values is none."""
+    cells = getattr(leaf, "__closure__", None) or ()
+    return tree.constant(leaf) != "" and not any(map(_holds_traced, cells))
+
+
+def _holds_traced(cell: Any) -> bool:
+    try:
+        return isinstance(cell.cell_contents, Tracer)
+    except ValueError:  # its name is not bound
+        return False
+
+
 def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
     chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
@@ -248,7 +268,7 @@ def _results(
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
-        if isinstance(leaf, _SAID):
+        if _is_said(leaf):
             return tree.Static(leaf)
         unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
         return chosen(leaf) if unknown else leaf

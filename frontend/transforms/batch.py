@@ -36,9 +36,9 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         ctx = context_for(tree.leaves((args, kwargs)))
         if ctx is None:
             return run_eagerly(vmap(function, in_axes, out_axes), args, kwargs)
-        traced, (leaves, structure) = ctx.as_written(function), tree.flatten((args, kwargs))
-        axes = [*_axes_of(_positional(in_axes, args), tree.structure(args), "in_axes"),
-                *[0] * len(tree.leaves(kwargs))]
+        traced, (leaves, structure) = ctx.as_written(function), tree.split((args, kwargs))
+        own, named = structure.children
+        axes = [*_axes_of(_positional(in_axes, args), own, "in_axes"), *[0] * named.count]
         names = Signature(function).names(structure)
         mapped_at = [at for at, axis in enumerate(axes) if axis is not None]
         if not mapped_at:

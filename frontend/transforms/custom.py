@@ -120,8 +120,8 @@ class _Custom:
         more = [Slot("saved" if at >= count else "ct", value.type, False)
                 for at, value in enumerate(forward.graph.results)]
         wrt = tuple(at for at, x in enumerate(operands) if x.dtype.kind not in "iub")
-        nests = tree.structure(tuple(_nest(x) for x in (forward.out_tree.children[1],
-                                                        body.out_tree)))
+        _, nests = tree.split(tuple(_nest(x) for x in (forward.out_tree.children[1],
+                                                       body.out_tree)))
         with ctx.differentiating(-1):
             backward = trace_region(
                 lambda saved, cotangent: self._cotangents(saved, cotangent, operands, structure),
@@ -220,7 +220,7 @@ def remat(function: Callable[..., Any]) -> Callable[..., Any]:
         ctx = context_for(tree.leaves((args, kwargs)))
         if ctx is None:
             return function(*args, **kwargs)
-        leaves, structure = tree.flatten((args, kwargs))
+        leaves, structure = tree.split((args, kwargs))
         places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tracer)]
         operands = [leaves[at] for at in places]
 

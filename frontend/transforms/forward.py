@@ -58,10 +58,10 @@ def jvp(
     if ctx is None:
         return run_eagerly(lambda primals, tangents: jvp(function, primals, tangents, has_aux),
                            (primals, tangents))
-    leaves, structure = tree.flatten(primals)
+    leaves, structure = tree.split(primals)
     directions = tree.matched(structure, tangents)
     # Before the function: its nodes have those of tangents between them.
-    names = Signature(function).names(tree.structure((primals, {})))
+    names = Signature(function).names(tree.split((primals, {}))[1])
     given = ctx.apply(lambda: [_direction(*each) for each in zip(
         leaves, directions, names, strict=True)], ())
     with tracking(ctx, leaves) as (arguments, tracked):
@@ -71,7 +71,7 @@ def jvp(
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise error("W114", "with has_aux the function must return (value, aux)", locs=user_loc())
     value, aux = out if has_aux else (out, None)
-    outputs, out_tree = tree.flatten(value)
+    outputs, out_tree = tree.split(value)
     outputs, found = ctx.apply(_pushed, (ctx, outputs, tracked, given))
     result = tree.unflatten(out_tree, outputs), tree.unflatten(out_tree, found)
     return (*result, aux) if has_aux else result

@@ -71,7 +71,7 @@ class _Carry:
     def fitted(self, nest: Any) -> list[Tracer]:
         """The leaves of a carry after a round, in the types that they had before it."""
         nest = tree.map(lambda leaf: None if isinstance(leaf, Operation) else leaf, nest)
-        found = tree.structure(nest)
+        _, found = tree.split(nest)
         try:
             leaves = tree.matched(self.structure, nest)
         except Error:
@@ -147,8 +147,8 @@ def scanned(
     rows = [ctx.apply(matched, (x, (count, *x.type.shape[1:]))) for x in rows]
     row_slots = [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in rows]
     name = _index_name(ctx)
-    args = tree.structure((tree.unflatten(structure, [0] * len(leaves)),
-                           tree.unflatten(row_tree, [0] * len(rows))))
+    _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),
+                          tree.unflatten(row_tree, [0] * len(rows))))
 
     def trace(carry: _Carry) -> Region:
         def body(state: Any, x: Any) -> Any:
@@ -210,7 +210,7 @@ def rounds(
     ``cond`` gave for ``init``, where that is known."""
     leaves, structure = traced(ctx, init)
     name = _index_name(ctx)
-    args = tree.structure((tree.unflatten(structure, [0] * len(leaves)),))
+    _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),))
 
     def index() -> Tracer | None:
         return _index(name) if what in ("fori_loop", "for") else None

@@ -86,7 +86,7 @@ def context_of(args: Any) -> TraceContext:
 
 
 def traced(ctx: TraceContext, nest: Any) -> tuple[list[Tracer], tree.TreeDef]:
-    leaves, structure = tree.flatten(nest)
+    leaves, structure = tree.split(nest)
     return ctx.apply(lambda: [to_tracer(leaf) for leaf in leaves], ()), structure
 
 

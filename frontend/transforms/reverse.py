@@ -77,7 +77,7 @@ def value_and_grad(
         if _outside(args, kwargs):
             return run_eagerly(value_and_grad(function, argnums, has_aux), args, kwargs)
         numbers, ctx = _argnums(argnums, len(args)), _context((args, kwargs))
-        leaves, structure = tree.flatten(tuple(args[at] for at in numbers))
+        leaves, structure = tree.split(tuple(args[at] for at in numbers))
 
         def call(tracked: list[Any]) -> Any:
             given = tree.unflatten(structure, tracked)
@@ -105,13 +105,13 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
             return run_eagerly(lambda args, ct: vjp(function, *args)[1](ct), (primals, cotangent))
 
         return run_eagerly(function, primals), later
-    leaves, structure = tree.flatten(primals)
+    leaves, structure = tree.split(primals)
     ctx = _context(primals)
     with tracking(ctx, leaves) as (arguments, tracked):
         given = tree.unflatten(structure, arguments)
         out = ctx.as_written(function)(*given)
         check_unchanged(given, structure, arguments, differentiated, function)
-    outputs, out_tree = tree.flatten(out)
+    outputs, out_tree = tree.split(out)
     paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
 
     def pull(cotangent: Any) -> Any:

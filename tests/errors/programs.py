@@ -146,9 +146,9 @@ def argument_is_an_object() -> None:
 
 
 @wrong("W112", TypeError)
-def argument_is_text() -> None:
+def argument_is_a_set() -> None:
     f = weft.compile(lambda batch: batch["x"])
-    f({"x": X, "mode": "train"})  # here
+    f({"x": X, "modes": {"train"}})  # here
 
 
 @wrong("W112", TypeError)
