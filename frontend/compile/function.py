@@ -162,11 +162,20 @@ class Function(Generic[P, R]):
             return methods[key]
 
     def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
-        """The function that a call by way of the class is for: ``Model.step(model, x)``."""
-        if args and self._owner is not None and self._binds is object and (
-                isinstance(args[0], self._owner)):
+        """The function that a call by way of the class is for: ``Model.step(model, x)``, or what a
+        property does, which does not say the class of its function."""
+        if args and self._binds is object and (
+                self._is_method_of(type(args[0])) if self._owner is None
+                else isinstance(args[0], self._owner)):
             return self._method(args[0]).function
         return self
+
+    def _is_method_of(self, kind: type) -> bool:
+        """Whether the function was written in the body of that class, or of one below it."""
+        name, _, _ = self.__qualname__.rpartition(".")
+        return name != "" and not name.endswith("<locals>") and any(
+            base.__qualname__ == name and base.__module__ == self.__module__
+            for base in kind.__mro__)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if self._disable:
@@ -325,10 +334,9 @@ class Function(Generic[P, R]):
         own = self._signature.statics(structure)
         for made in self._made.values():
             known = self._signature.statics(made.traced.in_tree)
-            changed = [below.meta for name, below in own.items()
-                       if name in known and known[name].key != below.key]
-            if changed and own.keys() == known.keys() and all(
-                    isinstance(value, (bool, str, Enum)) for value in changed):
+            changed = [side[name].meta for one, side in ((known, own), (own, known))
+                       for name in side if name not in one or one[name].key != side[name].key]
+            if changed and all(isinstance(value, (bool, str, Enum)) for value in changed):
                 return True
         return False
 

@@ -270,3 +270,31 @@ def test_a_method_that_branches_does_not_keep_its_object() -> None:
     del walk
     gc.collect()
     assert gone() is None
+
+
+class Vector:
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    @property
+    @weft.compile(on_recompile="silent")
+    def norm(self) -> Any:
+        return np.sqrt(np.sum(self.items ** 2))
+
+    @functools.cached_property
+    @weft.compile
+    def double(self) -> Any:
+        return self.items * 2
+
+
+class LongVector(Vector):
+    pass
+
+
+def test_properties_are_methods() -> None:
+    for kind in (Vector, LongVector):
+        vector = kind(X)
+        for factor in (1, 3):
+            vector.items = factor * X
+            np.testing.assert_allclose(vector.norm, np.linalg.norm(factor * X))
+        np.testing.assert_array_equal(vector.double, 6 * X)
