@@ -83,7 +83,8 @@ def while_loop(
     """``while cond(x): x = body(x)`` from ``init``, of at most ``max_iterations`` rounds.
 
     ``body`` returns a nest of the structure and types of ``init``, ``cond`` one bool. A gradient
-    needs ``max_iterations``: it saves that many rows of what rounds are made of. Raises ShapeError
+    needs ``max_iterations``, unless the test shows a bound (``n < 100`` of a count): it saves that
+    many rows of what rounds are made of. Raises ShapeError
     (W102) or DTypeError (W111) where types differ, UnsupportedError (W113) for a gradient without.
 
     >>> while_loop(lambda x: x < 100, lambda x: x * 3, 1)

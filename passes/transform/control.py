@@ -34,6 +34,7 @@ from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
 from .dependence import reached, spread
 from .pullback import Pullback, Vjp, copy_nodes, elements, needed
+from .rounds import most_rounds
 
 _COUNTED = Rule("counted", "add(x, 1)", "x")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -48,6 +49,11 @@ def backward(
     UnsupportedError (W113) for a loop whose number of rounds has no bound.
     """
     control = control_of(node)
+    if isinstance(control, Looping) and control.test is not None and control.count is None:
+        rounds = most_rounds(node, control)
+        if rounds is not None:
+            node.attrs = {**node.attrs, "limit": rounds}
+            control = control_of(node)
     found: list[Value | None] = [None] * len(node.inputs)
     if isinstance(control, Branching):
         made = _branching(builder, node, control, given, wanted, vjp)
