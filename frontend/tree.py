@@ -1,4 +1,4 @@
-"""Nests of arrays: dict, list, tuple, namedtuple, dataclass, None and registered classes.
+"""Nests of arrays: dict, list, tuple, namedtuple, dataclass, None, namespace, registered classes.
 
 ``flatten`` takes a nest apart into its leaves and a ``TreeDef``, which is hashable and puts the
 leaves back together; artifacts share it (``runtime.tree``). Dicts keep their own order, so dicts
@@ -25,6 +25,7 @@ from ..runtime import tree as runtime
 from ..runtime.tree import (
     HANDLERS,
     LEAF,
+    NAMESPACES,
     TreeDef,
     dataclass_fields,
     keys_of,
@@ -179,6 +180,9 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
     if handlers is not None:
         children, meta = handlers[0](tree)
         return children, meta, static_key(meta, f"the description of {kind.__name__}")
+    if kind in NAMESPACES:
+        fields = tuple(vars(tree))
+        return vars(tree).values(), fields, fields
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return tree, None, None
     if "__dataclass_fields__" in kind.__dict__:

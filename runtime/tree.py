@@ -13,15 +13,20 @@ The user's classes are not known there, so new ones of the same name and fields 
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections import defaultdict, namedtuple
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..ir.diagnose import error
 
 HANDLERS = "__weft_tree__"
 """The attribute of a registered class with its functions: take apart, put together."""
+
+NAMESPACES = (SimpleNamespace, argparse.Namespace)
+"""Classes whose objects are nothing but their attributes."""
 
 Described = Any
 """What JSON gives: "*", None, or a dict as above."""
@@ -114,6 +119,8 @@ def _unflatten(structure: TreeDef, source: Iterator[Any], missing: object) -> An
     handlers = kind.__dict__.get(HANDLERS)
     if handlers is not None:
         return handlers[1](meta, children)
+    if kind in NAMESPACES:
+        return kind(**dict(zip(meta, children, strict=True)))
     if issubclass(kind, tuple):
         return kind(*children)
     return _make_dataclass(kind, children, meta)
@@ -165,6 +172,8 @@ def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
         return "dict", keys_of(structure)
     if HANDLERS in kind.__dict__:
         return "custom", places
+    if kind in NAMESPACES:
+        return "dataclass", structure.meta
     if hasattr(kind, "_fields"):
         return "namedtuple", kind._fields
     return "dataclass", dataclass_fields(kind)[0]

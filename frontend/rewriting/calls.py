@@ -3,7 +3,6 @@ traced numbers."""
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 import sys
@@ -24,6 +23,7 @@ from ..tracing.operand import cast, contains_tracer, to_tracer
 from ..tracing.source import is_internal_name, user_loc
 from ..tracing.values.tracer import SymbolicDim, Tracer
 from .definition import rewrite
+from .ordering import extreme, ordered
 from .state import context_of, is_traced, truth
 from .zipped import Zipped, enumerated, zipped
 
@@ -152,25 +152,6 @@ def _range(*args: Any) -> Any:
     return Range(start, stop, step)
 
 
-def _extreme(better: np.ufunc, name: str) -> Callable[..., Any]:
-    function = getattr(builtins, name)
-
-    def extreme(*args: Any, **options: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Iterator):
-            args = ([*args[0]],)
-        if options or not any(map(_asks, args)):
-            return function(*args, **options)
-        items = list(args[0]) if len(args) == 1 else list(args)
-        if not items:
-            return function(items)
-        found = items[0]
-        for item in items[1:]:  # the first of equals, and Python's way with NaN
-            found = np.where(better(item, found), item, found)
-        return found
-
-    return extreme
-
-
 def _int(x: Any, *base: Any) -> Any:
     if base or not isinstance(x, Tracer):
         return int(x, *base) if base else int(x)
@@ -179,6 +160,17 @@ def _int(x: Any, *base: Any) -> Any:
 
 def _float(x: Any) -> Any:
     return _number(x, np.float64, "float")
+
+
+def _complex(re: Any, im: Any = 0) -> Any:
+    def made() -> Any:
+        whole, turned = (cast(to_tracer(x), as_dtype(np.complex128)) for x in (re, im))
+        return whole + 1j * turned
+
+    ctx = context_for([re, im])
+    assert ctx is not None
+    found = ctx.apply(made, ())
+    return Tracer(found.ctx, found.value, weak=True)
 
 
 def _number(x: Any, dtype: Any, what: str) -> Any:
@@ -253,6 +245,14 @@ def _log(x: Any, *base: Any) -> Any:
     return np.log(x) / np.log(base[0]) if base else np.log(x)
 
 
+def _dist(p: Any, q: Any) -> Any:
+    ctx = context_for([*p, *q])
+    assert ctx is not None
+    a, b = (ctx.apply(to_tracer, (x if is_traced(x) else list(x),)) for x in (p, q))
+    gaps: Any = np.subtract(a, b)
+    return _float(np.where(np.any(np.isinf(gaps)), np.inf, np.sqrt(np.sum(gaps * gaps))))
+
+
 def _folded(function: Callable[[Any, Any], Any], start: int) -> Callable[..., Any]:
     """A function of any number of integers."""
     return lambda *args: functools.reduce(function, map(_int, args), start)
@@ -319,22 +319,14 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _sorted(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    items = [*items] if isinstance(items, Iterator) else items
-    if key is not None or not _asks(items):
-        return sorted(items, key=key, reverse=reverse)
-    found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
-    return found[::-1] if reverse else found
-
-
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    range: _range, max: _extreme(np.greater, "max"), min: _extreme(np.less, "min"), int: _int,
+    range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
-    sum: _sum, sorted: _sorted, zip: zipped, enumerate: enumerated,
+    sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
     math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),
     math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),
-    math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
+    math.dist: _dist, math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
     np.nditer: _each_of,
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import enum
 import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,9 @@ CALLS: tuple[tuple[Callable[..., Any], tuple[Any, ...]], ...] = (
     (lambda x, at: x[at], (X, (slice(None), slice(1, None)))), (lambda x, at: x[at], (X, ...)),
     (lambda x, c: x[:, list(c)], (X, range(2))),
     (lambda x, c: x.astype(c["dtype"]), (X, {"dtype": np.dtype("f4")})),
+    (lambda x, c: [x * c.rate, np.zeros(c.size), c.w], (X, SimpleNamespace(rate=2, size=3, w=X))),
+    (lambda x, c: x if c.kind == "plain" else -x, (X, argparse.Namespace(kind="other", w=X))),
+    (lambda x, c: SimpleNamespace(w=x * c.w, size=3), (X, SimpleNamespace(w=X, size=3))),
     (lambda x, c: x * len(c), (X, b"ab")), (lambda x, *, c: x * len(c["a"]), (X,)),
 )
 

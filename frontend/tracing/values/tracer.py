@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,24 @@ from .methods import ArrayMethods
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
 
+_OURS = __name__.partition(".")[0]
+_NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
+
+
+class NoLengthError(TypeError, AttributeError):
+    """A number has no length, nor the method that tells it."""
+
+
+class _Length:
+    """``__len__``, which numbers do not have: ``hasattr(x, "__len__")`` is how programs ask."""
+
+    def __get__(self, x: Tracer | None, kind: type) -> Callable[[], int]:
+        if x is None:
+            return Tracer._length  # type: ignore[return-value]
+        if x.ndim == 0 and (x.weak or x.is_scalar):
+            raise NoLengthError("len() of a number")
+        return x._length
+
 
 class Tracer(ArrayMethods, TracedArray):
     """A traced array, with all that is done with one."""
@@ -42,8 +61,16 @@ class Tracer(ArrayMethods, TracedArray):
 
     @property  # type: ignore[misc]  # it is not for setting
     def __class__(self) -> type:
-        """For ``isinstance(x, np.ndarray)``, which NumPy programs ask: an array is one."""
-        return np.ndarray if self._value.type.shape else type(self)
+        """For ``isinstance(x, np.ndarray)`` and ``np.isscalar(x)``, which NumPy programs ask: what
+        NumPy or Python would have here. Weft itself tells arrays without dims from none."""
+        if self._value.type.shape:
+            return np.ndarray
+        name = sys._getframe(1).f_globals.get("__name__") or ""
+        if name.partition(".")[0] == _OURS:
+            return type(self)
+        if self.weak:
+            return _NUMBERS[self.dtype.kind]
+        return self.dtype.type if self.is_scalar else np.ndarray
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -206,7 +233,10 @@ class Tracer(ArrayMethods, TracedArray):
         """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
         return At(self)
 
-    def __len__(self) -> int:
+    __len__ = _Length()
+
+    def _length(self) -> int:
+        """The number of rows."""
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
         size = self.shape[0]
@@ -276,6 +306,13 @@ class Tracer(ArrayMethods, TracedArray):
             raise self._stored()
         raise self._no_number("its float value", "use NumPy functions (np.sqrt, not math.sqrt), "
                               "or convert with x.astype(np.float64)")
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.ndim:
+            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        if digits is None:
+            raise self._no_number("its rounded value", "use np.rint(x)")
+        return np.round(self, digits)
 
     def __complex__(self) -> complex:
         raise self._no_number("its complex value")

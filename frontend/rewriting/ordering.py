@@ -1,0 +1,89 @@
+"""Python's ``min``, ``max`` and ``sorted`` of traced numbers, or by traced keys.
+
+    max(range(len(x)), key=lambda i: x[i])     the keys are a vector; where its greatest is says
+                                               which item it is
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tracing.arrays.selection import Selection
+from ..tracing.operand import to_tracer
+from ..tracing.values.tracer import Tracer
+from .state import is_traced
+
+
+def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
+    """``min`` or ``max``; ``asks`` says of an argument whether its truth would be asked for."""
+    function, better = getattr(builtins, name), np.less if name == "min" else np.greater
+
+    def call(*args: Any, key: Any = None, **options: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Iterator):
+            args = ([*args[0]],)
+        items = list(args[0]) if len(args) == 1 and (key or any(map(asks, args))) else [*args]
+        if key is not None and items:
+            keys = [key(item) for item in items]
+            if any(map(is_traced, keys)):
+                return _item(items, _best(keys, name))
+            return items[function(range(len(items)), key=keys.__getitem__)]
+        if options or key is not None or not any(map(asks, args)):
+            return function(*args, **options, **({"key": key} if key is not None else {}))
+        if not items:
+            return function(items)
+        found = items[0]
+        for item in items[1:]:  # the first of equals, and Python's way with NaN
+            found = np.where(better(item, found), item, found)
+        return found
+
+    return call
+
+
+def _best(keys: list[Any], name: str) -> Any:
+    """Where the first of the least or greatest keys is, in Python's way with NaN: one that comes
+    first is never replaced, others never chosen."""
+    whole: Any = np.stack([*map(to_tracer, keys)])
+    if whole.dtype.kind != "f":
+        return np.argmin(whole) if name == "min" else np.argmax(whole)
+    never = np.inf if name == "min" else -np.inf
+    known: Any = np.where(np.isnan(whole), never, whole)
+    at = np.argmin(known) if name == "min" else np.argmax(known)
+    return np.where(np.isnan(whole[0]), 0, at)
+
+
+def _item(items: list[Any], at: Any) -> Any:
+    """One of some items, of which all are numbers or arrays of one shape, or tuples of such."""
+    if isinstance(items[0], tuple):
+        return tuple(_item([item[place] for item in items], at) for place in range(len(items[0])))
+    whole: Any = np.stack([*map(to_tracer, items)])
+    made = whole[at]
+    weak = all(type(item) in (bool, int, float, complex) for item in items)
+    return Tracer(made.ctx, made.value, weak=True) if weak else made
+
+
+def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
+    """``sorted``: stable, by keys where they are given."""
+    def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
+        items = [*items] if isinstance(items, Iterator) else items
+        if key is None and asks(items):
+            found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
+            return found[::-1] if reverse else found
+        if key is None or isinstance(items, Selection):
+            return builtins.sorted(items, key=key, reverse=reverse)
+        items = [*items]
+        keys = [key(item) for item in items]
+        if not any(map(is_traced, keys)):
+            places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
+            return [items[at] for at in places]
+        whole: Any = np.stack([*map(to_tracer, keys)])
+        if reverse:  # equal ones stay as they were
+            order = (len(items) - 1 - np.argsort(whole[::-1], kind="stable"))[::-1]
+        else:
+            order = np.argsort(whole, kind="stable")
+        return [_item(items, at) for at in order]
+
+    return call
