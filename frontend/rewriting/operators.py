@@ -21,12 +21,14 @@ from .calls import BUILTINS, called_as, converted, converting, is_function, of_l
 from .expressions import both, chained, either, negated
 from .loops import for_, while_
 from .matching import has_keys, is_one, is_row, middle, part, without
+from .printing import percent, printed
 from .raising import caught, raised
 from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
            "given", "has_keys", "if_", "is_one", "is_row", "item", "middle", "negated",
-           "part", "raised", "result", "sliced", "truth", "values", "while_", "without"]
+           "part", "percent", "printed", "raised", "result", "sliced", "truth", "values", "while_",
+           "without"]
 
 
 def called(function: Any) -> Any:

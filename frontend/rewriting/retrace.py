@@ -11,6 +11,7 @@ from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.types import Loc
+from ..tracing.arrays.standins import PRINTED
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import is_internal
 from ..tracing.trace import Traced, trace_function
@@ -26,25 +27,33 @@ def trace_as_written(
 ) -> Traced:
     """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
     traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten, and
-    where a truth is asked for that the arguments ``flags`` alone decide."""
+    where a truth is asked for that the arguments ``flags`` alone decide. What prints is rewritten,
+    too, as the program is to print."""
     try:
-        try:
-            return trace_function(function, *args, grown=grown, **options)
-        except LongError:
-            return _in_loops(function, *args, **options)
+        return _as_it_stands(function, *args, prints=True, **options)
     except Error as problem:
         if problem.code != "W201" or (
                 problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, as_written(function)
-        if copy is function and not is_ours(function):
+        without = copy is function and not is_ours(function)
+        if without and problem.message != PRINTED:
             raise
+    if without:  # it prints while it is traced
+        return _as_it_stands(function, *args, **options)
     try:
         return _traced(copy, *args, **options)
     except Error as problem:
         if not problem.asked:
             problem.asked, problem.truth = first.asked, first.truth
         raise
+
+
+def _as_it_stands(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
+    try:
+        return trace_function(function, *args, grown=grown, **options)
+    except LongError:
+        return _in_loops(function, *args, **options)
 
 
 def _in_loops(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:

@@ -8,6 +8,7 @@
     a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
     not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
     f(x)                  _weft.called(f)(_weft.given(x))
+    print(x)              _weft.printed(print, lambda: ((x,), {}))
 """
 
 from __future__ import annotations
@@ -136,6 +137,20 @@ class _Scope(ast.NodeTransformer):
             node.exc = _weft("raised", [node.exc], node)
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and (
+                call.func.id == "print" and "print" not in self.own) and not _walrus(call):
+            options = ast.Dict([None if each.arg is None else ast.Constant(each.arg)
+                                for each in call.keywords],
+                               [self.visit(each.value) for each in call.keywords])
+            said = ast.Tuple([ast.Tuple([self.visit(each) for each in call.args], ast.Load()),
+                              options], ast.Load())
+            node.value = _weft("printed", [call.func, _thunk(ast.copy_location(said, call))], call)
+            return node
+        self.generic_visit(node)
+        return node
+
     # -- expressions ----------------------------------------------------------------------------
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
@@ -164,6 +179,13 @@ class _Scope(ast.NodeTransformer):
             text = ast.Constant(_COMPARED[type(op)])
             pairs.append(ast.Tuple([text, _thunk(self.visit(right))], ast.Load()))
         return _weft("chained", [self.visit(node.left), *pairs], node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        if isinstance(node.op, ast.Mod) and text:
+            return _weft("percent", [node.left, node.right], node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)

@@ -121,6 +121,7 @@ def trace_function(
     lasting: bool = True,
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
+    prints: bool = False,
     grown: Callable[[TraceContext], int] | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
@@ -128,7 +129,8 @@ def trace_function(
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given. ``grown`` is asked about the
+    something of the functions that transforms and loops are given. ``prints`` refuses to print
+    while tracing (W201). ``grown`` is asked about the
     graph while it grows: it gives the number of nodes from which on it is asked again.
     """
     signature = signature or Signature(function)
@@ -137,7 +139,7 @@ def trace_function(
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
                        NumpyApi(host))
-    ctx.made, ctx.rewritten = [], rewritten
+    ctx.made, ctx.rewritten, ctx.prints = [], rewritten, prints
     if grown is not None:
         ctx.grown, ctx.patience = grown, grown(ctx)
     entries: list[Leaf] = []

@@ -11,6 +11,7 @@ WEFT_STANDINS=0 turns this off; ``np.zeros(n, like=x)`` and ``weft.numpy`` do wi
 
 from __future__ import annotations
 
+import builtins
 import functools
 import os
 import sys
@@ -22,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ..context.scope import RECORDING
-from ..source import is_internal_name
+from ..source import is_internal_name, user_loc
 from . import swapped
 from .buffer import is_traced, own
 
@@ -130,6 +132,20 @@ def original(function: Callable[..., Any]) -> Callable[..., Any]:
     return _ORIGINALS[name] if of_ours else function
 
 
+PRINTED = "what is printed is not known before the function runs"
+
+
+def _print(*args: Any, **options: Any) -> None:
+    """``print``, of which the program is to print, each time that it runs."""
+    ctx = RECORDING.get()
+    if ctx is not None and ctx.prints and not _is_library(sys._getframe(1)):
+        raise error("W201", PRINTED, locs=user_loc(), hint="print outside of the function")
+    _PRINT(*args, **options)
+
+
+_PRINT = print
+
+
 class _Patches:
     """How many traces need the stand-ins."""
 
@@ -142,6 +158,7 @@ class _Patches:
             if self.count == 0:
                 for name, stand_in in _STAND_INS.items():
                     setattr(_MODULES[name], name, stand_in)
+                builtins.print = _print
                 self.swapped = swapped.swap()
             self.count += 1
 
@@ -150,6 +167,8 @@ class _Patches:
             self.count -= 1
             if self.count == 0:
                 swapped.undo(self.swapped)
+                if builtins.print is _print:
+                    builtins.print = _PRINT
                 for name, function in _ORIGINALS.items():
                     home = _MODULES[name]
                     if vars(home)[name] is _STAND_INS[name]:  # else somebody else's, to keep

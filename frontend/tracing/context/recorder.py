@@ -72,6 +72,8 @@ class TraceContext:
         self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
+        self.prints: bool = parent is not None and parent.prints  # whether the program is to print
+        self.told: Any = None  # the variable that counts what is printed
         # What is made of functions before they are recorded: their rewritten copies. A graph, which
         # is endless, wants them always, as it cannot take back what it has recorded.
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten

@@ -32,6 +32,7 @@ from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
+from .texts import place
 
 _OURS = __name__.partition(".")[0]
 _NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
@@ -127,12 +128,16 @@ class Tracer(ArrayMethods, TracedArray):
     conjugate = conj
 
     def __repr__(self) -> str:
-        return f"Tracer<{self.type} {self._value.name!r}>"
+        return place(self, repr) or f"Tracer<{self.type} {self._value.name!r}>"
+
+    def __str__(self) -> str:
+        return place(self, str) or repr(self)
 
     def __format__(self, spec: str) -> str:
-        if spec:
+        made = place(self, lambda value: format(value, spec))
+        if made is None and spec:
             raise self._no_number("a formatted number")
-        return repr(self)
+        return made or repr(self)
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self.__copy__()
