@@ -1,6 +1,6 @@
 r"""``print`` in traced code: the host prints, when the program runs.
 
-    print(f"at most {x.max():.3f}")      told = host_call(Line("at most \x020\x03"), told, x.max())
+    print(f"at most {x.max():.3f}")     told = host_call(Print("at most \x020\x03"), told, x.max())
 
 ``told`` is a variable of the function, which counts its lines: so they come in order, in branches
 and loops too, and none is left out. The examples of a batch have no order: what a function under
@@ -29,7 +29,7 @@ _DIRECTIVE = re.compile(r"%(?:\((\w+)\))?[#0\- +]*(?:\d+)?(?:\.\d+)?([diouxXeEfF
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class Print:
     """What a line says, and how: as a function of the values that it has places for, which are
     arrays, Python's ``numbers``, or ``chosen``, an array and a mask."""
 
@@ -69,7 +69,7 @@ def printed(function: Callable[..., Any], said: Callable[[], tuple[Any, Any]]) -
     if root.told is None:
         root.told = Variable(np.int64(0), "told", trainable=False)
     operands = [part for hole in holes for part in _parts(hole.value)]
-    line = Line(texts, options, tuple([(_kind(hole.value), hole.written) for hole in holes]))
+    line = Print(texts, options, tuple([(_kind(hole.value), hole.written) for hole in holes]))
     root.told.assign(host_call(line, "i64[]", root.told, *operands))
 
 
