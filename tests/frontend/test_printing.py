@@ -32,8 +32,8 @@ def plain(x: Any) -> Any:
 def formatted(x: Any) -> Any:
     y = x.sum()
     print(f"{y:.3f} {y:>8.2e}|{y} {y!r} {x[0]!s} {{}}", y, x, [y, 1], sep=", ", end=".\n")
-    print("%.2f of %d%%, %s and %5s" % (y, len(x), x, "a"), "%(a)08.3f %(b)s" % {"a": y, "b": "c"})
-    print("{:6.2f} {n}".format(y, n=x.max()), str(y), 7 % 4, "%s" % "x")
+    print("%.2f of %d%%, %s and %5s" % (y, len(x), x, "a"), "%(a)08.3f %(b)s" % {"a": y, "b": "c"})  # noqa: UP031
+    print("{:6.2f} {n}".format(y, n=x.max()), str(y), 7 % 4, "%s" % "x")  # noqa: UP031, UP032
     print(x > 1, x.astype(int), int(y), float(y), bool(y > 2), x.reshape(1, 3), round(y, 1))
     return y
 
@@ -140,7 +140,7 @@ def test_a_name_of_the_users_is_no_print() -> None:
     lines: list[Any] = []
 
     def own(x: Any) -> Any:
-        print = lines.append  # noqa: A001
+        print = lines.append
         print("text")
         return x if x.sum() > 0 else -x
 
@@ -155,5 +155,5 @@ def test_a_function_without_source_prints_while_it_is_traced() -> None:
 
 
 def test_other_texts_are_refused() -> None:
-    with pytest.raises(TypeError, match="W201: .* a formatted number is not known"):
+    with pytest.raises(TypeError, match=r"W201: .* a formatted number is not known"):
         weft.compile(lambda x: f"{x.sum():.2f}")(X)
