@@ -51,6 +51,7 @@ from ...ir.ops.op import Kind, widened
 from ...ir.ops.places.view import Condition, unravel
 from ...ir.plans.plan import CheckSite
 from ...ir.types import I64
+from ...ir.verify.graph import symbols_in
 from .order import order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
@@ -90,9 +91,12 @@ class Lowering:
 
     @cached_property
     def dims(self) -> frozenset[str]:
-        """Symbolic dims of the body's values; axes must not take their names."""
-        return frozenset().union(*(symbols_of(dim) for value in self.body.values()
-                                   for dim in value.shape))
+        """Symbolic dims of the body, of its values and of attributes such as the size of a ``dim``;
+        axes must not take their names."""
+        shapes = frozenset().union(*(symbols_of(dim) for value in self.body.values()
+                                     for dim in value.shape))
+        return shapes.union(*(symbols_in(attr) for node in self.body.nodes
+                              for attr in node.attrs.values()))
 
     def axis(self, stem: str, extent: Dim, kind: AxisKind = "par") -> Expr:
         """Add an axis and return its symbol."""

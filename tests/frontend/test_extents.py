@@ -238,3 +238,17 @@ def test_complex_numbers_of_an_unknown_number_have_no_histogram_without_a_range(
     f = weft.compile(lambda x: np.histogram(x, 3), dynamic={"x": {0: "n"}})
     with pytest.raises(weft.Error, match=r"W111: np\.histogram of complex numbers"):
         f(np.ones(3, complex))
+
+
+def stored(x: Any) -> Any:
+    table = np.ones((2, 4, 2))
+    np.put(table, [0, -1], x)
+    return table
+
+
+@pytest.mark.parametrize(("rows", "columns"), [("n", "k"), ("k", "n"), ("i", "j"), ("u", "i")])
+def test_dims_may_be_called_as_the_axes_of_kernels(rows: str, columns: str) -> None:
+    x = np.arange(6.0).reshape(2, 3) + 7
+    for function in (stored, lambda x: x.sum(axis=1) * x.size, lambda x: x * np.size(x[0])):
+        compiled = weft.compile(function, dynamic={"x": {0: rows, 1: columns}})
+        np.testing.assert_array_equal(compiled(x), function(x))
