@@ -44,6 +44,7 @@ from .pipeline import BUILDING, STEPS, Options
 from .progress import Hook, compiling, taken
 from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
 from .stages import Lowered
+from .stateful import Changing, changes_its_object, of_object
 from .ways import miss
 
 P = ParamSpec("P")
@@ -148,7 +149,8 @@ class Function(Generic[P, R]):
             if by_value if static else is_argument(instance):
                 return Bound(self, instance, (instance,))
             found = self._make_method(instance)
-        return Bound(found[1], instance, ())
+        return (Changing(found[1], instance) if found[1].py_func is not found[0] else
+                Bound(found[1], instance, ()))
 
     def _make_method(self, instance: Any) -> tuple[WeakMethod, Function[..., Any]]:
         """The function of one object, which is forgotten together with the object."""
@@ -156,8 +158,10 @@ class Function(Generic[P, R]):
         with self._lock:
             if key not in methods:
                 method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
+                changing = hasattr(instance, "__dict__") and changes_its_object(self.py_func)
                 methods[key] = method, Function(
-                    method, self.options, self._signature.bound(), self._on_recompile,
+                    of_object(self.py_func, method.instance) if changing else method, self.options,
+                    self._signature if changing else self._signature.bound(), self._on_recompile,
                     self._disable, staticmethod, self._progress)
             return methods[key]
 

@@ -1,0 +1,168 @@
+"""Methods that change their object: what it holds are arguments and results of the program.
+
+    @weft.compile                     program(self = {x, v}, dt) -> result, {x}
+    def step(self, dt):
+        self.x += self.v * dt         a call gives it the attributes of the object that are arrays,
+        return self.x.max()           numbers or nests of them, and sets those that changed
+
+They are set when the program is done: a step that fails leaves the object as it was. Objects that
+it holds, and weft.Variables, stay what they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import Error
+from .. import tree
+from ..rewriting.names import changed
+from ..rewriting.parsed import definition_of
+from ..tracing.boundary import leave
+from ..tracing.context.recorder import ACTIVE
+from ..tracing.signature import leaf_type
+from ..tracing.values.tracer import Tracer
+from .bound import Bound, F
+
+
+class _Same(str):
+    """The name of another attribute that is the same array."""
+
+
+class _Owner(str):
+    """What stands for the object itself, which may be returned."""
+
+
+_OWNER = _Owner("self")
+
+
+def changes_its_object(function: Any) -> bool:
+    """Whether a method binds attributes of its first argument, or writes into them."""
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_argcount:
+        return False
+    node = definition_of(code)
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    own = f"{code.co_varnames[0]}."
+    return any(path.startswith(own) for path in changed(node.body))
+
+
+def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Callable[..., Any]:
+    """A method as a function of what its object holds, and of its own arguments: to the result,
+    and what the object holds then that is another."""
+    def method(held: SimpleNamespace, /, *args: Any, **kwargs: Any) -> Any:
+        owner = instance()
+        return _run(vars(owner), held, lambda: _result(owner, function(owner, *args, **kwargs)))
+
+    functools.update_wrapper(method, function)
+    return method
+
+
+def _result(owner: Any, result: Any) -> Any:
+    return _OWNER if result is owner else result
+
+
+def held_by(owner: Any) -> SimpleNamespace:
+    """The attributes of an object that a program can have as arguments."""
+    return SimpleNamespace(**_once({
+        name: value for name, value in vars(owner).items() if _is_held(value)}))
+
+
+def _once(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes, of which those that are one array are told as such: who writes to one writes
+    to all."""
+    first: dict[int, str] = {}
+    return {name: value if not isinstance(value, (np.ndarray, Tracer))
+            or (known := first.setdefault(id(value), name)) == name else _Same(known)
+            for name, value in attributes.items()}
+
+
+def _resolved(attributes: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: around[value] if isinstance(value, _Same) else value
+            for name, value in attributes.items()}
+
+
+class Changing(Bound[F]):
+    """A method that changes its object, to be called."""
+
+    def __init__(self, function: F, instance: Any) -> None:
+        super().__init__(function, instance, ())
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What the object holds now."""
+        return (held_by(self.__self__),)
+
+    @given.setter
+    def given(self, _: Any) -> None:
+        """It is asked for at each call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        owner = self.__self__
+        try:
+            ctx = ACTIVE.get()
+            if ctx is not None:  # a part of what is traced, for which the object stays as it is
+                function = getattr(self.function.py_func, "__wrapped__")  # noqa: B009  of any
+                return ctx.as_written(function)(owner, *args, **kwargs)
+            result, new = self.function(*self.given, *args, **kwargs)
+        except BaseException as problem:
+            leave(problem)
+            raise
+        vars(owner).update({
+            name: value for name, value in vars(new).items() if not isinstance(value, _Same)})
+        vars(owner).update(_resolved(vars(new), vars(owner)))
+        return owner if result is _OWNER else result
+
+
+def _is_held(value: Any) -> bool:
+    try:
+        leaves, _ = tree.split(value)
+        return all(leaf_type(leaf, "")[0] != "variable" for leaf in leaves)
+    except Error:
+        return False
+
+
+def _run(attributes: dict[str, Any], held: SimpleNamespace, call: Callable[[], Any]) -> Any:
+    """What a method gives, and what it has changed; the object itself is as before."""
+    before = dict(attributes)
+    given = {name: tree.map(_own, value) for name, value in vars(held).items()}
+    given = _resolved(given, given)
+    known = {name: _marks(value) for name, value in given.items()}
+    attributes.update(given)
+    try:
+        result = call()
+        after = dict(attributes)
+    finally:
+        attributes.clear()
+        attributes.update(before)
+    new = {name: value for name, value in after.items() if (
+        _marks(value) != known[name] if name in known else
+        name not in before or value is not before[name])}
+    objects = {name: value for name, value in new.items() if not _is_result(value)}
+    attributes.update(objects)  # which are made once, as all that is no array
+    told = _once({**after, **objects})
+    return result, SimpleNamespace(**{name: told[name] for name in new if name not in objects})
+
+
+def _is_result(value: Any) -> bool:
+    leaves, _ = tree.split(value)
+    return all(isinstance(leaf, (Tracer, np.ndarray, np.generic, int, float, complex))
+               for leaf in leaves)
+
+
+def _own(leaf: Any) -> Any:
+    """An array that may be written to, which an argument may not."""
+    return np.copy(leaf) if isinstance(leaf, Tracer) and not leaf.weak else leaf
+
+
+def _marks(value: Any) -> Any:
+    """What changes when a value does: which leaves there are, and of traced ones the values."""
+    leaves, structure = tree.split(value)
+    return structure, [(id(leaf), id(leaf.operand()) if isinstance(leaf, Tracer) else None)
+                       for leaf in leaves]
