@@ -1,7 +1,9 @@
 """The host steps of a native program: its calls into Python.
 
-Native code calls ``address`` with the number of a step and its context: where its windows lie, and
-the sizes that are known at run time only. The callback takes the GIL. It lends memory of the
+Native code calls ``address`` with the number of a step and its context: where its windows lie, the
+sizes that are known at run time only, and where a status is: 0 says that all went well. It is
+another one before, as Python may be interrupted before it comes to say so. The callback takes the
+GIL. It lends memory of the
 program to functions of NumPy as arrays, without copying it, and copies to those of the user, which
 may keep what they are given. What a function raises waits here, in its thread, until native code
 has let go of all that the step holds and calls ``fail``.
@@ -27,7 +29,7 @@ from ..ir.plans.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, hos
 from ..ir.types import Loc, TensorType
 
 _LENT = 16  # contexts of a step whose arrays are kept
-_Callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
 class HostSteps:
@@ -38,20 +40,18 @@ class HostSteps:
         sites = [_Site.of(step, types) for step in steps]
         pending = threading.local()
 
-        def call(number: int, context: int) -> int:
+        def call(number: int, context: int) -> None:
             try:
                 sites[number].run(context)
             except BaseException as problem:
+                sites[number].status(context).value = HOST_FAILED
                 if not sites[number].foreign:  # its frames hold arrays that are only lent
                     problem.__traceback__ = problem.__context__ = problem.__cause__ = None
                 pending.problem = problem
-                return HOST_FAILED
-            return 0
 
         def fail() -> NoReturn:
-            problem = pending.problem
-            del pending.problem
-            raise problem
+            problem = pending.__dict__.pop("problem", None)
+            raise KeyboardInterrupt if problem is None else problem  # which came before all else
 
         self.fail: Callable[[], NoReturn] = fail
         self._callback = _Callback(call)
@@ -111,11 +111,16 @@ class _Site:
         assert row.ref is not None
         return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
                      len(step.inputs), windows, not sizes,
-                     ctypes.c_int64 * (count + len(sizes)), {})
+                     ctypes.c_int64 * (count + len(sizes) + 1), {})
+
+    def status(self, address: int) -> Any:
+        """Where the status is, of a context."""
+        return ctypes.c_int32.from_address(self.words.from_address(address)[-1])
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""
-        context = tuple(self.words.from_address(address))
+        words = tuple(self.words.from_address(address))
+        context, status = words[:-1], words[-1]
         arrays = self.lent.get(context)
         given, targets = self._lend(context) if arrays is None else arrays
         if self.foreign:
@@ -125,6 +130,7 @@ class _Site:
                          self.locs)
         for target, value in zip(targets, made, strict=True):
             target[...] = value
+        ctypes.c_int32.from_address(status).value = 0
 
     def _lend(self, context: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
         """The arrays of a context, which are kept: all that they are is addresses and sizes, and

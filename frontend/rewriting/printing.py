@@ -19,8 +19,8 @@ import numpy as np
 from ..tracing.arrays.buffer import TracedBuffer
 from ..tracing.arrays.selection import Selection
 from ..tracing.arrays.variable import Variable
-from ..tracing.context.active import current
 from ..tracing.context.lanes import lane_numbers
+from ..tracing.context.recorder import ACTIVE
 from ..tracing.host import host_call
 from ..tracing.values.texts import filled, place, writing
 from .state import is_traced
@@ -53,8 +53,8 @@ class Print:
 
 def printed(function: Callable[..., Any], said: Callable[[], tuple[Any, Any]]) -> None:
     """``print(*args, **options)``, where ``said`` gives arguments and options."""
-    ctx = current()
-    if function is not print:
+    ctx = ACTIVE.get()
+    if function is not print or ctx is None:
         args, options = said()
         function(*args, **options)
         return

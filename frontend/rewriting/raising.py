@@ -15,6 +15,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ..tracing.context.active import current
+from ..tracing.context.recorder import ACTIVE
 from ..tracing.source import user_loc
 from ..tracing.trace import EndError
 from .state import Part
@@ -23,8 +24,8 @@ from .state import Part
 def raised(problem: Any) -> Any:
     """The exception of a ``raise``. Raises TracerError (W201) where it is not known while tracing
     whether it is raised, and the way it is on is none of an ``if`` alone."""
-    ctx = current()
-    if ctx.parent is None and not ctx.raises:
+    ctx = ACTIVE.get()
+    if ctx is None or (ctx.parent is None and not ctx.raises):  # or what the host runs
         return problem
     if ctx.caught or not (ctx.way or ctx.parent is None):
         raise error("W201", "whether this exception is raised is not known before the function "
@@ -48,7 +49,10 @@ def raised_by(run: Part) -> BaseException | None:
 @contextmanager
 def caught() -> Iterator[None]:
     """The body of a ``try`` with handlers."""
-    ctx = current()
+    ctx = ACTIVE.get()
+    if ctx is None:
+        yield
+        return
     saved, ctx.caught = ctx.caught, True
     try:
         yield

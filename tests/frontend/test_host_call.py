@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -306,3 +308,78 @@ print(g(np.eye(2)).tolist())
 """
     done = python(code, WEFT_VERIFY="passes")
     assert done.stdout == "[3.0, 3.0, 3.0] [6.0]\n[[1.0, 0.0], [0.0, 1.0]]\n"
+
+
+def refusing(z: Any) -> Any:
+    if z > 3:
+        raise ValueError("more than 3")
+    return z
+
+
+def catching(z: Any) -> Any:
+    try:
+        for i in range(int(z)):
+            if i > 2:
+                raise ValueError("many")
+        return z * 10
+    except ValueError:
+        return -z
+
+
+def test_functions_of_code_that_is_rewritten_run_as_python_runs_them() -> None:
+    @weft.compile
+    def step(x: Any) -> Any:
+        def local(z: Any) -> Any:
+            return refusing(z) if z < 9 else z
+
+        if x > 0:
+            x = x + 1
+        return [weft.host_call(function, "f64[]", x) for function in (
+            refusing, catching, local, lambda z: catching(z))]
+
+    assert step(1.0) == [2.0, 20.0, 2.0, 20.0]
+    assert step(2.0) == [3.0, 30.0, 3.0, 30.0]
+    with pytest.raises(ValueError, match="more than 3"):
+        step(5.0)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of ctypes
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(),
+                    reason="signals go to the main thread")
+def test_an_interrupt_before_a_host_call_ends_the_step(capfd: pytest.CaptureFixture[str]) -> None:
+    calls: list[str] = []
+
+    def begin(z: Any) -> Any:
+        calls.append("begin")
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        return z
+
+    def end(z: Any) -> Any:
+        calls.append("end")
+        return z
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        start = weft.host_call(begin, "f64[]", x[0, 0])
+        y = x + 0 * start
+        for _ in range(12):
+            y = np.tanh(y @ x)
+        state.assign(weft.host_call(end, "f64[]", y.sum()))
+        return y
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    state, x = weft.Variable(-1.0), np.full((700, 700), 1e-3)
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    try:
+        step(x)
+        state.assign(-1.0)
+        calls.clear()
+        signal.signal(signal.SIGALRM, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            step(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert state.numpy() == -1.0 and calls[0] == "begin" and calls.count("begin") == 1

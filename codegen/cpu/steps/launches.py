@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ....ir.plans.plan import HOST_FAILED
 from ..host.support import element
 from ..text import FunctionText
 from .table import STATUS, Kind, Row, StepTable, Word
@@ -200,11 +201,14 @@ class _Run:
                    ("i64", size), ("i1", "false"))
 
     def call_host(self, number: str, clock: str) -> None:
-        """Have the runtime call a function of the host, and return if it has raised."""
+        """Have the runtime call a function of the host, and return if it has raised. That it has
+        not, it must say: who interrupts Python before it can say anything has raised, too."""
         f = self.f
         call = f(f"load ptr, ptr {self.host}, align 8")
+        f.do(f"store i32 {HOST_FAILED}, ptr {self.status}, align 4")
         with self.timed(clock):
-            status = f(f"call i32 {call}(i64 {number}, ptr {self.context})")
+            f.do(f"call void {call}(i64 {number}, ptr {self.context})")
+        status = f(f"load i32, ptr {self.status}, align 4")
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
         f.place(failed)

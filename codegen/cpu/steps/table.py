@@ -245,9 +245,11 @@ class StepTable:
         return names.index(self.plan.times) if self.plan.times else -1
 
     def _host(self, step: Host, around: Sequence[_Around]) -> None:
-        """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``)."""
+        """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``), and where it
+        says that all went well."""
         words = [self._window(window, around) for window in (*step.inputs, *step.outputs)]
         words += [self._word(Word.VALUE, self.size(dim)) for dim in host_sizes(step, self.types)]
+        words.append(self._word(Word.VALUE, STATUS))
         self._add(Row(Kind.HOST, tasks=self._hosts[id(step)], clock=self._clock(step)), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
