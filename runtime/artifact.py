@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import struct
 import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,10 @@ from .tree import TreeDef, collect, level, structure_of, unflatten
 
 Array = np.ndarray[Any, Any]
 
+# Where the program headers and the section headers of an ELF file begin, how long one is, and how
+# many there are; where a segment begins, and how long it is in the file (System V ABI, 64 bits).
+_ELF = struct.Struct("<32x2Q6x4H2x")
+_SEGMENT = struct.Struct("<8xQ16xQ")
 _SEAL = "crc32"  # of a manifest: the checksum of all else that it says
 FORMAT = 2
 """The version of the manifest; a change that old readers cannot read makes it one more."""
@@ -94,6 +99,8 @@ def _library(folder: Path, manifest: Mapping[str, Any]) -> ctypes.CDLL:
     if not file.is_file():
         raise error("W404", f"{file} is missing: there was no linker where it was exported",
                     hint=f"in {folder}: {manifest['link']}")
+    if not _is_whole(file):  # whose pages the system would miss when it comes to use them
+        raise error("W403", f"{file} is not whole", hint=f"in {folder}: {manifest['link']}")
     before, spelled = None, f"{folder.resolve()}/"
     while True:
         try:
@@ -116,6 +123,23 @@ def _library(folder: Path, manifest: Mapping[str, Any]) -> ctypes.CDLL:
                     hint="export it with the target of an older CPU, or on this machine with "
                          "target='native'")
     return library
+
+
+def _is_whole(file: Path) -> bool:
+    """Whether all parts of an ELF file lie in it; of other formats, the system is to tell."""
+    with file.open("rb") as stream:
+        header = stream.read(_ELF.size)
+        size = os.fstat(stream.fileno()).st_size
+        if header[:4] != b"\x7fELF":
+            return size > 0
+        if len(header) < _ELF.size:
+            return False
+        programs, sections, entry, count, other, others = _ELF.unpack(header)
+        if max(programs + entry * count, sections + other * others) > size:
+            return False
+        stream.seek(programs)
+        parts = [_SEGMENT.unpack(stream.read(entry)[:_SEGMENT.size]) for _ in range(count)]
+    return all(start + length <= size for start, length in parts)
 
 
 class Loaded:

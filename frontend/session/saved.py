@@ -4,7 +4,8 @@
     model.safetensors    the variables by their names in the text, and the arrays of parameters
                          that nobody feeds; what the text does not say is in the metadata
 
-Each file is written whole or not at all, the tensors first.
+Each file is written whole or not at all; neither takes the place of an old one before both are on
+disk. Of a name with another ending than .ir all is kept: model.ckpt-100.safetensors.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def tensors_of(path: str | os.PathLike[str]) -> Path:
     """The file beside a graph's text that has its tensors."""
     place = Path(path)
     # What names no file is told of by who writes or reads the text.
+    if place.name and place.suffix not in ("", ".ir"):
+        return place.with_name(f"{place.name}.safetensors")
     return place.with_suffix(".safetensors") if place.name else place
 
 
@@ -60,10 +63,13 @@ def write_state(
     metadata = {"format": _FORMAT, "variables": json.dumps(names),
                 "fixed": json.dumps([name for name in names if not variables[name].trainable]),
                 "groups": json.dumps({name: list(nodes) for name, nodes in (groups or {}).items()})}
-    with written(path, "graph"):
+    if Path(path).suffix == ".safetensors":
+        raise error("W408", f"no graph can be written to {os.fspath(path)!r}: so are the files "
+                            "called that have the tensors of a graph",
+                    hint="call it model.ir: the tensors are beside it, in model.safetensors")
+    with written(path, "graph"), new_file(Path(path)) as file:
+        Path(file).write_text(print_graph(graph) + "\n", encoding="utf-8")
         write_tensors(tensors_of(path), {**dict(zip(names, values, strict=True)), **held}, metadata)
-        with new_file(Path(path)) as file:
-            Path(file).write_text(print_graph(graph) + "\n", encoding="utf-8")
 
 
 def read_state(path: str | os.PathLike[str]) -> Saved:

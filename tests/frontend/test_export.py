@@ -752,7 +752,13 @@ def test_size_that_stands_before_its_symbol_is_checked(
 
 def test_a_library_that_cannot_be_loaded(folder: Path, tmp_path: Path) -> None:
     path = copied(folder, tmp_path)
-    (path / "m.so").write_bytes(b"\x7fELF and nothing more")
+    whole = (path / "m.so").read_bytes()
+    for part in (whole[:len(whole) // 2], whole[:-1], whole[:70], b"\x7fELF and nothing more", b""):
+        (path / "m.so").unlink()  # as one that is loaded must not be written to
+        (path / "m.so").write_bytes(part)
+        with pytest.raises(Error, match=r"W403: .*m\.so is not whole"):
+            load(path)
+    (path / "m.so").write_bytes(b"no library at all")
     with pytest.raises(Error, match=r"W403: .*m\.so cannot be loaded"):
         load(path)
 

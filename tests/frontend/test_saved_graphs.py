@@ -3,6 +3,8 @@ and what a step reports."""
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +180,37 @@ def test_a_function_is_dumped_with_its_state_and_run(
     assert "W302" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["run", str(file), "--feed", "x=no.npy", "--fetch", "y"])
+
+
+def scaled(value: float, more: int = 0) -> weft.Graph:
+    graph, factor = weft.Graph(), weft.Variable(value, name="factor")
+    with graph.as_default():
+        y = weft.placeholder("f64", name="x") * factor
+        for _ in range(more):
+            y = np.tanh(y) + factor
+    return graph
+
+
+def test_names_that_differ_after_a_dot_are_other_files(tmp_path: Path) -> None:
+    for at, name in enumerate(("model.ckpt-100", "model.ckpt-200", "lr0.1", "lr0.2", "plain")):
+        scaled(float(at)).save(tmp_path / name)
+    for at, name in enumerate(("model.ckpt-100", "model.ckpt-200", "lr0.1", "lr0.2", "plain")):
+        assert weft.Graph.load(tmp_path / name).variables["factor"].numpy() == at
+    with pytest.raises(OSError, match="W408: .* so are the files called that have the tensors"):
+        scaled(1.0).save(tmp_path / "model.safetensors")
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_save_that_fails_leaves_both_files(tmp_path: Path) -> None:
+    scaled(1.0).save(tmp_path / "m.ir")
+    before = {file: (tmp_path / file).read_bytes() for file in ("m.ir", "m.safetensors")}
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limits[1]))  # too little for the text
+        with pytest.raises(OSError, match="W408"):
+            scaled(2.0, more=300).save(tmp_path / "m.ir")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert {file: (tmp_path / file).read_bytes() for file in before} == before
