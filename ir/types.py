@@ -110,6 +110,14 @@ def float_info(dtype: np.dtype[Any]) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
+def keeps_kind(given: Any, wanted: Any) -> bool:
+    """Whether numbers stay of their kind as NumPy casts them, ``np.can_cast(..., "same_kind")``.
+    It holds that complex numbers may become bfloat16, of which it knows no kind."""
+    to_complex = np.dtype(wanted).kind == "c"
+    return np.can_cast(given, wanted, "same_kind") and (
+        to_complex or np.dtype(given).kind != "c")
+
+
 def as_dtype(spec: object) -> DType:
     """The DType of a short name, a NumPy dtype or scalar type, or a DType.
 

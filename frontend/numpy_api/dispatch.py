@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, OutOfRangeError, UnsupportedError, error
+from ...ir.types import keeps_kind
 from ..tracing.arrays import views
 from ..tracing.arrays.grid import Grid
 from ..tracing.arrays.selection import Selection
@@ -252,7 +253,7 @@ class NumpyApi:
         ctx: TraceContext = current()
         numbers = is_weak(value) and takes(variable.dtype, np.dtype(kind_of(value)))
         if isinstance(value, (list, tuple)):
-            numbers = np.can_cast(strong(value).dtype, variable.dtype, "same_kind")
+            numbers = keeps_kind(strong(value).dtype, variable.dtype)
         new = strong(to_tracer(value, variable.dtype if numbers else None))
         if change is not np.positive:
             new = ufuncs.apply(change, (new,))

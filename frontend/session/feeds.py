@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.graph import Value
+from ...ir.types import keeps_kind
 from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
@@ -87,13 +88,15 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
     if array.dtype == dtype:
         return array
     integers = array.dtype.kind in "iu" and dtype.kind in "iu"
-    if integers or not array.size or np.can_cast(array.dtype, dtype, "same_kind"):
+    if integers or not array.size or keeps_kind(array.dtype, dtype):
         converted = array.astype(dtype)
         if not integers or (converted == array).all():
             return converted
     numeric = array.dtype.kind not in "OSUMm"
     got = (f"{array.dtype}{list(array.shape)}" if numeric or isinstance(given, np.ndarray)
            else type(given).__name__)
+    spelled = f"np.{dtype}" if hasattr(np, str(dtype)) else f"ml_dtypes.{dtype}"
     raise error("W303", f"{feed.name} is {wanted}, got {got}", locs=user_loc(),
-                hint=f"convert it: x.astype(np.{dtype})" if numeric
+                hint=f"feed numbers that {wanted.dtype} holds" if integers else
+                f"convert it: np.asarray(x).astype({spelled})" if numeric
                 else "feed numbers, or arrays of them")

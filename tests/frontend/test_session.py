@@ -16,6 +16,7 @@ from running import in_threads
 import weft
 from weft import Session, Variable
 from weft.ir.diagnose import Error
+from weft.ir.types import as_dtype
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(3)
@@ -544,3 +545,18 @@ def test_nests_that_never_end(net: Net) -> None:
             with pytest.raises(Error, match="W112: a nest is too deep") as caught:
                 call(nest)
             assert caught.value.locs
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "i32"])
+def test_complex_numbers_are_fed_to_complex_values_only(dtype: str) -> None:
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder(dtype, (2,), name="x")
+        y = x * 1
+    session = weft.Session(graph)
+    for given in ([1j, 2], np.array([1, 2], np.complex64)):
+        with pytest.raises(weft.Error, match="W303: x:0 is"):
+            session.run(y, {x: given})
+    held = weft.Variable(np.zeros(2).astype(as_dtype(dtype).numpy))
+    with pytest.raises(weft.Error, match="W304"):
+        held.assign([1j, 2])

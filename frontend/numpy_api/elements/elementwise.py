@@ -19,7 +19,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
-from ....ir.types import as_dtype, number_kind
+from ....ir.types import as_dtype, keeps_kind, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
@@ -280,7 +280,7 @@ def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
     array = writable(name, array, part)
     kind = kind_of(part)
     kind = kind if isinstance(kind, np.dtype) else result_dtype(part, array)
-    if not np.can_cast(kind, array.dtype, "same_kind"):
+    if not keeps_kind(kind, array.dtype):
         raise error("W111", f"the result of {name} does not fit into {array.dtype}",
                     types=[type_of(part), array.type], hint="convert it: v.astype(x.dtype)")
     if where is not True:

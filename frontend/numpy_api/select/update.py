@@ -18,7 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
-from ....ir.types import BOOL, I64, TensorType, number_kind
+from ....ir.types import BOOL, I64, TensorType, keeps_kind, number_kind
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
@@ -99,10 +99,10 @@ def _fitting(x: Tracer, value: Any, mode: str) -> Any:
         return value
     kind = kind_of(value)
     wide = result_dtype(x, value) if isinstance(kind, type) else kind
-    if mode == "add" and not np.can_cast(wide, x.dtype, "same_kind"):
+    if mode == "add" and not keeps_kind(wide, x.dtype):
         raise error("W111", f"values of dtype {wide} do not fit into {x.dtype}", types=[x.type],
                     hint="convert them: v.astype(x.dtype)")
-    fits = is_number(value) and np.can_cast(wide, x.dtype, "same_kind")
+    fits = is_number(value) and keeps_kind(wide, x.dtype)
     return value if fits else cast(_in_range(to_tracer(value), x.dtype), x.dtype)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.types import keeps_kind
 from ..context.active import current
 from ..source import user_loc
 from ..values.methods import ArrayMethods
@@ -79,7 +80,7 @@ class Chosen(ArrayMethods):
     def change(self, ufunc: np.ufunc, other: Any) -> Any:
         """An operation in place."""
         made: Any = ufunc(self, other)
-        if not np.can_cast(made.dtype, self.dtype, "same_kind"):
+        if not keeps_kind(made.dtype, self.dtype):
             raise error("W111", f"results of dtype {made.dtype} do not fit into {self.dtype}",
                         locs=user_loc(), types=[self.array.type],
                         hint="write x = x + y instead of x += y, or convert them")

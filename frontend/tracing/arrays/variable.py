@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import Device, TensorType, as_dtype
+from ....ir.types import Device, TensorType, as_dtype, keeps_kind
 from ....runtime.state import Cell, Writer, commit, moment
 from ...numpy_api.select.at import At
 from ..context.active import context_for
@@ -153,7 +153,7 @@ class Variable(ArrayMethods):
             raise error("W131", f"Python integer {value} out of bounds for {self.dtype}",
                         locs=user_loc(), hint="assign a number that fits, or make the variable "
                                               "of a wider dtype") from None
-        if isinstance(value, (list, tuple)) and np.can_cast(array.dtype, self.dtype, "same_kind"):
+        if isinstance(value, (list, tuple)) and keeps_kind(array.dtype, self.dtype):
             array = array.astype(self.dtype)
         if op == "update_var" and array.dtype == self.dtype and broadcasts(array.shape,
                                                                            self.shape):

@@ -21,7 +21,7 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
-from ....ir.types import TensorType
+from ....ir.types import TensorType, keeps_kind
 from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
 from ..arrays import views
@@ -397,7 +397,7 @@ class Tracer(ArrayMethods, TracedArray):
         argument, which the caller keeps as it is, a new array; the argument is then used up."""
         if self.is_scalar or (self.argument and not self.ndim):
             return result  # numbers are rebound, as NumPy's scalars are
-        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not keeps_kind(result.dtype, self.dtype):
             raise error("W111", f"a {result.dtype} result does not fit into {self.name}",
                         locs=user_loc(), types=[self.type],
                         hint="write x = x + y, or convert y with .astype")
