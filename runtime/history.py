@@ -10,7 +10,8 @@ its shards, under names that no other checkpoint has or had.
 
 A checkpoint counts once it is in the manifest, which is replaced as a whole (``files``), and goes
 from the manifest before its files go. So whenever a writer is killed, all that the manifest
-names is there; what else there is, the next writer removes.
+names is there; what else there is, the next writer removes. Until a folder has its first manifest,
+a file says that it has been begun: else its files would be somebody's own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .files import new_file, sweep
 
 MANIFEST = "manifest.json"
 _PLAIN, _SHARDED = "weft-checkpoints-1", "weft-checkpoints-2"
+_BEGUN = ".weft-begun"
 _OURS = re.compile(r"step-\d+(-[0-9a-f]{8}\.\d+)?\.safetensors")
 
 
@@ -103,7 +105,7 @@ def added(folder: Path, step: int | None, keep: int) -> Iterator[Addition]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
-        old = entries(folder) if (folder / MANIFEST).exists() else []
+        old = entries(folder) if (folder / MANIFEST).exists() else _begun(folder)
         sweep(folder)
         number = step if step is not None else old[-1].step + 1 if old else 0
         new = Addition(folder, number)
@@ -118,7 +120,20 @@ def added(folder: Path, step: int | None, keep: int) -> Iterator[Addition]:
         text = {"format": form, "checkpoints": [entry.as_json() for entry in kept]}
         with new_file(folder / MANIFEST) as file:
             file.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+        (folder / _BEGUN).unlink(missing_ok=True)
         _clean(folder, kept)
+
+
+def _begun(folder: Path) -> list[Entry]:
+    """No checkpoints, of a folder that is to have some. Raises UnwritableError (W408) for one that
+    has files of which nobody knows whose they are."""
+    found = sorted(filter(_OURS.fullmatch, os.listdir(folder)))
+    if found and not (folder / _BEGUN).exists():
+        raise error("W408", f"{folder} has {found[0]}, and no {MANIFEST} that names it: what is "
+                            "not named is removed as checkpoints come",
+                    hint="save to another folder, or move the files that are to stay")
+    (folder / _BEGUN).touch()
+    return []
 
 
 def _clean(folder: Path, kept: list[Entry]) -> None:

@@ -49,6 +49,9 @@ class Saver:
         if isinstance(every, bool) or not isinstance(every, int | float) or not every > 0:
             raise error("W304", f"every is a number of seconds above 0, not {every!r}",
                         hint="every=60.0 saves each minute")
+        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
+            raise error("W304", f"keep is a number of checkpoints from 1 on, not {keep!r}",
+                        hint="keep=3 has the last three")
         self.path = path
         self._variables = variables
         self._every = every

@@ -425,11 +425,15 @@ class _Rows:
     structure: tree.TreeDef
     arrays: Sequence[np.ndarray[Any, Any]]
 
-    def __call__(self, at: Any) -> Any:
-        return tree.unflatten(self.structure, [array[at] for array in self.arrays])
+    def __call__(self, at: int) -> Any:
+        """One row, which a function that it is given to may change: the array stays as it is."""
+        rows = [array[at] for array in self.arrays]
+        return tree.unflatten(self.structure, [
+            row.copy() if isinstance(row, np.ndarray) else row for row in rows])
 
     def many(self, keys: Sequence[int]) -> Any:
-        return self(np.fromiter(keys, np.intp, len(keys)))
+        at = np.fromiter(keys, np.intp, len(keys))
+        return tree.unflatten(self.structure, [array[at] for array in self.arrays])
 
 
 def _array(given: Any) -> np.ndarray[Any, Any]:

@@ -305,3 +305,11 @@ def test_data_sets_go_to_other_processes() -> None:
         again = list(pickle.loads(pickle.dumps(rows)))
         for one, other in zip(rows, again, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_function_may_change_the_rows_it_is_given() -> None:
+    x = np.arange(6.0).reshape(3, 2)
+    data = weft.data.from_arrays(x).map(lambda row: np.multiply(row, 10, out=row)).batch(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(next(iter(data)), 10 * np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(x, np.arange(6.0).reshape(3, 2))

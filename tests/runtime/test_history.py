@@ -137,3 +137,30 @@ def test_a_save_that_fails_warns_and_the_last_one_raises(tmp_path: Path) -> None
     with pytest.raises(KeyError) as raised, Saver(tmp_path / "run", X, every=60):
         raise KeyError("of the loop")
     assert "could not be written" in raised.value.__notes__[0]
+
+
+def test_files_that_no_manifest_names_stay(tmp_path: Path) -> None:
+    for at in range(3):
+        save(tmp_path / f"step-{at}.safetensors", {"w": np.full(2, at)}, step=at)
+    with pytest.raises(OSError, match=r"W408: .* has step-0.safetensors, and no manifest.json"):
+        save(tmp_path, X, keep=3)
+    with pytest.raises(OSError, match="W408"), Saver(tmp_path, X, keep=3):
+        pass
+    assert sorted(os.listdir(tmp_path)) == [f"step-{at}.safetensors" for at in range(3)]
+    save(tmp_path / "run", X, keep=2)
+    (tmp_path / "run" / "manifest.json").unlink()  # lost
+    with pytest.raises(OSError, match="W408"):
+        save(tmp_path / "run", X, keep=2)
+
+
+def test_a_writer_that_was_killed_before_its_first_manifest(tmp_path: Path) -> None:
+    (tmp_path / ".weft-begun").touch()
+    (tmp_path / "step-7.safetensors").write_bytes(b"half")
+    save(tmp_path, X, keep=2)
+    assert sorted(os.listdir(tmp_path)) == ["manifest.json", "step-0.safetensors"]
+
+
+def test_a_saver_says_what_it_cannot_do_before_it_is_needed(tmp_path: Path) -> None:
+    for keep in (0, "3", True):
+        with pytest.raises(Error, match="W304: keep is a number"):
+            Saver(tmp_path, X, keep=keep)  # type: ignore[arg-type]
