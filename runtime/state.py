@@ -163,6 +163,11 @@ def merged(read: Array, new: Array, now: Array) -> Array:
         return np.asarray(now + (new - read))
 
 
+def written_here(cell: Cell) -> bool:
+    """Whether this very thread is about to write a cell, in a step that has not ended."""
+    return cell.lock._is_owned()  # type: ignore[attr-defined,no-any-return]  # as Condition asks
+
+
 def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
     """``commit``, for who is no Writer of the cells yet."""
     Writer(cells).run(commit, cells, values)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Graph as IRGraph
-from ...ir.graph import Node, Value, all_nodes
+from ...ir.graph import Node, Value, all_nodes, effects_of, writes
 from ...ir.ops.op import Effect
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
@@ -45,6 +45,17 @@ from .saved import read_state, write_state
 
 Element = Value | tuple[Node, ...] | Variable
 """What can be fetched: a value, an operation's nodes, a variable as it is when the step ends."""
+
+
+def _in_program_order(graph: IRGraph) -> None:
+    """Have what reads or writes a variable run after what wrote it before, as in the function:
+    who fetches a part gets what the function gives."""
+    last: dict[str, Node] = {}
+    for node in graph.nodes:
+        touched = dict.fromkeys(each.attrs["var"] for each in effects_of(node))
+        node.after += tuple(dict.fromkeys(
+            last[name] for name in touched if name in last and last[name] not in node.after))
+        last.update({each.attrs["var"]: node for each in effects_of(node) if writes(each)})
 
 
 class Graph(Stays, TraceContext):
@@ -85,6 +96,8 @@ class Graph(Stays, TraceContext):
         made = cls(found.name)
         made.rebase(clone.finish())
         made._stands = clone.values
+        if isinstance(traced, Traced):
+            _in_program_order(made.graph)
         known = {**bound, **(variables or {})}
         for node in all_nodes(found):
             name = node.attrs.get("var")

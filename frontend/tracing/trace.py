@@ -36,7 +36,7 @@ from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
 from .guards.draws import Draws
-from .guards.lost import check_leaks, check_unchanged, check_used_up
+from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .signature import Signature
@@ -165,6 +165,7 @@ def trace_function(
         ctx.alive = False
     if lasting:
         check_used_up(ctx.used_up)
+        check_kept(ctx.kept)
     captures = tuple(ctx.captures)
     inputs.clear()
     ctx.forget()

@@ -215,3 +215,24 @@ def test_a_save_that_fails_leaves_both_files(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert {file: (tmp_path / file).read_bytes() for file in before} == before
+
+
+def test_what_a_traced_function_assigns_comes_before_what_it_reads_then(tmp_path: Path) -> None:
+    total = weft.Variable(1.0, name="total")
+
+    def step(a: Any) -> Any:
+        before = total * 1.0
+        total.assign_add(a)
+        if a > 5:
+            total.assign_add(1.0)
+        return before, total * 1.0
+
+    traced = weft.compile(step).trace(2.0)
+    session = weft.Session(traced)
+    first, second = traced.graph.results
+    assert session.run(first, {"a": 2.0}) == 1.0 and total.numpy() == 1.0
+    assert session.run(second, {"a": 2.0}) == 3.0 and total.numpy() == 3.0
+    assert session.run([first, second], {"a": 7.0}) == [3.0, 11.0] and total.numpy() == 11.0
+    Graph.of(traced).save(tmp_path / "step.ir")
+    again = Graph.load(tmp_path / "step.ir")
+    assert weft.Session(again).run(second.name, {"a": 1.0}) == 12.0

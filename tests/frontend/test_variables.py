@@ -399,3 +399,33 @@ def test_numbers_that_are_assigned_keep_their_kind(
     if not code:
         changed(v.assign, number, compiled)
         assert v.numpy() == number and v.dtype == np.asarray(first).dtype
+
+
+def test_a_function_of_the_host_does_not_assign_what_its_step_assigns() -> None:
+    total, other = Variable(0.0, "total"), Variable(0.0, "other")
+
+    def host(z: Any) -> Any:
+        other.assign_add(1.0)
+        total.assign_add(100.0)
+        return z
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        total.assign_add(weft.host_call(host, "f64[]", x))
+        return total * 1
+
+    with pytest.raises(weft.Error, match="W304: variable total is assigned by a function that the"):
+        step(1.0)
+    assert total.numpy() == 0.0 and other.numpy() == 1.0
+
+
+def test_a_variable_that_is_made_while_tracing_is_warned_of() -> None:
+    @weft.compile
+    def summed(x: Any) -> Any:
+        total = Variable(0.0, "inner")
+        total.assign_add(x)
+        return total * 1
+
+    with pytest.warns(weft.TracingWarning, match="variable inner is made while the function is tr"):
+        assert summed(1.0) == 1.0
+    assert summed(1.0) == 2.0

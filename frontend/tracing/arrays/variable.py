@@ -9,6 +9,7 @@ The value is an array that is never written after it is stored: assigning swaps 
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
@@ -17,12 +18,12 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import Device, TensorType, as_dtype, keeps_kind
-from ....runtime.state import Cell, Writer, commit, moment
+from ....runtime.state import Cell, Writer, commit, moment, written_here
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
 from ..context.scope import SCOPE, checked_name
-from ..source import user_loc
+from ..source import is_internal, user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
 
@@ -63,6 +64,8 @@ class Variable(ArrayMethods):
         self.placed: Device | None = None
         self.cell = Cell(array)
         trace = ACTIVE.get()
+        if trace is not None and not trace.endless and not is_internal(sys._getframe(1)):
+            trace.kept.append((stem, user_loc()))
         adopted = None if trace is None else trace.adopt(self, stem)
         self.name = self._register(stem) if adopted is None else adopted
 
@@ -140,6 +143,10 @@ class Variable(ArrayMethods):
         def commit_it() -> None:
             commit([self.cell], [np.asarray(self.value + array) if op == "update_var" else array])
 
+        if written_here(self.cell):
+            raise error("W304", f"variable {self.name} is assigned by a function that the host "
+                                "runs in a step which assigns it, too: one of them would be lost",
+                        locs=user_loc(), hint="return the value, and assign it in the step")
         Writer([self.cell]).run(commit_it)
         return self
 

@@ -65,6 +65,8 @@ class TraceContext:
         # How many transforms differentiate what is recorded now, those of a trace around included.
         self.derivatives: int = 0 if parent is None else parent.derivatives
         self.used_up: list[tuple[str, tuple[Loc, ...]]] = []  # arguments that x += y has changed
+        # Variables that the user's code makes, which outlive the call.
+        self.kept: list[tuple[str, tuple[Loc, ...]]] = [] if parent is None else parent.kept
         self.refused: Error | None = None  # the last use of a tracer as a number
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False

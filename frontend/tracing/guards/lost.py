@@ -71,6 +71,13 @@ def check_used_up(changed: Sequence[tuple[str, tuple[Loc, ...]]]) -> None:
              "caller", locs)
 
 
+def check_kept(made: Sequence[tuple[str, tuple[Loc, ...]]]) -> None:
+    """Warn of variables that are made in the traced function: once, and not at each call."""
+    for name, locs in made:
+        warn(f"variable {name} is made while the function is traced, and keeps its value from call "
+             "to call. Make it outside, or write an array: s = np.zeros(3); s += x", locs)
+
+
 def _made_at(x: Any) -> tuple[Loc, ...]:
     node = x._value.node if isinstance(x, Tracer) and x._value is not None else None
     return node.locs[:1] if node is not None else ()
