@@ -24,7 +24,7 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -161,6 +161,8 @@ def read_arguments(function: Function[..., Any], texts: Sequence[str]) -> list[A
 def dump(options: argparse.Namespace) -> None:
     """Print one stage of a function; with ``--diff``, how it differs from the stage before."""
     passes = None
+    _of_use(options, "-o" if options.output is not None else "--passes" if options.passes else "", {
+        "-o": ("stage", "diff", "devices", "passes"), "--passes": ("stage", "devices")})
     if options.passes is not None:
         try:
             passes = parse_passes(options.passes)
@@ -229,6 +231,8 @@ def run(options: argparse.Namespace) -> None:
     devices natively, kernels and plans in the reference interpreter. With ``--fetch`` a step of a
     graph on what is fed."""
     text = _text(options.file)
+    _of_use(options, "--fetch" if options.fetch else "", {
+        "--fetch": ("interpret", "dim", "seed"), "": ("feed", "save")})
     if options.fetch:
         run_step(options.file, options.feed, options.fetch, options.save)
         return
@@ -246,6 +250,16 @@ def run(options: argparse.Namespace) -> None:
         if id(item) not in inner:
             state = with_tensors(item, options.file) if isinstance(item, IRGraph) else None
             show_run(item, sizes, rng, options.interpret, state)
+
+
+def _of_use(
+    options: argparse.Namespace, mode: str, useless: Mapping[str, tuple[str, ...]]
+) -> None:
+    """Refuse options that say nothing beside another one, or without it."""
+    for name in useless.get(mode, ()):
+        if getattr(options, name) != options.plain[name]:
+            raise UsageError(f"--{name} says nothing with {mode}" if mode else
+                             f"--{name} is for a step: name what it computes with --fetch")
 
 
 def _sizes(given: Sequence[tuple[str, int]], types: Iterable[TensorType]) -> dict[str, int]:
@@ -336,7 +350,8 @@ def parser() -> argparse.ArgumentParser:
     for name, about, add_options, action in COMMANDS:
         command = commands.add_parser(name, help=about)
         add_options(command)
-        command.set_defaults(action=action)
+        command.set_defaults(action=action, plain={
+            each.dest: each.default for each in command._actions})
     return root
 
 

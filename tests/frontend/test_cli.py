@@ -461,3 +461,22 @@ def test_run_refuses_the_plans_of_devices(
     (tmp_path / "plan.ir").write_text(capsys.readouterr().out)
     assert main(["run", str(tmp_path / "plan.ir")]) == 1
     assert "run the text of --stage placed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["dump", "MODEL", "--args", *TYPES, "-o", "a.ir", "--stage", "fused"], "--stage says nothing"),
+    (["dump", "MODEL", "--args", *TYPES, "-o", "a.ir", "--diff"], "--diff says nothing with -o"),
+    (["dump", "MODEL", "--args", *TYPES, "--passes", "simplify", "--devices", "cpu:0,cpu:1"],
+     "--devices says nothing with --passes"),
+    (["run", "FILE", "--feed", "x=1"], "--feed is for a step"),
+    (["run", "FILE", "--save"], "--save is for a step"),
+    (["run", "FILE", "--fetch", "y", "--interpret"], "--interpret says nothing with --fetch"),
+    (["run", "FILE", "--fetch", "y", "--seed", "1"], "--seed says nothing with --fetch")])
+def test_options_that_would_be_ignored_are_refused(
+    model: str, words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.ir").write_text("graph @g(%x: f32[2]) -> (%x: f32[2]) {\n  return %x\n}\n")
+    assert main([{"MODEL": model, "FILE": "g.ir"}.get(word, word) for word in words]) == 2
+    assert f"weft: {said}" in capsys.readouterr().err
