@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, OutOfRangeError, UnsupportedError, error
+from ...ir.indices.dims import differ
 from ...ir.types import keeps_kind
 from ..tracing.arrays import views
 from ..tracing.arrays.grid import Grid
@@ -20,7 +21,16 @@ from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts, takes
 from ..tracing.context.active import current
 from ..tracing.context.recorder import TraceContext
-from ..tracing.operand import broadcast, cast, is_weak, kind_of, reshape, strong, to_tracer
+from ..tracing.operand import (
+    broadcast,
+    cast,
+    is_weak,
+    kind_of,
+    matched,
+    reshape,
+    strong,
+    to_tracer,
+)
 from ..tracing.values.drawn import refused_draw
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
@@ -259,6 +269,9 @@ class NumpyApi:
             new = ufuncs.apply(change, (new,))
         if op == "update_var" and broadcasts(new.type.shape, variable.shape):
             new = broadcast(new, variable.shape)
+        if len(new.type.shape) == len(variable.shape) and not any(
+                map(differ, new.type.shape, variable.shape)):
+            new = matched(new, variable.shape)  # which each step checks
         return ctx.write(op, variable, new)
 
 

@@ -269,3 +269,25 @@ def test_functions_run_while_another_kind_of_arguments_is_compiled() -> None:
         go_on.set()
 
     in_threads(lambda: double(np.ones(3, np.float32)), known)
+
+
+def test_values_of_unknown_sizes_are_assigned_where_they_fit() -> None:
+    graph, w = weft.Graph(), weft.Variable(np.zeros(3), name="held")
+    with graph.as_default():
+        x = weft.placeholder("f64", (None,), name="x")
+        w.assign(x * 2)
+        with weft.control_dependencies(weft.group(name="nothing")):
+            y = x * 1
+    operation = next(node.name for node in graph.graph.nodes if node.op.name == "assign_var")
+    session = weft.Session(graph)
+    session.run(operation, {x: [1.0, 2.0, 3.0]})
+    np.testing.assert_array_equal(w.numpy(), [2.0, 4.0, 6.0])
+    with pytest.raises(weft.Error, match="W105"):
+        session.run(operation, {x: [1.0, 2.0]})
+    np.testing.assert_array_equal(w.numpy(), [2.0, 4.0, 6.0])
+    np.testing.assert_array_equal(session.run(y, {x: [1.0]}), [1.0])
+
+
+def test_a_variable_of_parts_of_other_lengths() -> None:
+    with pytest.raises(TypeError, match="W112: a variable cannot hold a list with parts of other"):
+        weft.Variable([[1], [1, 2]])

@@ -53,7 +53,12 @@ class Variable(ArrayMethods):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
         stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
-        array = np.array(value)
+        try:
+            array = np.array(value)
+        except ValueError as problem:
+            raise error("W112", f"a variable cannot hold a {type(value).__name__} with parts of "
+                                "other lengths", locs=user_loc(),
+                        hint="make the parts equally long") from problem
         try:
             self.type = TensorType(as_dtype(array.dtype), array.shape)
         except TypeError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,6 +11,7 @@ from ....ir.graph import effects_of
 from ....ir.ops.op import Effect
 from ... import tree
 from ..source import user_loc
+from ..values.methods import ArrayMethods
 from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .active import context_for, context_of
@@ -19,14 +20,16 @@ from .scope import SCOPE, checked_name
 
 
 @contextmanager
-def control_dependencies(operations: list[Any] | tuple[Any, ...] | None) -> Iterator[None]:
-    """Let nodes made in the body run after these operations or values; None drops outer ones.
+def control_dependencies(operations: Any) -> Iterator[None]:
+    """Let nodes made in the body run after these operations or values, or after one; None drops
+    outer ones.
 
     Raises TracerError (W204) where a node would wait for one of another graph.
     """
     scope = SCOPE.get()
     after = dict.fromkeys(scope.after if operations is not None else ())
-    for item in operations or ():
+    several = isinstance(operations, Iterable) and not isinstance(operations, (ArrayMethods, str))
+    for item in () if operations is None else operations if several else (operations,):
         after.update(dict.fromkeys(nodes_of(item)))
     ctx = ACTIVE.get()
     if ctx is not None:
