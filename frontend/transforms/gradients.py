@@ -22,7 +22,8 @@ def grad(
     In traced code its nodes join the graph; called on arrays it is one native program. The
     gradient has the nest structure of the argument; with ``has_aux`` the function returns
     ``(value, aux)`` and the result is ``(gradient, aux)``. Keep the returned function: each one
-    has its own compiled programs.
+    has its own compiled programs. State stops gradients: what a ``weft.Variable`` reads as is a
+    constant, also where the function has assigned it before.
 
     Raises W114 when called unless the value is one floating-point number.
 

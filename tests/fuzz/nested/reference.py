@@ -1,8 +1,8 @@
 """What the names of ``weft`` mean, by NumPy and Python alone: control flow is Python's, a batch is
 a loop, and a derivative is a difference of fourth order along each element.
 
-A difference sees what a gradient must not: through ``stop_gradient`` and a gradient that the user
-wrote. So what those gave at the place of the derivative is written down, and read again at the
+A difference sees what a gradient must not: through ``stop_gradient``, a gradient that the user
+wrote, and what a variable was assigned. So what those gave at the place of the derivative is written down, and read again at the
 places beside it; variables and random numbers are put back as they were there.
 """
 
@@ -26,10 +26,10 @@ class UnclearError(Exception):
 
 
 class Variable:
-    """A variable as ``weft.Variable``, but of this run alone."""
+    """A variable as ``weft.Variable``, but of this run alone. Its state stops gradients."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = np.asarray(value)
+    def __init__(self, value: Any, logged: Callable[[Callable[[], Any]], Any]) -> None:
+        self.value, self._logged = np.asarray(value), logged
 
     def assign(self, value: Any) -> None:
         self.value = np.asarray(value, self.value.dtype)
@@ -41,10 +41,10 @@ class Variable:
         return self.value
 
     def __mul__(self, other: Any) -> Any:
-        return self.value * other
+        return self._logged(lambda: self.value) * other
 
     def __getitem__(self, at: Any) -> Any:
-        return self.value[at]
+        return self._logged(lambda: self.value)[at]
 
 
 class Generator:
@@ -87,7 +87,7 @@ class Reference:
         return thing
 
     def Variable(self, value: Any) -> Variable:  # noqa: N802  # as in weft
-        return self._kept(Variable(value))  # type: ignore[no-any-return]
+        return self._kept(Variable(value, self.logged))  # type: ignore[no-any-return]
 
     # -- control flow ---------------------------------------------------------------------------
 
