@@ -484,7 +484,7 @@ def tenfold(x: Any, mode: Any = None) -> Any:
 
 ARGUMENTS: dict[str, tuple[str, Callable[[], Any]]] = {
     "an object": ("W112", lambda: trace_function(tenfold, (object(),))),
-    "a text": ("W112", lambda: trace_function(tenfold, (X, "fast"))),
+    "a set": ("W112", lambda: trace_function(tenfold, (X, {1}))),
     "an array of texts": ("W112", lambda: trace_function(tenfold, (np.array(["a"]),))),
     "a huge int": ("W112", lambda: trace_function(tenfold, (1 << 70,))),
     "a bad spec": ("W112", lambda: Spec("f33", (3,))),
