@@ -40,6 +40,7 @@ from .state import (
     settled,
     truth,
 )
+from .unseen import unchanged
 
 
 def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[str]) -> None:
@@ -50,6 +51,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         return
     ctx = context_of(flag)
     before = settled(get())
+    put(before)
     ends: list[End] = []
     ended: list[BaseException | None] = []
 
@@ -67,11 +69,12 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
                     for leaf in found if is_array(leaf)]
         return traced
 
-    try:
-        ways = [trace_region(way(run), (), tree.structure(()), name)
-                for run, name in ((then, "then"), (other, "other"))]
-    finally:
-        put(before)
+    with unchanged():
+        try:
+            ways = [trace_region(way(run), (), tree.structure(()), name)
+                    for run, name in ((then, "then"), (other, "other"))]
+        finally:
+            put(before)
     if ended != [None, None]:
         _check(ctx, flag, *ended)
         (then if ended[0] is None else other)()  # which may raise, in its turn

@@ -99,7 +99,7 @@ def _is_made_of_functions(x: Any) -> bool:
 def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
     """A function of ours around functions of the user's (``weft.grad(f)``) with their copies."""
     cells = function.__closure__ or ()
-    held = [each.cell_contents if _is_set(each) else None for each in cells]
+    held = [each.cell_contents if is_set(each) else None for each in cells]
     made = [converted(each, runtime) if is_function(each) else each for each in held]
     if all(new is old for new, old in zip(made, held, strict=True)):
         return function
@@ -112,7 +112,7 @@ def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
     return copy
 
 
-def _is_set(cell: CellType) -> bool:
+def is_set(cell: CellType) -> bool:
     try:
         cell.cell_contents  # noqa: B018  it is not there
     except ValueError:

@@ -49,6 +49,7 @@ from .state import (
     settled,
     truth,
 )
+from .unseen import unchanged
 from .zipped import Zipped
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
@@ -177,18 +178,20 @@ def _rounds(
 ) -> None:
     """Rounds as long as a test holds; without one, as many as ``limit`` says."""
     before = settled(get())
+    put(before)
     loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit, flag)
-    try:
-        while True:
-            try:
-                loop.trace()
-                break
-            except _OtherCarryError:
-                continue
-            except regions.ChangedError as found:
-                loop.drop(found)
-    finally:
-        put(before)
+    with unchanged():
+        try:
+            while True:
+                try:
+                    loop.trace()
+                    break
+                except _OtherCarryError:
+                    continue
+                except regions.ChangedError as found:
+                    loop.drop(found)
+        finally:
+            put(before)
     put(loop.bound(before))
 
 

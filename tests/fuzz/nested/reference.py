@@ -2,8 +2,9 @@
 a loop, and a derivative is a difference of fourth order along each element.
 
 A difference sees what a gradient must not: through ``stop_gradient``, a gradient that the user
-wrote, and what a variable was assigned. So what those gave at the place of the derivative is written down, and read again at the
-places beside it; variables and random numbers are put back as they were there.
+wrote, and what a variable was assigned. So what those gave at the place of a derivative is written
+down, and read again beside it; variables and random numbers are put back as they were
+there.
 """
 
 from __future__ import annotations

@@ -1,0 +1,118 @@
+"""What a part that runs only on one way, or again and again, changes without a name of its own: it
+would be changed once, while the part is traced, and on all ways.
+
+    if x[0] > 0:
+        counter.inc()         the object, the list, the plain array that it changes is not among the
+                              names that the statement binds or writes to: an error says so
+
+Looked at are containers, objects of the user's and plain arrays that the function's own names and
+their closures lead to.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import error
+from ..tracing.arrays.buffer import TracedBuffer
+from ..tracing.source import is_internal, user_loc
+from ..tracing.values.methods import ArrayMethods
+from .calls import is_set
+
+_DEEP, _MANY = 4, 2000      # levels, and things, that are looked at
+_BYTES = 1 << 20            # of an array
+_PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType, ArrayMethods, TracedBuffer,
+          np.generic)
+_OURS = __name__.partition(".")[0]
+
+
+@contextmanager
+def unchanged() -> Iterator[None]:
+    """Raises TracerError (W203) where the body leaves something changed that the user's function
+    can see. Names that a statement binds are to be as they were at both ends."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    before = [] if frame is None else list(_reached(frame.f_locals))
+    yield
+    for name, thing, state in before:
+        if not _same(state, _state(thing)):
+            what = "array" if isinstance(thing, np.ndarray) else type(thing).__name__
+            raise error("W203", f"'{name}' leads to {'an' if what[0] in 'aeiou' else 'a'} {what} "
+                                "that is changed where it is not known before the function runs "
+                                "whether or how often: by a function, a method or another name",
+                        locs=user_loc(), hint="change it by its own name in the very statement "
+                                              "(p[0] = v, c.n += 1), or return the new value")
+
+
+def _reached(names: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Things that names lead to, with their states."""
+    seen: set[int] = set()
+    level = [(name, value) for name, value in names.items() if not name.startswith("_weft")]
+    for _ in range(_DEEP):
+        below: list[tuple[str, Any]] = []
+        for name, thing in level:
+            if isinstance(thing, _PLAIN) or id(thing) in seen or len(seen) >= _MANY:
+                continue
+            seen.add(id(thing))
+            state = _state(thing)
+            if state is not None:
+                yield name, thing, state
+            below += [(name, part) for part in _parts(thing)]
+        level = below
+
+
+def _parts(thing: Any) -> list[Any]:
+    if isinstance(thing, (list, tuple, set, frozenset, deque)):
+        return list(thing)
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, MethodType):
+        return [thing.__self__]
+    if isinstance(thing, FunctionType):
+        return [] if _is_ours(thing) else [
+            cell.cell_contents for cell in thing.__closure__ or () if is_set(cell)]
+    return list(vars(thing).values()) if _is_object(thing) else []
+
+
+def _state(thing: Any) -> Any:
+    """What changes when a thing does; None for what does not."""
+    if isinstance(thing, np.ndarray):
+        plain = thing.dtype.kind in "biufc" and thing.nbytes <= _BYTES
+        return zlib.crc32(np.ascontiguousarray(thing).tobytes()) if plain else None
+    if isinstance(thing, (list, deque)):
+        return list(thing)
+    if isinstance(thing, set):
+        return sorted(thing, key=id)
+    if isinstance(thing, dict):
+        return [*thing.keys(), *thing.values()]
+    if isinstance(thing, bytearray):
+        return zlib.crc32(thing)
+    return [*vars(thing).keys(), *vars(thing).values()] if _is_object(thing) else None
+
+
+def _same(before: Any, now: Any) -> bool:
+    if isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(map(_is, before, now))
+    return bool(before == now)
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, (int, float, str)) and type(a) is type(b) and a == b)
+
+
+def _is_object(thing: Any) -> bool:
+    return hasattr(thing, "__dict__") and not isinstance(
+        thing, (FunctionType, MethodType, np.ndarray)) and not _is_ours(type(thing))
+
+
+def _is_ours(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "")).partition(".")[0] in (_OURS, "numpy")

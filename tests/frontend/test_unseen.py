@@ -1,0 +1,180 @@
+"""What branches and loops change by other names than their own is refused: it would be changed on
+all ways, and once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.array([-1.0, -1.0])
+
+
+class Count:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def more(self) -> None:
+        self.n += 1
+
+
+def put(p: Any) -> None:
+    p[0] = 7
+
+
+def by_a_function(x: Any) -> Any:
+    p = np.zeros(3)
+    if x[0] > 0:
+        put(p)
+    return p
+
+
+def on_both_ways(x: Any) -> Any:
+    p, q = np.zeros(2), np.ones(2)
+    if x[0] > 0:
+        put(p)
+    else:
+        put(q)
+    return p, q
+
+
+def by_a_view(x: Any) -> Any:
+    p = np.zeros(3)
+    if x[0] > 0:
+        q = p[:2]
+        q[0] = 5
+    return p
+
+
+def by_rows(x: Any) -> Any:
+    p = np.zeros((2, 2))
+    if x[0] > 0:
+        for row in p:
+            row[0] = 1
+    return p
+
+
+def in_rounds(x: Any) -> Any:
+    p, i = np.zeros(3), 0
+    while i < x[1] + 4:
+        put(p)
+        i += 1
+    return p
+
+
+def by_a_method(x: Any) -> Any:
+    count = Count()
+    for value in x:
+        if value > 0:
+            count.more()
+    return count.n
+
+
+def by_a_closure(x: Any) -> Any:
+    n = [0]
+
+    def hit() -> None:
+        n[0] += 1
+
+    if x[0] > 0:
+        hit()
+    return n[0]
+
+
+def by_setattr(x: Any) -> Any:
+    count = Count()
+    if x[0] > 0:
+        setattr(count, "n", 5)  # noqa: B010
+    return count.n
+
+
+def in_an_expression(x: Any) -> Any:
+    p = np.zeros(3)
+    x[0] > 0 and put(p)
+    return p
+
+
+def in_a_ternary(x: Any) -> Any:
+    found: list[int] = []
+    for value in x:
+        found.append(1) if value > 0 else None
+    return len(found)
+
+
+def in_a_set(x: Any) -> Any:
+    seen: set[int] = set()
+    if x[0] > 0:
+        seen.add(1)
+    return len(seen)
+
+
+def in_a_defaultdict(x: Any) -> Any:
+    d: defaultdict[str, int] = defaultdict(int)
+    for value in x:
+        if value > 0:
+            d["positive"] += 1
+    return d["positive"]
+
+
+def in_a_counter(x: Any) -> Any:
+    d: Counter[str] = Counter()
+    if x[0] > 0:
+        d.update("a")
+    return d["a"]
+
+
+def in_a_deque(x: Any) -> Any:
+    seen = np.zeros(2, bool)
+    queue = deque([0])
+    while queue:
+        u = queue.popleft()
+        for v in range(2):
+            if x[u] < 0 and not seen[v]:
+                seen[v] = True
+                queue.append(v)
+    return seen
+
+
+@pytest.mark.parametrize("function", [
+    by_a_function, on_both_ways, by_a_view, by_rows, in_rounds, by_a_method, by_a_closure,
+    by_setattr, in_an_expression, in_a_ternary, in_a_set, in_a_defaultdict, in_a_counter,
+    in_a_deque])
+def test_refused(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"W203: '.*' leads to an? .* that is changed where it is "):
+        weft.compile(function)(X)
+
+
+def by_their_own_names(x: Any) -> Any:
+    count, found, d, p = Count(), [], {"a": 0}, np.zeros(2)
+    memo: dict[int, int] = {}
+
+    def fibonacci(n: int) -> int:
+        if n not in memo:
+            memo[n] = n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+        return memo[n]
+
+    x = x * fibonacci(10)
+    for value in x:
+        if value > 0:
+            count.n += 1
+            d["a"] += 1
+            p[0] += 1
+        found.append(value)
+    i = 0
+    while i < x[0]:
+        i += 1
+        p[1] = i
+    return count.n, d["a"], p, found
+
+
+@pytest.mark.parametrize("x", [X, -X, np.array([0.1, -1.0])])
+def test_names_of_the_statement_are_carried(x: Any) -> None:
+    found, wanted = (weft.tree.leaves(each) for each in (
+        weft.compile(by_their_own_names)(x), by_their_own_names(x)))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
