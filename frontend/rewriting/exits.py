@@ -31,6 +31,21 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return True
         if isinstance(statement, ast.With) and leaves(statement.body):
             return True
+        if isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and (
+                statement.test.value) and not _ends_by_break(statement):
+            return True  # it ends by a return, if it ends
+    return False
+
+
+def _ends_by_break(loop: ast.While) -> bool:
+    """Whether a loop of its own body's ends by a break."""
+    todo: list[ast.AST] = list(loop.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Break):
+            return True
+        if not isinstance(node, (*_LOOPS, ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
     return False
 
 

@@ -13,7 +13,7 @@ from ...ir.diagnose import Error, error
 from ...ir.types import Loc
 from ..tracing.arrays.standins import PRINTED
 from ..tracing.guards.weakmethod import WeakMethod
-from ..tracing.source import is_internal
+from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
 from .calls import is_ours
@@ -54,6 +54,14 @@ def _as_it_stands(function: Callable[..., Any], *args: Any, **options: Any) -> T
         return trace_function(function, *args, grown=grown, **options)
     except LongError:
         return _in_loops(function, *args, **options)
+    except RecursionError:
+        raise _endless(function) from None
+
+
+def _endless(function: Callable[..., Any]) -> Error:
+    return error("W201", "the function calls itself without an end while it is traced: the number "
+                         "that ends it is not known then", locs=definition(function),
+                 hint="pass the number as a static argument, or write a loop")
 
 
 def _in_loops(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
@@ -69,11 +77,14 @@ def _in_loops(function: Callable[..., Any], *args: Any, **options: Any) -> Trace
 def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
     """The trace of a rewritten copy."""
     try:
-        return _counted(copy, False, *args, grown=grown, **options)
-    except LongError:
-        with suppress(Exception):
-            return _counted(copy, True, *args, **options)
-    return _counted(copy, False, *args, **options)
+        try:
+            return _counted(copy, False, *args, grown=grown, **options)
+        except LongError:
+            with suppress(Exception):
+                return _counted(copy, True, *args, **options)
+        return _counted(copy, False, *args, **options)
+    except RecursionError:
+        raise _endless(copy) from None
 
 
 def _counted(

@@ -90,6 +90,7 @@ class _Scope(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         paths = self._state((*node.body, *node.orelse))
+        _as_truths(node.test)
         test = self.visit(node.test)
         parts = [self._function("then", node.body, paths), self._function(
             "other", node.orelse, paths)]
@@ -97,6 +98,7 @@ class _Scope(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         paths = self._state((ast.Expr(node.test), *node.body))
+        _as_truths(node.test)
         test = self._function("test", [ast.copy_location(ast.Return(node.test), node.test)], paths)
         return self._operator("while_", node, [], [test, self._function("body", node.body, paths)],
                               paths)
@@ -120,6 +122,7 @@ class _Scope(ast.NodeTransformer):
                               parts, paths)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        _as_truths(node.test)
         message = _thunk(self.visit(node.msg)) if node.msg is not None else ast.Constant(None)
         return ast.copy_location(
             ast.Expr(_weft("check", [self.visit(node.test), message], node)), node)
@@ -156,6 +159,7 @@ class _Scope(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         if _walrus(node.body, node.orelse):
             return self._plain(node)
+        _as_truths(node.test)
         return _weft("choose", [self.visit(node.test), *map(_thunk, map(
             self.visit, (node.body, node.orelse)))], node)
 
@@ -163,7 +167,10 @@ class _Scope(ast.NodeTransformer):
         if _walrus(*node.values):
             return self._plain(node)
         name = "both" if isinstance(node.op, ast.And) else "either"
-        return _weft(name, [_thunk(self.visit(each)) for each in node.values], node)
+        parts = [self.visit(each) for each in node.values]
+        if getattr(node, "truths", False):
+            parts = [_weft("truth", [part], part) for part in parts]
+        return _weft(name, [_thunk(part) for part in parts], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
@@ -294,6 +301,16 @@ class _Scope(ast.NodeTransformer):
         first: list[ast.stmt] = [ast.Assign([_path(path, ast.Store())], ast.Constant(None)),
                                  ast.Delete([_path(path, ast.Del())])]
         return first
+
+
+def _as_truths(test: ast.AST) -> None:
+    """Mark ``and`` and ``or`` of which only the truth is asked for: their sides may be numbers."""
+    if isinstance(test, ast.BoolOp):
+        test.truths = True  # type: ignore[attr-defined]
+        for value in test.values:
+            _as_truths(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        _as_truths(test.operand)
 
 
 def _generates(node: ast.AST) -> bool:

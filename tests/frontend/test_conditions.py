@@ -81,3 +81,62 @@ def test_batches_and_gradients() -> None:
         value, grad = slope(0.9)
         n = np.log(value) / np.log(0.9)
         np.testing.assert_allclose(grad, n * 0.9 ** (n - 1), rtol=1e-9)
+
+
+def factorial(n: Any) -> Any:
+    return 1 if n <= 1 else n * factorial(n - 1)
+
+
+def divisor(a: Any, b: Any) -> Any:
+    return a if b == 0 else divisor(b, a % b)
+
+
+def legendre(n: Any, x: Any) -> Any:
+    if n < 2:
+        return x if n else np.ones_like(x)
+    return ((2 * n - 1) * x * legendre(n - 1, x) - (n - 1) * legendre(n - 2, x)) / n
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (factorial, (5,)), (divisor, (12, 18)), (legendre, (4, np.linspace(0, 1, 3)))])
+def test_functions_that_call_themselves(function: Any, args: Any) -> None:
+    np.testing.assert_allclose(weft.compile(function)(*args), function(*args))
+
+
+def test_a_function_that_calls_itself_without_an_end() -> None:
+    with pytest.raises(TypeError, match="W201: the function calls itself without an end"):
+        weft.compile(lambda x: factorial(x[0]))(np.array([3.0]))
+
+
+def truths(x: Any) -> Any:
+    n = k = 0
+    for i in range(3):
+        if x[i] and x[i] - 1 == 0:
+            n += 1
+        if not (x[i] or n):
+            n += 10
+    while x[0] and k < 3:
+        k += 1
+    return n, k, 5 if x[1] or x[2] else 6
+
+
+@pytest.mark.parametrize("x", [np.array([1, 0, 2]), np.array([0.0, 1.0, 1.0]), np.zeros(3, bool)])
+def test_sides_of_which_only_the_truth_is_asked_for(x: Any) -> None:
+    if x.dtype == bool:
+        x = x.astype(np.uint8)
+    assert weft.compile(truths)(x) == truths(x)
+
+
+def halved(x: Any) -> Any:
+    while True:
+        new = x / 2
+        if new.sum() < 1:
+            return new
+        if new.sum() > 100:
+            return new * 0
+        x = new
+
+
+def test_a_loop_that_ends_by_returns_only() -> None:
+    for x in (np.ones(3), 5 * np.ones(3), 99 * np.ones(3)):
+        np.testing.assert_array_equal(weft.compile(halved)(x), halved(x))
