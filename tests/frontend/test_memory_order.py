@@ -91,3 +91,27 @@ def test_elements_as_memory_has_them(order: str) -> None:
         np.testing.assert_array_equal(one, other)
     with pytest.raises(TypeError, match="W113: the order of its elements in memory is not known"):
         weft.compile(lambda x: x.T.ravel(order))(X)
+
+
+@pytest.mark.parametrize("view", [
+    np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.array,
+    lambda b: np.asarray(b, float), lambda b: np.asarray(b, int), lambda b: np.asarray(b[:2]),
+    lambda b: np.array(b, copy=None), lambda b: np.asarray(np.asarray(b))])
+def test_of_an_array_that_is_plain_until_a_traced_value_comes(view: Callable[[Any], Any]) -> None:
+    def to_the_array(x: Any) -> Any:
+        b = np.zeros(3)
+        w = view(b)
+        b[0] = x[0, 0]
+        w[1] = 7
+        return b, w
+
+    def to_the_other(x: Any) -> Any:
+        b = np.zeros(3)
+        w = view(b)
+        w[1] = x[0, 1]
+        b[0] = 3
+        return b, w
+
+    for function in (to_the_array, to_the_other):
+        for got, want in zip(weft.compile(function)(X), function(X), strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -296,11 +296,27 @@ def own(result: Any, inputs: Any) -> Any:
     did not make stays as it is."""
     if type(result) in (tuple, list):
         return type(result)(own(part, inputs) for part in result)
-    if RECORDING.get() is None or type(result) is not np.ndarray or result.base is not None or (
+    if RECORDING.get() is not None and type(result) is np.ndarray and result.base is not None:
+        return _sharing(result, inputs)
+    if RECORDING.get() is None or type(result) is not np.ndarray or (
             number_kind(result.dtype) not in "biufc") or _holds(inputs, result):
         return result
     made = result.view(Buffer)
     made.memory()
+    return made
+
+
+def _sharing(view: Array, inputs: Any) -> Array:
+    """A plain view that NumPy gives of a buffer, as ``np.asarray`` does, as one of its arrays."""
+    if isinstance(inputs, dict):
+        inputs = [*inputs.values()]
+    if isinstance(inputs, (tuple, list)):
+        return next((made for each in inputs if (made := _sharing(view, each)) is not view), view)
+    if not isinstance(inputs, Buffer) or not _shares(view, inputs):
+        return view
+    made: Buffer = view.view(Buffer)
+    made._memory = inputs.memory()
+    made._memory.arrays.append(ref(made))
     return made
 
 
