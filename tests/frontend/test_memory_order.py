@@ -94,7 +94,8 @@ def test_elements_as_memory_has_them(order: str) -> None:
 
 
 @pytest.mark.parametrize("view", [
-    np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.array,
+    lambda b: np.asarray(b), lambda b: np.asanyarray(b), lambda b: np.ascontiguousarray(b),
+    lambda b: np.asfortranarray(b), lambda b: np.require(b), lambda b: np.array(b),
     lambda b: np.asarray(b, float), lambda b: np.asarray(b, int), lambda b: np.asarray(b[:2]),
     lambda b: np.array(b, copy=None), lambda b: np.asarray(np.asarray(b))])
 def test_of_an_array_that_is_plain_until_a_traced_value_comes(view: Callable[[Any], Any]) -> None:

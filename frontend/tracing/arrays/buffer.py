@@ -311,7 +311,8 @@ def _sharing(view: Array, inputs: Any) -> Array:
     if isinstance(inputs, dict):
         inputs = [*inputs.values()]
     if isinstance(inputs, (tuple, list)):
-        return next((made for each in inputs if (made := _sharing(view, each)) is not view), view)
+        found = (_sharing(view, each) for each in inputs)
+        return next((each for each in found if each is not view), view)
     if not isinstance(inputs, Buffer) or not _shares(view, inputs):
         return view
     made: Buffer = view.view(Buffer)
