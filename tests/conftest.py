@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import weft
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,6 +38,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true",
                      help="write the golden files from what the tests produce")
+
+
+@pytest.fixture(autouse=True)
+def names_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that another test has left alive takes no name from this one's."""
+    monkeypatch.setattr(weft.Variable, "_named", WeakValueDictionary())
 
 
 @pytest.fixture
