@@ -338,14 +338,18 @@ class Lowering:
 def _nested(kernel: Kernel, order: Sequence[str]) -> list[str]:
     """The axes with each that is summed over behind those that its terms depend on."""
     found = list(order)
-    for stmt in kernel.body:
-        for axis in summed_axes(stmt):
-            around = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
-            place = found.index(axis)
-            last = max((found.index(name) for name in around - set(summed_axes(stmt))),
-                       default=-1)
-            if place < last:
-                found.insert(last, found.pop(place))
+    for _ in order:  # what one of them is moved behind may be moved itself
+        before = list(found)
+        for stmt in kernel.body:
+            for axis in summed_axes(stmt):
+                terms = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
+                place = found.index(axis)
+                last = max((found.index(name) for name in terms - set(summed_axes(stmt))),
+                           default=-1)
+                if place < last:
+                    found.insert(last, found.pop(place))
+        if found == before:
+            break
     return found
 
 

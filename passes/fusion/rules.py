@@ -12,10 +12,10 @@ from ...ir.indices.index import Dim, product
 from ...ir.indices.space import Index, is_chain, own_dims
 from ...ir.ops.axes.reduce import contract_letters, contract_places
 from ...ir.ops.op import Kind
+from .nesting import SHORT, loops_nest, sums_of
 from .region import Region, axes_of, in_order, runs_of
 
 HEAVY = 8    # additions that an element costs, from which on vectors pay for a pass of their own
-SHORT = 8    # elements of a reduction that is unrolled beside another one
 MANY = 128   # rows that make several tasks
 FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
 LARGE = 16 << 20      # bytes that no cache of one core holds
@@ -59,7 +59,7 @@ def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
 def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Over what the region reduces already, or the first; after another one if that is short, so
     that it will be unrolled, or if a row of its sums can be kept; after a contraction if a block of
-    its rows can be."""
+    its rows can be. Always in loops that are inside of each other for all sums."""
     index = _closed(own)
     if index is None or axes_of(index) not in region.spaces or not in_order(
             [str(dim) for dim in index if dim != 0], region):
@@ -67,6 +67,8 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     runs = runs_of(node, index)
     if Kind.SCAN in region.kinds and runs != region.reduced:
         return False  # a loop in another one would begin anew what that carries
+    if not loops_nest(region.axes, [*sums_of(region), (runs, axes_of(index))]):
+        return False
     if runs == region.reduced:
         return bool(runs) or Kind.CONTRACT not in region.kinds
     if not runs:
@@ -239,7 +241,8 @@ def fits(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:
             axes == axes_of(at) for at in (*wide.own.values(), *wide.index.values())))
     reduced = tuple(tuple(names[axis] for axis in run) for run in narrow.reduced)
     return reduced == wide.reduced and axes == wide.axes.keys() and (
-        Kind.CONTRACT not in wide.kinds)
+        Kind.CONTRACT not in wide.kinds) and loops_nest(
+            wide.axes, [*sums_of(wide), *sums_of(narrow, names)])
 
 
 def _products_fit(wide: Region, narrow: Region, names: Mapping[str, str]) -> bool:

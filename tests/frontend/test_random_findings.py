@@ -244,3 +244,10 @@ def test_nothing_is_put_into_an_empty_array() -> None:
 
     with pytest.raises(IndexError):
         weft.compile(put)(np.zeros((0, 4)))
+
+
+def test_the_first_of_accumulated_powers_is_no_power() -> None:
+    x = np.array([-3, 2, 1])
+    np.testing.assert_array_equal(weft.compile(np.power.accumulate)(x), np.power.accumulate(x))
+    with pytest.raises(IndexError, match="negative integer powers"):
+        weft.compile(np.power.accumulate)(x[::-1] - 2)

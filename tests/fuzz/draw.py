@@ -115,9 +115,13 @@ def _leaves(rng: random.Random, smooth: bool, large: bool, symbolic: bool) -> li
     if large:
         dims = [300, 257, 1000, 64]
     dims = rng.sample(dims, min(len(dims), 4))
+    deep = not large and rng.random() < 0.1  # loops in loops, none short enough to be written out
+    if deep:
+        dims = [9, 10, 12, *dims[:1]]
     leaves = []
     for at in range(rng.randint(1, 4)):
-        rank = rng.choice((2, 2) if large else (1, 2) if smooth else (0, 1, 1, 2, 2, 2, 3))
+        rank = rng.choice((2, 2) if large else (1, 3, 3) if deep else (1, 2) if smooth
+                          else (0, 1, 1, 2, 2, 2, 3))
         shape = tuple(rng.choice(dims) for _ in range(rank))
         kind = "array" if at == 0 or rng.random() < 0.8 else rng.choice(
             ("scalar", "int", "float", "bool"))

@@ -85,6 +85,23 @@ def softmax(w: Writer) -> Any:
     return below and w.emit("softmax", "{0} / {1}", shifted, below)
 
 
+@step("sums across", 3, smooth=True)
+def across(w: Writer) -> Any:
+    """What is reduced one way, beside the array it is of, and reduced in another way."""
+    x = w.array(lambda value: value.rank > 1 and value.kind == "f" and value.dtype.itemsize > 2)
+    if x is None:
+        return None
+    ways = [tuple(sorted(w.rng.sample(range(x.rank), w.rng.randint(1, x.rank))))
+            for _ in range(w.rng.randint(2, 3))]
+    narrow = w.emit("sums across", f"np.mean({{0}}, axis={ways[0]}, keepdims=True)", x,
+                    close=("mean", 4))
+    beside = narrow and w.emit("sums across", w.one(("{0} + {1}", "{0} * {1}")), x, narrow)
+    for way in ways[1:] if beside else ():
+        w.emit("sums across", f"np.sum({{0}}, axis={way}{w.one(('', ', keepdims=True'))})",
+               w.one((x, beside)), close=("sum", 4))
+    return beside
+
+
 @step("matmul", 5, smooth=True)
 def matmul(w: Writer) -> Any:
     x = w.array()

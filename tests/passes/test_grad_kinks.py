@@ -247,3 +247,42 @@ def test_forward_mode_agrees(name: str, point: tuple[float, ...]) -> None:
     found = run_graph(graph, [np.float64(x) for x in point])
     assert there
     np.testing.assert_allclose(found[:len(there)], found[len(there):], rtol=1e-15)
+
+
+@pytest.mark.parametrize("product", [np.prod, np.nanprod, np.multiply.reduce])
+@pytest.mark.parametrize("x", [(1, 2, 3), (0, 2, 3), (2, 0, 0), (0, 0, 0)])
+def test_products_of_zeros_have_second_derivatives(
+    product: Callable[..., Any], x: tuple[float, ...]
+) -> None:
+    a, b, c = x
+    hessian = np.array([[0, c, b], [c, 0, a], [b, a, 0]], float)
+
+    def along(v: Any) -> Any:
+        return weft.grad(lambda y: np.sum(weft.grad(product)(y) * v))(np.array(x, float))
+
+    np.testing.assert_array_equal(weft.compile(weft.vmap(along))(np.eye(3)), hessian)
+
+
+def test_products_over_several_axes_have_third_derivatives() -> None:
+    x = np.arange(16.0).reshape(2, 2, 2, 2) - 5  # one element is 0
+
+    def slope(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda y: np.sum(weft.grad(f)(y) * np.cos(y))
+
+    def third(f: Callable[..., Any]) -> Callable[..., Any]:
+        return weft.grad(slope(slope(f)))
+
+    for axes in ((0, 2), (1, 2, 3), (3,)):
+        others = tuple(set(range(4)).difference(axes))
+        rows = x.transpose(others + axes).reshape(-1, 2 ** len(axes))
+
+        def written_out(y: Any, axes: tuple[int, ...] = axes, rows: Any = rows,
+                        others: tuple[int, ...] = others) -> Any:
+            y = np.transpose(y, others + axes).reshape(rows.shape)
+            total = y[:, 0]
+            for at in range(1, rows.shape[1]):
+                total = total * y[:, at]
+            return np.sum(total)
+
+        found = weft.compile(third(lambda y, axes=axes: np.sum(np.prod(y, axes))))(x)
+        np.testing.assert_allclose(found, weft.compile(third(written_out))(x), rtol=1e-10)

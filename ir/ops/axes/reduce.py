@@ -11,6 +11,7 @@ from ...diagnose import error
 from ...indices.index import Dim, product
 from ...types import BOOL, DTYPES, I32, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
+from .scan import before, turned
 
 _SHAPES = (((7,), (0,)), ((3, 5), (1,)), ((3, 5), (0,)), ((2, 3, 4), (0, 2)), ((2, 3, 4), (1, 2)),
            ((1, 1), (0, 1)), ((3, 0), (0,)), ((70, 33), (0,)), ((33, 70), (1,)), ((5, 1000), (1,)),
@@ -50,14 +51,19 @@ def _extreme_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> A
 
 
 def _product_grad(b: Any, g: Any, x: Any, y: Any, *, axes: tuple[int, ...]) -> Any:
-    """The product of the others: of what is not zero, divided by the element itself; where there is
-    one zero, for that alone; where there are several, for none."""
-    zero = b.eq(x, 0.0)
-    zeros = _spread(b, b.sum(b.cast(zero, dtype=I32), axes=axes), x, axes)
-    rest = _spread(b, b.prod(b.select(zero, 1.0, x), axes=axes), x, axes)
-    others = b.select(b.eq(zeros, 0), b.div(rest, x), b.select(
-        b.and_(zero, b.eq(zeros, 1)), rest, 0.0))
-    return (b.mul(_spread(b, g, x, axes), others),)
+    """The product of all others, one axis after the other: of those before each and those after.
+    Nothing is divided, so derivatives of any order are right where elements are 0."""
+    if not axes:
+        return (g,)
+    axis = axes[-1]
+    kept = _kept(len(x.shape), (axis,))
+    if len(axes) > 1:
+        rest = tuple(kept.index(other) for other in axes[:-1])
+        inner = b.prod(x, axes=(axis,))
+        (g,) = _product_grad(b, g, inner, y, axes=rest)
+    others = b.mul(before(b, b.cumprod(x, axis=axis), axis, 1.0),
+                   turned(b, before(b, b.cumprod(turned(b, x, axis), axis=axis), axis, 1.0), axis))
+    return (b.mul(_spread(b, g, x, (axis,)), others),)
 
 
 def _extreme_requires(name: str) -> Any:

@@ -37,7 +37,7 @@ def _infer(name: str, kinds: str) -> Callable[..., tuple[TensorType, ...]]:
     return infer
 
 
-def _before(b: Any, x: Any, axis: int, first: float) -> Any:
+def before(b: Any, x: Any, axis: int, first: float) -> Any:
     """The element before each one along an axis: ``first`` before the first."""
     one = x.type.with_shape(tuple(1 if at == axis else dim for at, dim in enumerate(x.shape)))
     longer = b.concatenate(b.full(first, one), x, axis=axis)
@@ -45,7 +45,7 @@ def _before(b: Any, x: Any, axis: int, first: float) -> Any:
     return b.slice(longer, start=(0,) * rank, step=(1,) * rank, shape=x.shape)
 
 
-def _turned(b: Any, x: Any, axis: int) -> Any:
+def turned(b: Any, x: Any, axis: int) -> Any:
     """x with its axis from the last element to the first."""
     here = [at == axis for at in range(len(x.shape))]
     return b.slice(x, start=tuple(dim - 1 if turn else 0 for dim, turn in zip(
@@ -54,22 +54,22 @@ def _turned(b: Any, x: Any, axis: int) -> Any:
 
 def _back(b: Any, a: Any, g: Any, axis: int) -> Any:
     """``s[i] = g[i] + a[i+1] * s[i+1]``: what comes back to each element from all after it."""
-    follow = _before(b, _turned(b, a, axis), axis, 0.0)
-    return _turned(b, b.recur(follow, _turned(b, g, axis), axis=axis), axis)
+    follow = before(b, turned(b, a, axis), axis, 0.0)
+    return turned(b, b.recur(follow, turned(b, g, axis), axis=axis), axis)
 
 
 def _sum_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int) -> Any:
-    return (_turned(b, b.cumsum(_turned(b, g, axis), axis=axis), axis),)
+    return (turned(b, b.cumsum(turned(b, g, axis), axis=axis), axis),)
 
 
 def _prod_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int) -> Any:
     # No division: the product of all others is right where an element is 0.
-    return (b.mul(_before(b, y, axis, 1.0), _back(b, x, g, axis)),)
+    return (b.mul(before(b, y, axis, 1.0), _back(b, x, g, axis)),)
 
 
 def _recur_grad(b: Any, g: Any, a: Any, z: Any, y: Any, *, axis: int) -> Any:
     total = _back(b, a, g, axis)
-    return b.mul(total, _before(b, y, axis, 0.0)), total
+    return b.mul(total, before(b, y, axis, 0.0)), total
 
 
 def _extreme_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int) -> Any:
