@@ -56,8 +56,8 @@ def accumulate(ufunc: np.ufunc, x: Tracer, axis: int, dtype: Any) -> Any:
     def step(carry: Any, given: Any, _: Any) -> Any:
         row, begins = given
         # Of the first row nothing is made: a negative one is no power that has to be refused.
-        made = cast(apply(ufunc, (carry, np.where(begins, carry.dtype.type(1), row))), kinds[0])
-        made = np.where(begins, row, made)
+        other: Any = np.where(begins, carry.dtype.type(1), row)
+        made = np.where(begins, row, cast(apply(ufunc, (carry, other)), kinds[0]))
         return made, made
 
     nothing = current().full(0, rows.type.dtype, rows.type.shape[1:])

@@ -395,6 +395,24 @@ def test_generators_that_a_traced_function_makes_begin_anew() -> None:
     assert first[3] == from_key(5).random()
 
 
+def spawned() -> Any:
+    parent = default_rng(4)
+    children = [*parent.spawn(2), *parent.spawn(1)]
+    return [child.normal(size=3) for child in children], parent.normal(size=3)
+
+
+def shared() -> Any:
+    rng = default_rng(4)
+    return rng.dirichlet(np.arange(1.0, 20.0), 9), rng.multivariate_normal(
+        np.ones(5), np.eye(5) + 0.1, 7, method="cholesky")
+
+
+@pytest.mark.parametrize("draw", [spawned, shared])
+def test_compiled_or_not(draw: Callable[[], Any]) -> None:
+    for plain, compiled in zip(draw(), weft.compile(draw)(), strict=True):
+        np.testing.assert_array_equal(compiled, plain)
+
+
 def test_streams() -> None:
     parent = default_rng(9)
     children = [*parent.spawn(3), *parent.spawn(1), *(from_key(k) for k in parent.split(2)),
@@ -433,7 +451,8 @@ def test_sessions_go_on() -> None:
         y = rng.spawn(1)[0].random(2)
     s = weft.Session(g)
     first, second = s.run([x, y]), s.run([x, y])
-    plain, (child,) = default_rng(0), default_rng(0).spawn(1)
+    plain = default_rng(0)
+    (child,) = plain.spawn(1)  # when the graph is built; numbers are drawn in its steps
     for got in (first, second):
         np.testing.assert_array_equal(got[0], plain.random(2))
         np.testing.assert_array_equal(got[1], child.random(2))

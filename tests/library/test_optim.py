@@ -244,3 +244,37 @@ def test_variables_that_the_loss_does_not_read(in_graph: bool) -> None:
     with pytest.raises(weft.Error, match="does not depend on any") as caught:
         adam.minimize(lambda: used * used, [unused])
     assert caught.value.code == "W114"
+
+
+@pytest.mark.parametrize("optimizer", [
+    lambda: optim.SGD(0.1), lambda: optim.SGD(0.05, 0.9, nesterov=True),
+    lambda: optim.Adam(0.1),
+    lambda: optim.AdamW(0.1, weight_decay=1e-5), lambda: optim.RMSProp(0.05),
+    lambda: optim.Adagrad(0.5),
+    lambda: optim.SGD(0.1, clip_value=0.5), lambda: optim.Adam(0.1, clip_norm=1.0)])
+def test_complex_parameters_go_down(optimizer: Callable[[], Any]) -> None:
+    target = np.array([1 + 2j, -3 + 0.5j])
+
+    def loss(z: Any) -> Any:
+        return np.sum(np.abs(z - target) ** 2)
+
+    plain, of_variables = optimizer(), optimizer()
+    held = weft.Variable(np.zeros(2, np.complex64), "z")
+    z = np.zeros(2, complex)
+    state = plain.init(z)
+    step = weft.compile(lambda z, state: plain.update(weft.grad(loss)(z), state, z))
+    minimized = weft.compile(lambda: of_variables.minimize(lambda: loss(held[...]), [held]))
+    for _ in range(200):
+        z, state = step(z, state)
+        minimized()
+    np.testing.assert_allclose(z, target, atol=0.02)
+    np.testing.assert_allclose(held.numpy(), target, atol=0.02)
+    kinds = {name: array.dtype for name, array in state.items() if name != "count"}
+    assert kinds == {name: {"square": np.float64}.get(name, np.complex128) for name in plain.slots}
+
+
+def test_squares_take_both_parts() -> None:
+    z = np.array([3 + 4j])
+    assert optim.global_norm({"a": z}) == 5.0
+    np.testing.assert_allclose(optim.clip_by_global_norm([z], 1.0)[0], z / 5)
+    np.testing.assert_array_equal(optim.clip_by_value([z, 1 - 9j], 3)[0], [3 + 3j])

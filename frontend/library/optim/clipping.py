@@ -18,7 +18,13 @@ def global_norm(nest: Any) -> Any:
     np.float64(5.0)
     """
     return np.sqrt(functools.reduce(operator.add, (
-        np.sum(np.square(leaf)) for leaf in tree.leaves(nest))))
+        np.sum(squared(leaf)) for leaf in tree.leaves(nest))))
+
+
+def squared(x: Any) -> Any:
+    """The squares of what elements are away from 0, real ones of complex numbers."""
+    return x * x if np.result_type(x).kind != "c" else (
+        np.square(np.real(x)) + np.square(np.imag(x)))
 
 
 def clip_by_global_norm(grads: Any, limit: Any) -> Any:
@@ -29,5 +35,13 @@ def clip_by_global_norm(grads: Any, limit: Any) -> Any:
 
 
 def clip_by_value(grads: Any, limit: Any) -> Any:
-    """The gradients with every element between ``-limit`` and ``limit``."""
-    return tree.map(lambda grad: np.clip(grad, -limit, limit), grads)
+    """The gradients with every element between ``-limit`` and ``limit``, of complex ones both
+    parts."""
+
+    def clipped(grad: Any) -> Any:
+        if np.result_type(grad).kind != "c":
+            return np.clip(grad, -limit, limit)
+        real, imag = (np.clip(part, -limit, limit) for part in (np.real(grad), np.imag(grad)))
+        return real + 1j * imag
+
+    return tree.map(clipped, grads)

@@ -24,7 +24,7 @@ from ...tracing.values.tracer import Tracer
 from ...transforms.graph_gradients import gradients
 from ...transforms.reverse import variable_gradients
 from .checks import check_number
-from .clipping import clip_by_global_norm, clip_by_value
+from .clipping import clip_by_global_norm, clip_by_value, squared
 
 State = dict[str, Any]
 
@@ -36,13 +36,15 @@ class Optimizer(ABC):
 
     ``lr`` is a number, an array, a Variable, or a schedule, which is called with the number of
     steps taken. Gradients are kept within ``clip_value`` one by one, and then within ``clip_norm``
-    all together, where these are given.
+    all together, where these are given. They are as ``weft.grad`` gives them: for complex
+    parameters, the step goes along their conjugates, which is where the loss falls.
 
     Raises DTypeError (W112) for what is no number, ParameterError (W132) for one out of its range:
     a rate is not negative, a decay (momentum, beta1, beta2) from 0 to 1.
     """
 
     slots: tuple[str, ...] = ()
+    real_slots: tuple[str, ...] = ()  # those that are real for complex parameters, too
     counts = False  # whether the step number is kept
 
     def __init__(self, lr: Any, *, clip_norm: Any = None, clip_value: Any = None) -> None:
@@ -61,7 +63,8 @@ class Optimizer(ABC):
     def step(
         self, grad: Any, slots: dict[str, Any], param: Any, count: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """The new parameter and slots of one leaf; ``count`` is the step number from 1."""
+        """The new parameter and slots of one leaf, up whose slope ``grad`` points; ``count`` is the
+        step number from 1."""
 
     def rate(self, param: Any, count: Any) -> Any:
         """The learning rate, in the parameter's dtype if it is no Python number."""
@@ -81,10 +84,16 @@ class Optimizer(ABC):
 
     def init(self, params: Any) -> State:
         """The state before the first step: a nest of zeros for each slot."""
-        state: State = {name: tree.map(np.zeros_like, params) for name in self.slots}
+        state: State = {name: tree.map(
+            lambda param, name=name: np.zeros_like(self._part(name, param)), params)
+            for name in self.slots}
         if self.counts:
             state["count"] = np.int64(0)
         return state
+
+    def _part(self, slot: str, param: Any) -> Any:
+        """What of a parameter is like its slot."""
+        return np.real(param) if slot in self.real_slots else param
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """New parameters and state. Raises ShapeError (W102) if the nests differ in structure or
@@ -95,8 +104,8 @@ class Optimizer(ABC):
                    for nest in (self._clipped(grads), *(state[name] for name in self.slots))]
         for path, param, grad in zip(tree.paths(structure), leaves, columns[0], strict=True):
             _check(path, param, grad)
-        stepped = [self.step(row[0], dict(zip(self.slots, row[1:], strict=True)), param, count)
-                   for param, *row in zip(leaves, *columns, strict=True)]
+        stepped = [self.step(_uphill(grad), dict(zip(self.slots, row, strict=True)), param, count)
+                   for param, grad, *row in zip(leaves, *columns, strict=True)]
         new: State = {name: tree.unflatten(structure, [slots[name] for _, slots in stepped])
                       for name in self.slots}
         if self.counts:
@@ -172,7 +181,7 @@ class Optimizer(ABC):
             count = steps[()]
         for (_, variable), grad in zip(known, grads, strict=True):
             slots = {name: self._slot(variable, name) for name in self.slots}
-            new, updated = self.step(grad, {name: v[...] for name, v in slots.items()},
+            new, updated = self.step(_uphill(grad), {name: v[...] for name, v in slots.items()},
                                      variable[...], count)
             operations.append(variable.assign(new))
             operations += [slot.assign(updated[name]) for name, slot in slots.items()]
@@ -191,7 +200,7 @@ class Optimizer(ABC):
             if key not in self._variables:
                 with name_scope(None):
                     self._variables[key] = Variable(
-                        np.zeros(variable.shape, variable.dtype),
+                        np.zeros(variable.shape, self._part(name, variable.value).dtype),
                         name=f"{variable.name}/{name}", trainable=False)
                 self._kept.append(variable)
             return self._variables[key]
@@ -230,6 +239,10 @@ def _check(path: str, param: Any, grad: Any) -> None:
                     hint="give gradients by the parameters themselves, as weft.grad has them")
 
 
+def _uphill(grad: Any) -> Any:
+    return np.conj(grad) if np.result_type(grad).kind == "c" else grad
+
+
 def _decay(rate: float, old: Any, new: Any) -> Any:
     return rate * old + (1 - rate) * new
 
@@ -261,6 +274,7 @@ class Adam(Optimizer):
     """Kingma and Ba, 2015; ``weight_decay`` adds to the gradient."""
 
     slots = ("mean", "square")
+    real_slots = ("square",)
     counts = True
 
     def __init__(self, lr: Any = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
@@ -279,9 +293,9 @@ class Adam(Optimizer):
 
     def _moved(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
         mean = _decay(self.beta1, slots["mean"], grad)
-        square = _decay(self.beta2, slots["square"], grad * grad)
+        square = _decay(self.beta2, slots["square"], squared(grad))
         # The counts are float64; the corrections take the parameter's dtype.
-        dtype = np.result_type(param)
+        dtype = np.result_type(np.real(param))
         fix_mean = (1 - self.beta1 ** count).astype(dtype)
         fix_square = (1 - self.beta2 ** count).astype(dtype)
         move = (mean / fix_mean) / (np.sqrt(square / fix_square) + self.eps)
@@ -303,7 +317,7 @@ class AdamW(Adam):
 class RMSProp(Optimizer):
     """Divides by the root of the decaying mean of squared gradients (Hinton, 2012)."""
 
-    slots = ("square",)
+    slots = real_slots = ("square",)
 
     def __init__(self, lr: Any = 1e-2, decay: float = 0.99, eps: float = 1e-8,
                  **clip: Any) -> None:
@@ -313,7 +327,7 @@ class RMSProp(Optimizer):
         self.decay, self.eps = decay, eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
-        square = _decay(self.decay, slots["square"], grad * grad)
+        square = _decay(self.decay, slots["square"], squared(grad))
         move = self.rate(param, count) * grad / (np.sqrt(square) + self.eps)
         return param - move, {"square": square}
 
@@ -321,7 +335,7 @@ class RMSProp(Optimizer):
 class Adagrad(Optimizer):
     """Divides by the root of the sum of squared gradients (Duchi et al., 2011)."""
 
-    slots = ("square",)
+    slots = real_slots = ("square",)
 
     def __init__(self, lr: Any = 1e-2, eps: float = 1e-10, **clip: Any) -> None:
         super().__init__(lr, **clip)
@@ -329,6 +343,6 @@ class Adagrad(Optimizer):
         self.eps = eps
 
     def step(self, grad: Any, slots: Any, param: Any, count: Any) -> Any:
-        square = slots["square"] + grad * grad
+        square = slots["square"] + squared(grad)
         move = self.rate(param, count) * grad / (np.sqrt(square) + self.eps)
         return param - move, {"square": square}

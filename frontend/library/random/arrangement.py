@@ -4,6 +4,7 @@ generator, traced or not."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,27 @@ def dirichlet(rng: Generator, alpha: Any, size: Any, dtype: Any) -> Any:
     table = _array(alpha)
     # Of logarithms, since for small alpha all gamma numbers may vanish.
     logs = rng.log_gamma(table, size=(*_sizes(size), *table.shape), dtype=dtype)
+    return _run(_shares, logs)
+
+
+def _shares(logs: Any) -> Any:
     parts = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
     return parts / np.sum(parts, axis=-1, keepdims=True)
+
+
+def _turned(normal: Any, factor: Any, centre: Any) -> Any:
+    return normal @ factor.T + centre
+
+
+def _run(function: Callable[..., Any], *args: Any) -> Any:
+    """``function(*args)``, by a program also where nothing is traced: sums have its bits."""
+    return function(*args) if context_for(args) is not None else _compiled(function)(*args)
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Function[..., Any]:
+    compiled: Function[..., Any] = compile_function(on_recompile="silent")(function)
+    return compiled
 
 
 def multivariate_normal(
@@ -147,7 +167,8 @@ def multivariate_normal(
             np.allclose(factor @ factor.T, matrix, rtol=tol, atol=tol)):
         raise _refused("rng.multivariate_normal: cov is no covariance",
                        "it is symmetric, and has no negative eigenvalue")
-    return rng.standard_normal((*_sizes(size), centre.shape[0])) @ factor.T + centre
+    normal = rng.standard_normal((*_sizes(size), centre.shape[0]))
+    return _run(_turned, normal, factor, centre)
 
 
 def choice(rng: Generator, a: Any, size: Any, replace: bool, p: Any, axis: int) -> Any:

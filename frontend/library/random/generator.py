@@ -14,7 +14,7 @@ from ...tracing.operand import as_int, as_shape
 from ...tracing.source import user_loc
 from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now
-from .stream import Stream, child_key, counter_of, is_traced_function
+from .stream import Stream, counter_of, is_traced_function, word_at
 
 
 class Generator:
@@ -33,13 +33,13 @@ class Generator:
         except (TypeError, ValueError):
             raise error("W112", f"a generator's seed is {seed!r}, not an integer of 0 or more",
                         locs=user_loc(), hint="give an int, a list of ints, or None") from None
-        self._stream, self._spawned = Stream(key, counter_of(seed is not None)), 0
+        self._stream = Stream(key, counter_of(seed is not None))
 
     @classmethod
     def of_key(cls, key: Any) -> Generator:
         """See ``from_key``."""
         made = cls.__new__(cls)
-        made._stream, made._spawned = Stream(key, counter_of(True)), 0
+        made._stream = Stream(key, counter_of(True))
         return made
 
     @property
@@ -50,7 +50,8 @@ class Generator:
     # -- streams ------------------------------------------------------------------------------
 
     def spawn(self, n_children: int) -> list[Generator]:
-        """Generators of streams of their own, other ones at each call.
+        """Generators of streams of their own, other ones at each call: a word of this stream is the
+        key of each.
 
         >>> first, second = Generator(0).spawn(2)
         >>> bool(first.random() == second.random())
@@ -59,11 +60,10 @@ class Generator:
         count = as_int(n_children, "number of children")
         if is_traced_function():  # others at each call of the program, too
             keys = self.split(count)
-            return [Generator.of_key(keys[at]) for at in range(count)]
-        first = self._spawned
-        self._spawned += count
-        return [Generator.of_key(child_key(self._stream.key, at))
-                for at in range(first, self._spawned)]
+        else:  # of a graph, too: the same ones in all its steps
+            keys = word_at(self._stream.key, self._stream.reserved(count) + np.arange(
+                count, dtype=np.uint64))
+        return [Generator.of_key(keys[at]) for at in range(count)]
 
     def split(self, size: Any = 2) -> Any:
         """Fresh keys, uint64 of shape ``size``: ``from_key`` makes a generator of each, under vmap

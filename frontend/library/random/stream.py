@@ -1,7 +1,8 @@
 """A stream of random words: a key, and a counter of the words used.
 
-    counter   0 ...         draws          2**62 ...       keys that ``split`` gives of a key
-              2**63 ...     spawned        3 * 2**62 ...   streams of a batch's elements
+    counter   0 ...           draws, and keys of generators that are spawned
+              2**62 ...       keys that ``split`` gives of a key
+              3 * 2**62 ...   streams of a batch's elements
 
 Keys made of a key are words of its stream that no draw reaches.
 """
@@ -24,7 +25,7 @@ from ...tracing.operand import as_int, as_shape, cast, reshape, spread
 from ...tracing.values.tracer import Tracer
 
 U64 = np.dtype(np.uint64)
-_SPLIT, _SPAWNED, _LANES = 1 << 62, 2 << 62, 3 << 62
+_SPLIT, _LANES = 1 << 62, 3 << 62
 
 
 def split(key: Any, size: Any = 2) -> Any:
@@ -56,11 +57,6 @@ def word_at(key: Any, counter: Any) -> Any:
 def words_at(key: Any, counters: Tracer) -> Tracer:
     """Words of a key, as nodes."""
     return current().emit("threefry", spread(key, U64, counters.type.shape), counters)
-
-
-def child_key(key: Any, number: int) -> Any:
-    """The key of a spawned generator."""
-    return word_at(key, _SPAWNED + number)
 
 
 def _places(shape: tuple[Dim, ...]) -> Any:
