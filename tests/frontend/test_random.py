@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
