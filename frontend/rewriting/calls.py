@@ -21,6 +21,7 @@ from ..tracing.arrays.selection import Selection
 from ..tracing.context.active import context_for
 from ..tracing.operand import cast, contains_tracer, to_tracer
 from ..tracing.source import is_internal_name, user_loc
+from ..tracing.values.shown import shown_class
 from ..tracing.values.tracer import SymbolicDim, Tracer
 from .definition import rewrite
 from .ordering import extreme, ordered
@@ -320,6 +321,7 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
+    type: shown_class,
     range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,

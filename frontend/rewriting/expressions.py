@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..tracing.values.shown import shown_class
+from ..tracing.values.tracer import Tracer
 from .branches import choose
 from .state import Part, is_traced, truth
 
@@ -65,9 +67,16 @@ def _contains(item: Any, items: Any) -> Any:
     return either(*(lambda each=each: item == each for each in items)) if len(items) else False
 
 
+def _is(one: Any, other: Any) -> Any:
+    """Of Python's truths there are two: a traced one is one of them."""
+    if isinstance(other, bool) and isinstance(one, Tracer) and shown_class(one) is bool:
+        return one if other else np.logical_not(one)
+    return one is other
+
+
 _COMPARE: MappingProxyType[str, Callable[[Any, Any], Any]] = MappingProxyType({
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne, "is": operator.is_, "is not": operator.is_not, "in": _contains,
-    "not in": lambda item, items: negated(_contains(item, items))})
+    "!=": operator.ne, "is": _is, "is not": lambda one, other: negated(_is(one, other)),
+    "in": _contains, "not in": lambda item, items: negated(_contains(item, items))})
 
 

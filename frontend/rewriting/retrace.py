@@ -15,6 +15,7 @@ from ..tracing.arrays.standins import PRINTED
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
+from ..tracing.values.shown import asks_identity
 from . import operators
 from .calls import is_ours
 from .counting import counted
@@ -26,9 +27,12 @@ def trace_as_written(
     function: Callable[..., Any], *args: Any, flags: Collection[str] = (), **options: Any
 ) -> Traced:
     """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
-    traced again as its rewritten copy. Raises TracerError (W201) for what cannot be rewritten, and
+    traced again as its rewritten copy; one that asks for the identity of truths and classes, at
+    once. Raises TracerError (W201) for what cannot be rewritten, and
     where a truth is asked for that the arguments ``flags`` alone decide. What prints is rewritten,
     too, as the program is to print."""
+    if asks_identity(function) and (copy := as_written(function)) is not function:
+        return _traced(copy, *args, **options)
     try:
         return _as_it_stands(function, *args, prints=True, **options)
     except Error as problem:

@@ -177,7 +177,8 @@ class _Scope(ast.NodeTransformer):
         return _weft("negated", [node.operand], node) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        if len(node.ops) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)) and not (
+                _asks_truth(node)):
             return self._plain(node)
         if _walrus(*node.comparators):
             return self._plain(node)
@@ -311,6 +312,13 @@ def _as_truths(test: ast.AST) -> None:
             _as_truths(value)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _as_truths(test.operand)
+
+
+def _asks_truth(node: ast.Compare) -> bool:
+    """``x is True``, which may be a traced answer."""
+    (other, *_) = node.comparators
+    return isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(
+        other, ast.Constant) and isinstance(other.value, bool)
 
 
 def _generates(node: ast.AST) -> bool:

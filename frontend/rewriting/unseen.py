@@ -5,18 +5,20 @@ would be changed once, while the part is traced, and on all ways.
         counter.inc()         the object, the list, the plain array that it changes is not among the
                               names that the statement binds or writes to: an error says so
 
-Looked at are containers, objects of the user's and plain arrays that the function's own names and
-their closures lead to.
+Looked at are containers, iterators, objects of the user's and plain arrays that the function's own
+names and their closures lead to.
 """
 
 from __future__ import annotations
 
+import itertools
+import operator
 import sys
 import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, FunctionType, MethodType, ModuleType
+from types import FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,8 @@ def _parts(thing: Any) -> list[Any]:
     if isinstance(thing, FunctionType):
         return [] if _is_ours(thing) else [
             cell.cell_contents for cell in thing.__closure__ or () if is_set(cell)]
+    if isinstance(thing, (enumerate, filter, map, zip)):
+        return list(thing.__reduce__()[1])  # what they take their items from
     return list(vars(thing).values()) if _is_object(thing) else []
 
 
@@ -96,6 +100,13 @@ def _state(thing: Any) -> Any:
         return [*thing.keys(), *thing.values()]
     if isinstance(thing, bytearray):
         return zlib.crc32(thing)
+    if isinstance(thing, GeneratorType):
+        frame = thing.gi_frame
+        return [] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
+    if isinstance(thing, itertools.count):
+        return repr(thing)
+    if hasattr(type(thing), "__length_hint__"):
+        return operator.length_hint(thing)
     return [*vars(thing).keys(), *vars(thing).values()] if _is_object(thing) else None
 
 

@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ....ir.diagnose import error
+from ..source import user_loc
+
 
 def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def forward(self: Any, other: Any) -> Any:
@@ -71,7 +74,14 @@ class ArrayMethods:
     __truediv__, __rtruediv__ = _binary(np.true_divide)
     __floordiv__, __rfloordiv__ = _binary(np.floor_divide)
     __mod__, __rmod__ = _binary(np.remainder)
-    __pow__, __rpow__ = _binary(np.power)
+    _power, __rpow__ = _binary(np.power)
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise error("W113", "pow of a traced number with a modulus is not supported",
+                        locs=user_loc(), hint="multiply in a loop: y = y * x % modulus")
+        return self._power(other)
+
     __matmul__, __rmatmul__ = _binary(np.matmul)
     __and__, __rand__ = _binary(np.bitwise_and)
     __or__, __ror__ = _binary(np.bitwise_or)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,25 +31,10 @@ from .drawn import refused_draw
 from .methods import ArrayMethods
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
+from .shown import Length, shown_class
 from .texts import place
 
 _OURS = __name__.partition(".")[0]
-_NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
-
-
-class NoLengthError(TypeError, AttributeError):
-    """A number has no length, nor the method that tells it."""
-
-
-class _Length:
-    """``__len__``, which numbers do not have: ``hasattr(x, "__len__")`` is how programs ask."""
-
-    def __get__(self, x: Tracer | None, kind: type) -> Callable[[], int]:
-        if x is None:
-            return Tracer._length  # type: ignore[return-value]
-        if x.ndim == 0 and (x.weak or x.is_scalar):
-            raise NoLengthError("len() of a number")
-        return x._length
 
 
 class Tracer(ArrayMethods, TracedArray):
@@ -67,11 +51,7 @@ class Tracer(ArrayMethods, TracedArray):
         if self._value.type.shape:
             return np.ndarray
         name = sys._getframe(1).f_globals.get("__name__") or ""
-        if name.partition(".")[0] == _OURS:
-            return type(self)
-        if self.weak:
-            return _NUMBERS[self.dtype.kind]
-        return self.dtype.type if self.is_scalar else np.ndarray
+        return type(self) if name.partition(".")[0] == _OURS else shown_class(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -238,7 +218,7 @@ class Tracer(ArrayMethods, TracedArray):
         """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
         return At(self)
 
-    __len__ = _Length()
+    __len__ = Length()
 
     def _length(self) -> int:
         """The number of rows."""
@@ -321,6 +301,9 @@ class Tracer(ArrayMethods, TracedArray):
 
     def __complex__(self) -> complex:
         raise self._no_number("its complex value")
+
+    def __trunc__(self) -> int:
+        raise self._no_number("its int value", "use np.trunc(x)")
 
     def __index__(self) -> int:
         choice = rewrite_of(user_loc())
