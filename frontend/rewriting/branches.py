@@ -19,6 +19,7 @@ from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.values.tracer import Tracer
 from ..transforms import regions
+from .adopting import Adopted
 from .exits import RESULT, RETURNED
 from .raising import raised_by
 from .state import (
@@ -42,6 +43,10 @@ from .state import (
 )
 from .unseen import unchanged
 
+# Of a way: what it started from, what names are bound to, and the leaves of that, None for a name
+# without a value; arrays that were made there and written to are traced no more afterwards.
+End = tuple[Entry, tuple[Any, ...], list[tuple[list[Any], Any] | None]]
+
 
 def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[str]) -> None:
     """``if test: then() else: other()``; ``get`` and ``put`` read and bind the names it changes."""
@@ -52,12 +57,31 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     ctx = context_of(flag)
     before = settled(get())
     put(before)
+    adopted = Adopted(ctx)
+    while True:
+        try:
+            ways, ends, ended = _traced(then, other, get, put, before, adopted)
+            break
+        except Error as problem:
+            adopted.take(problem)
+    if ended != [None, None]:
+        _check(ctx, flag, *ended)
+        (then if ended[0] is None else other)()  # which may raise, in its turn
+        return
+    merge = _Merge(ways, ends, names)
+    put(merge.bound(regions.branched(ctx, flag, merge.regions())))
+
+
+def _traced(
+    then: Part, other: Part, get: Get, put: Put, before: tuple[Any, ...], adopted: Adopted,
+) -> tuple[list[Region], list[End], list[BaseException | None]]:
+    """Both ways, how they end, and with which exceptions."""
     ends: list[End] = []
     ended: list[BaseException | None] = []
 
     def way(run: Part) -> Callable[[], Any]:
         def traced() -> Any:
-            entry = Entry(before)
+            entry = Entry(before, adopted=adopted.arrays)
             put(entry.values)
             ended.append(raised_by(run))
             after = get()
@@ -75,12 +99,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
                     for run, name in ((then, "then"), (other, "other"))]
         finally:
             put(before)
-    if ended != [None, None]:
-        _check(ctx, flag, *ended)
-        (then if ended[0] is None else other)()  # which may raise, in its turn
-        return
-    merge = _Merge(ways, ends, names)
-    put(merge.bound(regions.branched(ctx, flag, merge.regions())))
+    return ways, ends, ended
 
 
 def _check(
@@ -90,11 +109,6 @@ def _check(
     fine, problem = (np.logical_not(flag), then) if then is not None else (flag, other)
     assert problem is not None
     ctx.apply(ctx.raising, (fine, problem))
-
-
-# Of a way: what it started from, what names are bound to, and the leaves of that, None for a name
-# without a value; arrays that were made there and written to are traced no more afterwards.
-End = tuple[Entry, tuple[Any, ...], list[tuple[list[Any], Any] | None]]
 
 
 class _Merge:

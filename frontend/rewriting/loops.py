@@ -26,6 +26,7 @@ from ..tracing.source import user_loc
 from ..tracing.values.tracer import SymbolicDim, Tracer
 from ..transforms import loops as loop_nodes
 from ..transforms import regions
+from .adopting import Adopted
 from .branches import differ, if_, may_be_lost, shown
 from .calls import Range
 from .counting import Rounds
@@ -180,18 +181,20 @@ def _rounds(
     before = settled(get())
     put(before)
     loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit, flag)
-    with unchanged():
-        try:
-            while True:
-                try:
+    try:
+        while True:
+            try:
+                with unchanged():
                     loop.trace()
-                    break
-                except _OtherCarryError:
-                    continue
-                except regions.ChangedError as found:
-                    loop.drop(found)
-        finally:
-            put(before)
+                break
+            except _OtherCarryError:
+                continue
+            except regions.ChangedError as found:
+                loop.drop(found)
+            except Error as problem:
+                loop.adopted.take(problem)
+    finally:
+        put(before)
     put(loop.bound(before))
 
 
@@ -212,6 +215,7 @@ class _Loop:
         self.get, self.put, self.names, self.first = get, put, names, first
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
+        self.adopted = Adopted(ctx)
         self.unchanged: set[int] = set()  # roots that no round writes to
         self.dropped: dict[int, str | Error] = {}  # names without a value when a round begins
         self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
@@ -237,6 +241,7 @@ class _Loop:
                 elif is_array(leaf) and (at, place) not in self.fixed:
                     init[name + path] = leaf
                     self.keys.append((at, place))
+        arrays += self.adopted.arrays
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
@@ -284,7 +289,7 @@ class _Loop:
             begun.update(((at, place), state) for place, state in carried.items())
             found.append(rebuilt(structure, [carried.get(place, leaf)
                                              for place, leaf in enumerate(old)]))
-        entry = Entry(found, memory)
+        entry = Entry(found, memory, self.adopted.arrays)
         entry.leaves.update((id(state), key) for key, state in begun.items())
         self._remember(entry, begun)
         self.put(entry.values)

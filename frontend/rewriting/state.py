@@ -85,10 +85,12 @@ class Entry:
     """What the code of a region, the active trace, starts from: copies of the values of its names.
 
     Arrays that share memory share it in the copies too. ``roots`` are the arrays that own it: what
-    the region leaves in their copies is what it has changed in place.
+    the region leaves in their copies is what it has changed in place. It has copies of ``adopted``
+    arrays, too, which are no values of its names.
     """
 
-    def __init__(self, values: Sequence[Any], roots: Mapping[int, Tracer] = _NONE) -> None:
+    def __init__(self, values: Sequence[Any], roots: Mapping[int, Tracer] = _NONE,
+                 adopted: Sequence[Tracer] = ()) -> None:
         self.roots: dict[int, tuple[Tracer, Tracer, Any]] = {}  # an array, its copy, and its value
         self.start = tuple(values)
         self.leaves: dict[int, tuple[int, int]] = {}  # of a loop: which leaf begins with an array
@@ -97,6 +99,8 @@ class Entry:
         self._origins: dict[int, tuple[Any, Any]] = {}  # by copy: the copy and what it is of
         self._items: dict[int, Any] = {}
         self.values = tuple(map(self._copied, values))
+        for array in adopted:
+            self._copied(array)
         current().copied = self.copied
         for array, copy, _ in self.roots.values():
             for rival in views.rivals(array):

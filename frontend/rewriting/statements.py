@@ -140,7 +140,9 @@ class _Scope(ast.NodeTransformer):
             node.exc = _weft("raised", [node.exc], node)
         return node
 
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        if (choice := _choice(node)) is not None:
+            return self.visit_If(choice)
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and (
                 call.func.id == "print" and "print" not in self.own) and not _walrus(call):
@@ -312,6 +314,24 @@ def _as_truths(test: ast.AST) -> None:
             _as_truths(value)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         _as_truths(test.operand)
+
+
+def _choice(node: ast.Expr) -> ast.If | None:
+    """A ternary, ``and`` or ``or`` for whose value nobody asks, as the ``if`` that it is."""
+    value = node.value
+    if isinstance(value, ast.IfExp):
+        made = ast.If(value.test, [ast.Expr(value.body)], [ast.Expr(value.orelse)])
+    elif isinstance(value, ast.BoolOp):
+        *first, last = value.values
+        test = first[0] if len(first) == 1 else ast.BoolOp(value.op, first)
+        if isinstance(value.op, ast.Or):
+            test = ast.UnaryOp(ast.Not(), test)
+        made = ast.If(test, [ast.Expr(last)], [])
+    else:
+        return None
+    for part in (made, made.test, *made.body, *made.orelse):
+        ast.copy_location(part, value)
+    return ast.fix_missing_locations(made)
 
 
 def _asks_truth(node: ast.Compare) -> bool:

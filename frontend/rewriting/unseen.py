@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
-from ..tracing.arrays.buffer import TracedBuffer
+from ...ir.diagnose import Error, error
+from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.source import is_internal, user_loc
 from ..tracing.values.methods import ArrayMethods
 from .calls import is_set
@@ -39,20 +39,42 @@ _OURS = __name__.partition(".")[0]
 @contextmanager
 def unchanged() -> Iterator[None]:
     """Raises TracerError (W203) where the body leaves something changed that the user's function
-    can see. Names that a statement binds are to be as they were at both ends."""
+    can see. Names that a statement binds are to be as they were at both ends. An array that was
+    made while tracing is put back, also by a body that fails: the body may have a copy of it, and
+    be traced again."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame):
         frame = frame.f_back
     before = [] if frame is None else list(_reached(frame.f_locals))
-    yield
-    for name, thing, state in before:
-        if not _same(state, _state(thing)):
-            what = "array" if isinstance(thing, np.ndarray) else type(thing).__name__
-            raise error("W203", f"'{name}' leads to {'an' if what[0] in 'aeiou' else 'a'} {what} "
-                                "that is changed where it is not known before the function runs "
-                                "whether or how often: by a function, a method or another name",
-                        locs=user_loc(), hint="change it by its own name in the very statement "
-                                              "(p[0] = v, c.n += 1), or return the new value")
+    made = [(thing, np.array(thing.view(np.ndarray))) for _, thing, _ in before
+            if isinstance(thing, Buffer)]
+    try:
+        yield
+        problem = next((_problem(name, thing) for name, thing, state in before
+                        if not _same(state, _state(thing))), None)
+    except BaseException:
+        _put_back(made)
+        raise
+    if problem is not None:
+        _put_back(made)
+        raise problem
+
+
+def _put_back(made: list[tuple[Buffer, Any]]) -> None:
+    for array, content in made:
+        if not array.is_traced:
+            array.view(np.ndarray)[...] = content
+
+
+def _problem(name: str, thing: Any) -> Error:
+    what = "array" if isinstance(thing, np.ndarray) else type(thing).__name__
+    problem = error("W203", f"'{name}' leads to {'an' if what[0] in 'aeiou' else 'a'} {what} "
+                            "that is changed where it is not known before the function runs "
+                            "whether or how often: by a function, a method or another name",
+                    locs=user_loc(), hint="change it by its own name in the very statement "
+                                          "(p[0] = v, c.n += 1), or return the new value")
+    problem.written = thing
+    return problem
 
 
 def _reached(names: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -141,12 +141,25 @@ def in_a_deque(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [
-    by_a_function, on_both_ways, by_a_view, by_rows, in_rounds, by_a_method, by_a_closure,
-    by_setattr, in_an_expression, in_a_ternary, in_a_set, in_a_defaultdict, in_a_counter,
-    in_a_deque])
+    by_a_method, by_a_closure, by_setattr, in_a_set, in_a_defaultdict, in_a_counter, in_a_deque])
 def test_refused(function: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=r"W203: '.*' leads to an? .* that is changed where it is "):
         weft.compile(function)(X)
+
+
+@pytest.mark.parametrize("x", [X, -X, np.array([-3.0, -2.0])])
+@pytest.mark.parametrize("function", [
+    by_a_function, on_both_ways, by_a_view, by_rows, in_rounds, in_an_expression])
+def test_arrays_are_copied_for_the_way(function: Callable[[Any], Any], x: Any) -> None:
+    found, expected = weft.compile(function)(x), function(x)
+    for ours, numpys in [(found, expected)] if not isinstance(found, tuple) else zip(
+            found, expected, strict=True):
+        np.testing.assert_array_equal(ours, numpys)
+
+
+def test_a_list_that_grows_on_one_way_is_refused() -> None:
+    with pytest.raises(weft.Error, match="W102: found is a list of 1 on one way"):
+        weft.compile(in_a_ternary)(X)
 
 
 def by_their_own_names(x: Any) -> Any:

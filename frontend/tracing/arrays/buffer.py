@@ -53,9 +53,11 @@ class Memory:
         if self.tracer is not None:
             return
         if ctx is None or self.ctx is not ctx:
-            raise error("W203", "this array was not made in the function that is traced now, and "
-                                "cannot hold its values", locs=user_loc(),
-                        hint="copy it first: y = np.array(y)")
+            problem = error("W203", "this array was not made in the function that is traced now, "
+                                    "and cannot hold its values", locs=user_loc(),
+                            hint="copy it first: y = np.array(y)")
+            problem.written = self.owner()
+            raise problem
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
         self.tracer = Tracer(ctx, made.value)  # which is nobody's argument

@@ -161,6 +161,8 @@ def link(result: TracedArray, found: Link) -> None:
     if base.is_scalar:
         result.made = True
         return
+    if base.ctx is not result.ctx and (copy := result.ctx.own_copy(base)) is not None:
+        base = found.base = copy
     result.link = found
     result.seen = base.version if base.link is None else base.seen
     result.asked = base.ctx.writes.count
@@ -316,9 +318,11 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
                     "in place", locs=user_loc(), types=[x.type],
             hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
     if here.ctx is not ctx:
-        raise error("W203", f"{x.name} belongs to the function around this one and cannot be "
-                            "changed in place here", locs=user_loc(), types=[x.type],
-                    hint="change a copy of it, x.copy(), and return that")
+        problem = error("W203", f"{x.name} belongs to the function around this one and cannot be "
+                                "changed in place here", locs=user_loc(), types=[x.type],
+                        hint="change a copy of it, x.copy(), and return that")
+        problem.written = here
+        raise problem
 
 
 def _changed(x: TracedArray, changed: TracedArray) -> Error:

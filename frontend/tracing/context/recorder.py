@@ -298,6 +298,13 @@ class TraceContext:
             self.closure.append((param, outer))
         return known
 
+    def own_copy(self, tracer: Tracer) -> Tracer | None:
+        """What this region has instead of an array around it, to write to; None if it has none."""
+        if self.parent is None:
+            return None
+        outer = tracer if tracer.ctx is self.parent else self.parent.own_copy(tracer)
+        return None if outer is None or self.copied is None else self.copied(outer)
+
     @property
     def nested(self) -> bool:
         """True for the trace of a body inside of another trace."""

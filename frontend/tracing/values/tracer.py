@@ -196,7 +196,9 @@ class Tracer(ArrayMethods, TracedArray):
     def overwrite(self, new: Tracer) -> Tracer:
         """Let the memory of this array hold ``new``, of the same type; raises TracerError (W203)
         where that is not possible. Gives the array itself."""
-        views.write(self, new)
+        ctx = self.context()
+        copy = None if ctx is self.ctx else ctx.own_copy(self)
+        views.write(self if copy is None else copy, new)
         return self
 
     def fill(self, value: Any) -> None:

@@ -1,0 +1,224 @@
+"""Arrays that branches and loops write to under other names: in functions, methods, closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+
+def swap(a: Any, i: Any, j: Any) -> None:
+    a[i], a[j] = a[j], a[i]
+
+
+def bubbled(x: Any) -> Any:
+    x = x.copy()
+    for last in range(len(x) - 1, 0, -1):
+        for i in range(last):
+            if x[i] > x[i + 1]:
+                swap(x, i, i + 1)
+    return x
+
+
+def sift(heap: Any, size: Any) -> None:
+    i = 0
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[i] >= heap[child]:
+            break
+        swap(heap, i, child)
+        i = child
+
+
+def heap_sorted(x: Any) -> Any:
+    heap = x.copy()
+    for end in range(len(heap) - 1, 0, -1):
+        sift(heap, end + 1)
+        swap(heap, 0, end)
+    return heap
+
+
+def parted(x: Any) -> Any:
+    x = x.copy()
+    pivot, i = x[-1], 0
+    for j in range(len(x) - 1):
+        if x[j] < pivot:
+            swap(x, i, j)
+            i += 1
+    swap(x, i, len(x) - 1)
+    return x, i
+
+
+def count(counts: Any, k: Any) -> None:
+    counts[k] += 1
+
+
+def counted(x: Any) -> Any:
+    counts = np.zeros(3)  # not yet traced when a branch writes to it
+    for v in x:
+        if v > 1:
+            count(counts, int(v) % 3)
+    return counts
+
+
+def at_a_place_that_is_known(x: Any) -> Any:
+    counts, log = np.zeros(3), np.arange(4)
+    half = log[2:]
+    if x[0] > 1:
+        count(counts, 1)
+        if x[1] > 2:
+            count(counts, 1)
+            count(half, 0)
+    for _ in range(int(x[2]) % 3):
+        count(log, 2)
+        half[:] = half * 2
+    return counts, log, half
+
+
+def relax(d: Any, u: int, v: int, w: Any) -> bool:
+    if d[u] + w < d[v]:
+        d[v] = d[u] + w
+        return True
+    return False
+
+
+def shortest(x: Any) -> Any:
+    w = np.abs(x[:4, None] - x[None, :4]) + 1
+    d = np.full(4, np.inf)
+    d[0] = 0
+    for _ in range(3):
+        changed = False
+        for u in range(4):
+            for v in range(4):
+                if relax(d, u, v, w[u, v]):
+                    changed = True
+        if not changed:
+            break
+    return d
+
+
+class Board:
+    def __init__(self, size: int) -> None:
+        self.marks, self.total = np.zeros(size), np.zeros(2)
+
+    def mark(self, i: Any) -> None:
+        self.marks[i] += 1
+        if self.marks[i] > 1:
+            self.total[0] += i
+
+
+def marked(x: Any) -> Any:
+    board = Board(4)
+    for v in x:
+        if v > 0:
+            board.mark(int(v) % 4)
+    return board.marks, board.total
+
+
+def closed_over(x: Any) -> Any:
+    x = x.copy()
+
+    def lower(i: Any) -> None:
+        x[i] -= 1
+
+    while x[0] > 0:
+        lower(0)
+        if x[1] > x[0]:
+            lower(1)
+    return x
+
+
+def through_a_view(x: Any) -> Any:
+    x = x * 1
+    head, row = x[:3], x.reshape(2, -1)
+    for i in range(3):
+        if x[i] > 0:
+            swap(head, i, 0)
+            row[1] += head[0]
+    return x, head.sum(), row
+
+
+def rows(x: Any) -> Any:
+    table = np.stack([x, -x, x * 2])
+    for i in range(2):
+        if table[i, 0] < table[i + 1, 0]:
+            table_swap(table, i)
+    return table
+
+
+def table_swap(table: Any, i: int) -> None:
+    table[[i, i + 1]] = table[[i + 1, i]]
+
+
+def filled(x: Any) -> Any:
+    x = x.copy()
+
+    def fill(a: Any) -> None:
+        a.fill(7)
+
+    fill(x[:2]) if x[0] > 0 else fill(x[2:])
+    return x
+
+
+def in_a_branch_of_a_branch(x: Any) -> Any:
+    x = x.copy()
+    if x[0] > 0:
+        if x[1] > x[0]:
+            swap(x, 0, 1)
+        elif x[2] > 0:
+            for i in range(3):
+                if x[i] > 1:
+                    swap(x, i, 3)
+    return x
+
+
+PROGRAMS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in (
+    bubbled, heap_sorted, parted, counted, shortest, marked, closed_over, through_a_view, rows,
+    filled, in_a_branch_of_a_branch, at_a_place_that_is_known)}
+ARGUMENTS = [np.array(x, float) for x in (
+    [1, 5, 2, 3, 0, 4], [3, 1, 2, 0, 5, 4], [-1, 2, -3, 4, 1, 1], [5, 4, 3, 2, 1, 0],
+    [2, 3, 1, 1, 1, 2])]
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, opt: int) -> None:
+    function = PROGRAMS[name]
+    compiled = weft.compile(opt=opt)(function)
+    for x in ARGUMENTS:
+        found, expected = compiled(x), function(x.copy())
+        both = [(found, expected)] if not isinstance(found, tuple) else list(
+            zip(found, expected, strict=True))
+        for ours, numpys in both:
+            np.testing.assert_array_equal(ours, numpys)
+
+
+def test_gradients_go_through() -> None:
+    def scaled(x: Any, i: Any) -> None:
+        x[i] = x[i] * 3
+
+    def loss(x: Any) -> Any:
+        x = x * 2
+        for i in range(3):
+            if x[i] > 2:
+                scaled(x, i)
+        return np.sum(x * x)
+
+    x = np.array([0.5, 1.5, 2.5])
+    np.testing.assert_allclose(weft.compile(weft.grad(loss))(x), 8 * x * np.array([1, 9, 9]))
+
+
+def test_arguments_stay_as_they_are() -> None:
+    def program(x: Any) -> Any:
+        if x[0] > 0:
+            swap(x, 0, 1)
+        return x
+
+    with pytest.raises(weft.Error, match="W203: x:0 is an argument"):
+        weft.compile(program)(np.ones(3))
