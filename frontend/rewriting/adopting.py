@@ -1,18 +1,20 @@
-"""Arrays around a region that it writes to under no name of its own: in a function that it calls, a
-method, a closure.
+"""What a region changes under no name of its own: in a function that it calls, a method, a closure.
 
     def swap(a, i, j):               x is no name that the branch changes. When swap writes to it,
         a[i], a[j] = a[j], a[i]      the branch is traced again, with a copy of x to write to, as if
                                      it had changed x itself
     if x[0] > x[1]:
-        swap(x, 0, 1)
+        swap(x, 0, 1)                an object, a list or a dict of numbers and arrays becomes one
+        count.more()                 more name of the branch, of which they are the value
 
-A region in a region finds a copy only where the one around it has one, so the outer one is traced
-again first.
+A region in a region finds a copy of an array only where the one around it has one, so the outer one
+is traced again first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...ir.diagnose import Error
@@ -20,22 +22,64 @@ from ..tracing.arrays import views
 from ..tracing.arrays.buffer import Buffer
 from ..tracing.context.recorder import TraceContext
 from ..tracing.values.tracer import Tracer
+from .state import Get, Put, is_array, settled
+from .unseen import Changed, unchanged
 
 
 class Adopted:
-    """The arrays of the trace ``ctx`` that a region in it has to have copies of."""
+    """The names of a region in the trace ``ctx``, and what it has to have besides: copies of
+    ``arrays``, and the contents of ``things``, as values of more names."""
 
-    def __init__(self, ctx: TraceContext) -> None:
-        self.ctx = ctx
+    def __init__(self, ctx: TraceContext, get: Get, put: Put, names: Sequence[str]) -> None:
+        self.ctx, self._get, self._put, self._own = ctx, get, put, len(names)
+        self.names = list(names)
+        self.before = settled(get())
+        put(self.before)
         self.arrays: list[Tracer] = []
+        self.things: list[Any] = []
 
-    def take(self, problem: Error) -> None:
-        """Adopt the array of which a region could have no copy. Raises the problem where that is
-        none of this trace."""
+    def get(self) -> tuple[Any, ...]:
+        """What the names are bound to."""
+        return (*self._get(), *map(_content, self.things))
+
+    def put(self, values: Sequence[Any]) -> None:
+        """Bind the names."""
+        self._put(values[:self._own])
+        for thing, content in zip(self.things, values[self._own:], strict=True):
+            _fill(thing, content)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Around the trace of a part of the region, which leaves the names to the next as they were
+        before. Raises TracerError (W203) where it has changed anything else."""
+        with unchanged():
+            try:
+                yield
+            finally:
+                self.put(self.before)
+
+    def take(self, problem: Error) -> tuple[Any, ...]:
+        """Adopt what the region could not change; the values of new names. Raises the problem where
+        that is none of this trace, or nothing that can be chosen or carried."""
+        if isinstance(problem.written, Changed):
+            return self._take_thing(problem.written, problem)
         found = self._here(problem.written)
         if found is None or any(found is array for array in self.arrays):
             raise problem
         self.arrays.append(found)
+        return ()
+
+    def _take_thing(self, changed: Changed, problem: Error) -> tuple[Any, ...]:
+        thing = changed.thing
+        if isinstance(thing, Buffer):
+            return self.take(_of(problem, thing))
+        if not _can_be_held(thing) or any(thing is other for other in self.things):
+            raise problem
+        self.things.append(thing)
+        self.names.append(f"'{changed.name}'")  # which no name is: without it nobody can do
+        new = settled((_content(thing),))
+        self.before += new
+        return new
 
     def _here(self, array: Any) -> Tracer | None:
         if isinstance(array, Buffer) and array.memory().ctx is self.ctx:
@@ -46,3 +90,39 @@ class Adopted:
             return array
         copy = self.ctx.own_copy(array)
         return None if copy is None else views.owner(copy)  # type: ignore[return-value]
+
+
+def _of(problem: Error, array: Any) -> Error:
+    problem.written = array
+    return problem
+
+
+def _can_be_held(thing: Any) -> bool:
+    """Whether a thing has numbers, arrays, texts in it, and nothing that is more than a value."""
+    if isinstance(thing, (list, dict)):
+        parts = thing.values() if isinstance(thing, dict) else thing
+        return all(map(_is_value, parts))
+    return hasattr(thing, "__dict__")
+
+
+def _is_value(x: Any) -> bool:
+    return x is None or is_array(x) or isinstance(x, str)
+
+
+def _content(thing: Any) -> Any:
+    if isinstance(thing, list):
+        return [*thing]
+    if isinstance(thing, dict):
+        return {**thing}
+    return {name: value for name, value in vars(thing).items() if _is_value(value)}
+
+
+def _fill(thing: Any, content: Any) -> None:
+    if isinstance(thing, list):
+        thing[:] = content
+        return
+    held: dict[Any, Any] = thing if isinstance(thing, dict) else vars(thing)
+    assert isinstance(content, Mapping)
+    if held is thing:
+        held.clear()
+    held.update(content)

@@ -38,10 +38,8 @@ from .state import (
     overwrite,
     rebuilt,
     restored,
-    settled,
     truth,
 )
-from .unseen import unchanged
 
 # Of a way: what it started from, what names are bound to, and the leaves of that, None for a name
 # without a value; arrays that were made there and written to are traced no more afterwards.
@@ -55,25 +53,23 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         (then if flag else other)()
         return
     ctx = context_of(flag)
-    before = settled(get())
-    put(before)
-    adopted = Adopted(ctx)
+    region = Adopted(ctx, get, put, names)
     while True:
         try:
-            ways, ends, ended = _traced(then, other, get, put, before, adopted)
+            ways, ends, ended = _traced(then, other, region)
             break
         except Error as problem:
-            adopted.take(problem)
+            region.take(problem)
     if ended != [None, None]:
         _check(ctx, flag, *ended)
         (then if ended[0] is None else other)()  # which may raise, in its turn
         return
-    merge = _Merge(ways, ends, names)
-    put(merge.bound(regions.branched(ctx, flag, merge.regions())))
+    merge = _Merge(ways, ends, region.names)
+    region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
 def _traced(
-    then: Part, other: Part, get: Get, put: Put, before: tuple[Any, ...], adopted: Adopted,
+    then: Part, other: Part, names: Adopted
 ) -> tuple[list[Region], list[End], list[BaseException | None]]:
     """Both ways, how they end, and with which exceptions."""
     ends: list[End] = []
@@ -81,10 +77,10 @@ def _traced(
 
     def way(run: Part) -> Callable[[], Any]:
         def traced() -> Any:
-            entry = Entry(before, adopted=adopted.arrays)
-            put(entry.values)
+            entry = Entry(names.before, adopted=names.arrays)
+            names.put(entry.values)
             ended.append(raised_by(run))
-            after = get()
+            after = names.get()
             parts = [None if value is UNBOUND else leaves(value) for value in after]
             ends.append((entry, after, parts))
             memory = (copy if copy.changed is None else copy.changed
@@ -93,12 +89,10 @@ def _traced(
                     for leaf in found if is_array(leaf)]
         return traced
 
-    with unchanged():
-        try:
-            ways = [trace_region(way(run), (), tree.structure(()), name)
-                    for run, name in ((then, "then"), (other, "other"))]
-        finally:
-            put(before)
+    ways = []
+    for run, name in ((then, "then"), (other, "other")):
+        with names.part():
+            ways.append(trace_region(way(run), (), tree.structure(()), name))
     return ways, ends, ended
 
 
@@ -248,6 +242,10 @@ class _Merge:
                 found.append(found[twin])
                 continue
             structure, parts = slot
+            if self.names[at].startswith(RESULT):
+                for _, place in parts:
+                    if place is not None:
+                        made[place].waiting = True
             value = rebuilt(structure, [part if place is None else made[place]
                                         for part, place in parts])
             kept = [entry.origin(after[at]) for entry, after in zip(

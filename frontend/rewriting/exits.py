@@ -88,8 +88,9 @@ class Exits:
             node.body[-1], ast.Return) else node.body)
         if returns:
             start: list[ast.stmt] = [_bind(self.returned, False, node)]
-            end = ast.Return(ast.Name(RESULT, ast.Load()) if sure else _call(
-                "result", [ast.Name(self.returned, ast.Load()), _thunk(RESULT)]))
+            end = ast.Return(_call("result", [
+                ast.Constant(True) if sure else ast.Name(self.returned, ast.Load()),
+                _thunk(RESULT)]))
             node.body = [*start, *body, ast.copy_location(end, node.body[-1])]
         else:
             last = node.body[-1]

@@ -47,10 +47,8 @@ from .state import (
     lost,
     overwrite,
     rebuilt,
-    settled,
     truth,
 )
-from .unseen import unchanged
 from .zipped import Zipped
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
@@ -178,24 +176,19 @@ def _rounds(
     get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
 ) -> None:
     """Rounds as long as a test holds; without one, as many as ``limit`` says."""
-    before = settled(get())
-    put(before)
-    loop = _Loop(ctx, what, test, body, get, put, names, list(before), limit, flag)
-    try:
-        while True:
-            try:
-                with unchanged():
-                    loop.trace()
-                break
-            except _OtherCarryError:
-                continue
-            except regions.ChangedError as found:
-                loop.drop(found)
-            except Error as problem:
-                loop.adopted.take(problem)
-    finally:
-        put(before)
-    put(loop.bound(before))
+    region = Adopted(ctx, get, put, names)
+    loop = _Loop(region, what, test, body, limit, flag)
+    while True:
+        try:
+            loop.trace()
+            break
+        except _OtherCarryError:
+            continue
+        except regions.ChangedError as found:
+            loop.drop(found)
+        except Error as problem:
+            loop.first += region.take(problem)
+    region.put(loop.bound(region.before))
 
 
 class _Loop:
@@ -206,16 +199,14 @@ class _Loop:
     """
 
     def __init__(
-        self, ctx: TraceContext, what: str, test: Callable[[Any], Any] | None,
-        body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str], first: list[Any],
-        limit: Dim, flag: Any,
+        self, region: Adopted, what: str, test: Callable[[Any], Any] | None,
+        body: Callable[[Any], Any], limit: Dim, flag: Any,
     ) -> None:
-        self.ctx, self.what, self.test, self.body, self.limit = ctx, what, test, body, limit
+        self.ctx, self.what, self.test, self.body, self.limit = region.ctx, what, test, body, limit
         self.flag = flag  # what the test gave before the first round, if it was asked
-        self.get, self.put, self.names, self.first = get, put, names, first
+        self.region, self.names, self.first = region, region.names, list(region.before)
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
         self.rebound: set[tuple[int, int]] = set()  # arrays that are bound anew
-        self.adopted = Adopted(ctx)
         self.unchanged: set[int] = set()  # roots that no round writes to
         self.dropped: dict[int, str | Error] = {}  # names without a value when a round begins
         self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
@@ -241,7 +232,7 @@ class _Loop:
                 elif is_array(leaf) and (at, place) not in self.fixed:
                     init[name + path] = leaf
                     self.keys.append((at, place))
-        arrays += self.adopted.arrays
+        arrays += self.region.arrays
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
@@ -286,27 +277,29 @@ class _Loop:
             old, structure = part
             carried = {place: _owned(leaf, given[at, place])
                        for place, leaf in enumerate(old) if (at, place) in given}
+            for state in carried.values():
+                state.waiting = self.names[at].startswith(RESULT)
             begun.update(((at, place), state) for place, state in carried.items())
             found.append(rebuilt(structure, [carried.get(place, leaf)
                                              for place, leaf in enumerate(old)]))
-        entry = Entry(found, memory, self.adopted.arrays)
+        entry = Entry(found, memory, self.region.arrays)
         entry.leaves.update((id(state), key) for key, state in begun.items())
         self._remember(entry, begun)
-        self.put(entry.values)
+        self.region.put(entry.values)
         return entry
 
     def _tested(self, state: Any, index: Any) -> Any:
-        with self._in_round():
+        with self.region.part(), self._in_round():
             self._enter(state)
             assert self.test is not None
             return truth(self.test(index))
 
     def _round(self, state: Any, index: Any) -> Any:
         known = len(self.used_up)
-        with self._in_round():
+        with self.region.part(), self._in_round():
             self.entry = entry = self._enter(state)
             self.body(index)
-            self.after = self.get()
+            self.after = self.region.get()
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -374,6 +367,8 @@ class _Loop:
     def bound(self, before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the loop; memory that was written to has changed."""
         made = dict(zip(self.keys, self.results.values(), strict=False))
+        for (at, _), result in made.items():
+            result.waiting = self.names[at].startswith(RESULT)
         for root, result in zip(self.roots, list(self.results.values())[len(self.keys):],
                                 strict=True):
             overwrite(root, result)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from .. import tree
 from ..tracing.arrays.buffer import Buffer, plain_elsewhere
 from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
@@ -91,9 +92,16 @@ def check(test: Any, message: Any) -> None:
 
 
 def result(returned: Any, value: Part) -> Any:
-    """The result of a function that may end without a ``return``."""
+    """The result of a function with a ``return`` in the middle, which waits no more; it may end
+    without one."""
     if is_traced(returned):
         raise error("W201", "the function returns a value on one way and None on another, which is "
                             "chosen when it runs", locs=user_loc(),
                     hint="end it with a return of the same kind of value")
-    return value() if returned else None
+    if not returned:
+        return None
+    found = value()
+    for leaf in tree.leaves(found):
+        if isinstance(leaf, Tracer):
+            leaf.waiting = False
+    return found

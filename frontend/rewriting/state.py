@@ -165,6 +165,7 @@ class Entry:
         source = self._given.get(id(array), array)
         made = Tracer(ctx, ctx.value_of(source), weak=array.weak, argument=array.argument)
         made.ordered, made.dense, made.made = array.ordered, array.dense, array.made
+        made.waiting = array.waiting
         self.roots[id(array)] = array, made, made._value
         return made
 

@@ -31,39 +31,44 @@ from .calls import is_set
 
 _DEEP, _MANY = 4, 2000      # levels, and things, that are looked at
 _BYTES = 1 << 20            # of an array
+_KEPT = 1 << 16             # of one that was not made while tracing, to be put back
 _PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType, ArrayMethods, TracedBuffer,
           np.generic)
 _OURS = __name__.partition(".")[0]
 
 
+class Changed:
+    """A thing that a region has changed, and the name that leads to it."""
+
+    def __init__(self, name: str, thing: Any) -> None:
+        self.name, self.thing = name, thing
+
+
 @contextmanager
 def unchanged() -> Iterator[None]:
     """Raises TracerError (W203) where the body leaves something changed that the user's function
-    can see. Names that a statement binds are to be as they were at both ends. An array that was
-    made while tracing is put back, also by a body that fails: the body may have a copy of it, and
-    be traced again."""
+    can see. Names that a statement binds are to be as they were at both ends. What was changed is
+    put back, also by a body that fails: it may have a copy then, and be traced again."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame):
         frame = frame.f_back
     before = [] if frame is None else list(_reached(frame.f_locals))
-    made = [(thing, np.array(thing.view(np.ndarray))) for _, thing, _ in before
-            if isinstance(thing, Buffer)]
     try:
         yield
-        problem = next((_problem(name, thing) for name, thing, state in before
-                        if not _same(state, _state(thing))), None)
+        found = next(((name, thing) for name, thing, state in before
+                      if not _same(state, _state(thing))), None)
     except BaseException:
-        _put_back(made)
+        _put_back(before)
         raise
-    if problem is not None:
-        _put_back(made)
-        raise problem
+    if found is not None:
+        _put_back(before)
+        raise _problem(*found)
 
 
-def _put_back(made: list[tuple[Buffer, Any]]) -> None:
-    for array, content in made:
-        if not array.is_traced:
-            array.view(np.ndarray)[...] = content
+def _put_back(before: list[tuple[str, Any, Any]]) -> None:
+    for _, thing, state in before:
+        if not _same(state, _state(thing)):
+            _restore(thing, state)
 
 
 def _problem(name: str, thing: Any) -> Error:
@@ -73,7 +78,7 @@ def _problem(name: str, thing: Any) -> Error:
                             "whether or how often: by a function, a method or another name",
                     locs=user_loc(), hint="change it by its own name in the very statement "
                                           "(p[0] = v, c.n += 1), or return the new value")
-    problem.written = thing
+    problem.written = Changed(name, thing)
     return problem
 
 
@@ -113,7 +118,10 @@ def _state(thing: Any) -> Any:
     """What changes when a thing does; None for what does not."""
     if isinstance(thing, np.ndarray):
         plain = thing.dtype.kind in "biufc" and thing.nbytes <= _BYTES
-        return zlib.crc32(np.ascontiguousarray(thing).tobytes()) if plain else None
+        if not plain:
+            return None
+        kept = isinstance(thing, Buffer) or thing.nbytes <= _KEPT
+        return thing.tobytes() if kept else zlib.crc32(np.ascontiguousarray(thing).data)
     if isinstance(thing, (list, deque)):
         return list(thing)
     if isinstance(thing, set):
@@ -130,6 +138,24 @@ def _state(thing: Any) -> Any:
     if hasattr(type(thing), "__length_hint__"):
         return operator.length_hint(thing)
     return [*vars(thing).keys(), *vars(thing).values()] if _is_object(thing) else None
+
+
+def _restore(thing: Any, state: Any) -> None:
+    """Put back what a thing held, but for iterators and large arrays of others."""
+    if isinstance(thing, np.ndarray):
+        if not isinstance(thing, TracedBuffer) and isinstance(state, bytes):
+            thing.view(np.ndarray)[...] = np.frombuffer(state, thing.dtype).reshape(
+                thing.shape)
+    elif isinstance(thing, list):
+        thing[:] = state
+    elif isinstance(thing, (set, deque)):
+        thing.clear()
+        thing.update(state) if isinstance(thing, set) else thing.extend(state)
+    elif isinstance(thing, dict) or _is_object(thing):
+        held = thing if isinstance(thing, dict) else vars(thing)
+        names, values = state[:len(state) // 2], state[len(state) // 2:]
+        held.clear()
+        held.update(zip(names, values, strict=True))
 
 
 def _same(before: Any, now: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Arrays that branches and loops write to under other names: in functions, methods, closures."""
+"""What branches and loops change under other names: in functions, methods, closures."""
 
 from __future__ import annotations
 
@@ -65,6 +65,85 @@ def counted(x: Any) -> Any:
         if v > 1:
             count(counts, int(v) % 3)
     return counts
+
+
+class Counter:
+    """What a program keeps in an object: numbers, an array, a list, a dict."""
+
+    def __init__(self) -> None:
+        self.n, self.last, self.sums = 0, 0.0, np.zeros(2)
+        self.history, self.kinds = [0.0, 0.0], {"even": 0, "odd": 0}
+
+    def __call__(self, v: Any) -> None:
+        self.n += 1
+        self.last = v
+        self.sums[self.n % 2] += v
+        self.history[0], self.history[1] = self.history[1], v
+        if v % 2 < 1:
+            self.kinds["even"] += 1
+        else:
+            self.kinds["odd"] += 1
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        return (self.n, self.last, self.sums, np.array(self.history), self.kinds["even"],
+                self.kinds["odd"])
+
+
+def objects(x: Any) -> Any:
+    low, high = Counter(), Counter()
+    for v in x:
+        if v > 2:
+            high(v)
+        elif v > 0:
+            low(v)
+    i = 0
+    while x[i] < 3 and i < 5:
+        low(x[i] * 2)
+        i += 1
+    return (*low.results, *high.results)
+
+
+class Sets:
+    """Disjoint sets, by the parents of their members."""
+
+    def __init__(self, size: int) -> None:
+        self.parent, self.count = np.arange(size), size
+
+    def root(self, i: Any) -> Any:
+        while self.parent[i] != i:
+            self.parent[i] = self.parent[self.parent[i]]
+            i = self.parent[i]
+        return i
+
+    def join(self, i: Any, j: Any) -> None:
+        a, b = self.root(i), self.root(j)
+        if a != b:
+            self.parent[a] = b
+            self.count -= 1
+
+
+def joined(x: Any) -> Any:
+    sets = Sets(6)
+    for i in range(6):
+        if x[i] > 0:
+            sets.join(i, int(x[i]))
+    return sets.count, np.array([sets.root(i) for i in range(6)])
+
+
+def in_closures(x: Any) -> Any:
+    best, seen = {"value": -1.0, "at": -1}, [0, 0.0]
+
+    def visit(i: Any) -> None:
+        seen[0] += 1
+        seen[1] = seen[1] + x[i]
+        if x[i] > best["value"]:
+            best["value"], best["at"] = x[i], i
+
+    for i in range(6):
+        if x[i] > 1:
+            visit(i)
+    return best["value"], best["at"], seen[0], seen[1]
 
 
 def at_a_place_that_is_known(x: Any) -> Any:
@@ -180,7 +259,7 @@ def in_a_branch_of_a_branch(x: Any) -> Any:
 
 PROGRAMS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in (
     bubbled, heap_sorted, parted, counted, shortest, marked, closed_over, through_a_view, rows,
-    filled, in_a_branch_of_a_branch, at_a_place_that_is_known)}
+    filled, in_a_branch_of_a_branch, at_a_place_that_is_known, objects, joined, in_closures)}
 ARGUMENTS = [np.array(x, float) for x in (
     [1, 5, 2, 3, 0, 4], [3, 1, 2, 0, 5, 4], [-1, 2, -3, 4, 1, 1], [5, 4, 3, 2, 1, 0],
     [2, 3, 1, 1, 1, 2])]

@@ -23,7 +23,7 @@ class TracedArray:
     which promotes as one."""
 
     __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "made", "ordered", "rivals", "seen", "taken", "version", "weak")
+                 "made", "ordered", "rivals", "seen", "taken", "version", "waiting", "weak")
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
@@ -32,6 +32,9 @@ class TracedArray:
         self._ctx, self.weak, self.argument = ctx, weak, argument
         self._value: Any = value
         self.made = False  # as an array, which one without dims is then, and not a scalar
+        # As what a function returns once it has come to its end: where it has a value, nothing is
+        # written after that.
+        self.waiting = False
         self.link: Link | None = None  # to the array that this one is a view of, if any,
         self.taken: tuple[TracedArray, Any] | None = None  # which was indexed with this
         # How NumPy would lay it out: its axes surely in memory as they are counted, its elements

@@ -296,6 +296,8 @@ def write(x: TracedArray, new: TracedArray) -> None:
     for view, value_then in (*steps, (here, value)):
         view.renew(value_then, stamp)
     for rival in rivals(here):
+        if rival.waiting:
+            continue
         rival.changed = value if rival.changed is None else rival.changed
     ctx.writes.count += 1
 
