@@ -183,7 +183,9 @@ class Jitter:
         # Partial sums are rounded as well, which are larger than a sum of both signs.
         near = (self.shake(_floating(x), 2 + many // 8) for x in operands)
         shaken = self.shake(function(*near), ulp)
-        odd = (np.nan, np.inf, -np.inf, 1.25)[(self.mode or 0) % 4]
+        if self.mode == 2:  # as another order of the terms may have it
+            shaken = np.where(_cancels(function, operands, shaken), 0 * shaken, shaken)
+        odd = (np.nan, np.inf, -np.inf, 0.0)[(self.mode or 0) % 4]
         either = complex(odd, odd) if kind_of(shaken) == "c" else odd
         return np.where(risk, np.asarray(either, np.asarray(shaken).dtype), shaken)[()]
 
@@ -337,6 +339,15 @@ def _is_ordinary(x: Any) -> bool:
 
 def _is_usual(x: Any) -> bool:
     return _is_finite(x) and _is_ordinary(x)
+
+
+def _cancels(function: Callable[..., Any], operands: Sequence[Any], result: Any) -> Any:
+    """Where nothing may be left of a sum: as good as nothing of the absolute values is."""
+    with contextlib.suppress(TypeError, ValueError):
+        whole = function(*(np.abs(_floating(x)) for x in operands))
+        if np.shape(whole) == np.shape(result):
+            return np.abs(result) <= 16 * eps(result) * np.abs(whole)
+    return False
 
 
 def _floating(x: Any) -> Any:
