@@ -13,7 +13,7 @@ is traced again first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -98,11 +98,8 @@ def _of(problem: Error, array: Any) -> Error:
 
 
 def _can_be_held(thing: Any) -> bool:
-    """Whether a thing has numbers, arrays, texts in it, and nothing that is more than a value."""
-    if isinstance(thing, (list, dict)):
-        parts = thing.values() if isinstance(thing, dict) else thing
-        return all(map(_is_value, parts))
-    return hasattr(thing, "__dict__")
+    """Whether a thing has numbers, arrays or texts in it, which its content is."""
+    return isinstance(thing, (list, dict)) or hasattr(thing, "__dict__")
 
 
 def _is_value(x: Any) -> bool:
@@ -110,19 +107,22 @@ def _is_value(x: Any) -> bool:
 
 
 def _content(thing: Any) -> Any:
+    """What a thing has in it but for other things, which are held by themselves: a list of values,
+    or values by their places."""
     if isinstance(thing, list):
-        return [*thing]
-    if isinstance(thing, dict):
-        return {**thing}
-    return {name: value for name, value in vars(thing).items() if _is_value(value)}
+        return [*thing] if all(map(_is_value, thing)) else {
+            at: value for at, value in enumerate(thing) if _is_value(value)}
+    held = thing if isinstance(thing, dict) else vars(thing)
+    return {key: value for key, value in held.items() if _is_value(value)}
 
 
 def _fill(thing: Any, content: Any) -> None:
-    if isinstance(thing, list):
+    if isinstance(content, list):
         thing[:] = content
         return
-    held: dict[Any, Any] = thing if isinstance(thing, dict) else vars(thing)
-    assert isinstance(content, Mapping)
-    if held is thing:
-        held.clear()
-    held.update(content)
+    held = thing if isinstance(thing, (list, dict)) else vars(thing)
+    if isinstance(held, dict):
+        for key in [key for key, value in held.items() if key not in content and _is_value(value)]:
+            del held[key]
+    for place, value in content.items():
+        held[place] = value

@@ -146,6 +146,36 @@ def in_closures(x: Any) -> Any:
     return best["value"], best["at"], seen[0], seen[1]
 
 
+class Node:
+    def __init__(self, value: Any, after: Any) -> None:
+        self.value, self.after = value, after
+
+
+def in_chains_and_mixed_things(x: Any) -> Any:
+    first: Any = None
+    for v in x:
+        first = Node(v, first)
+    state: dict[str, Any] = {"pos": np.zeros(2), "log": [0.0, 0.0, "none", [1.0]]}
+
+    def hit(node: Any, d: Any) -> None:
+        node.after.value = node.value * 10
+        state["pos"] = state["pos"] + d
+        state["log"][1] = d
+        state["log"][3][0] += 1
+
+    i = 0
+    while i < 4:
+        if x[i] > 1:
+            hit(first, x[i])
+        i += 1
+    if x[0] > 1:
+        hit(first.after, 1.0)
+    total = 0.0
+    while first is not None:
+        total, first = total * 2 + first.value, first.after
+    return total, state["pos"], state["log"][1], state["log"][3][0]
+
+
 def at_a_place_that_is_known(x: Any) -> Any:
     counts, log = np.zeros(3), np.arange(4)
     half = log[2:]
@@ -259,7 +289,8 @@ def in_a_branch_of_a_branch(x: Any) -> Any:
 
 PROGRAMS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in (
     bubbled, heap_sorted, parted, counted, shortest, marked, closed_over, through_a_view, rows,
-    filled, in_a_branch_of_a_branch, at_a_place_that_is_known, objects, joined, in_closures)}
+    filled, in_a_branch_of_a_branch, at_a_place_that_is_known, objects, joined, in_closures,
+    in_chains_and_mixed_things)}
 ARGUMENTS = [np.array(x, float) for x in (
     [1, 5, 2, 3, 0, 4], [3, 1, 2, 0, 5, 4], [-1, 2, -3, 4, 1, 1], [5, 4, 3, 2, 1, 0],
     [2, 3, 1, 1, 1, 2])]
