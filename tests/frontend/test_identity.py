@@ -105,3 +105,19 @@ def test_numbers_are_cut_off() -> None:
 
     for x in (2.7, -2.7):
         assert weft.compile(cut)(x) == cut(x)
+
+
+def test_a_flag_beside_one_that_is_compared_decides_shapes() -> None:
+    def program(x: Any, train: bool, mode: Any) -> Any:
+        if type(mode) is not bool:
+            raise TypeError("a bool")
+        if mode is True:
+            x = x * 2
+        return x[:2] if train else x
+
+    for train in (True, False):
+        for mode in (True, False):
+            np.testing.assert_array_equal(
+                weft.compile(program)(X, train, mode), program(X, train, mode))
+    with pytest.raises(TypeError, match="a bool"):
+        weft.compile(program)(X, True, 3)
