@@ -32,14 +32,17 @@ def trace_as_written(
     where a truth is asked for that the arguments ``flags`` alone decide. What prints is rewritten,
     too, as the program is to print."""
     if asks_identity(function) and (copy := as_written(function)) is not function:
-        problem = _refused(function, *args, **options) if flags else None
-        if problem is not None and _is_decided(problem, flags):
-            raise problem
-        return _traced(copy, *args, **options)
+        try:
+            return _traced(copy, *args, **options)
+        except Error as problem:
+            if not problem.asked and flags:  # the program may be another one for each of them
+                problem.asked, problem.truth = frozenset(flags), True
+            raise
     try:
         return _as_it_stands(function, *args, prints=True, **options)
     except Error as problem:
-        if problem.code != "W201" or _is_decided(problem, flags):
+        if problem.code != "W201" or (
+                problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, as_written(function)
         without = copy is function and not is_ours(function)
@@ -53,22 +56,6 @@ def trace_as_written(
         if not problem.asked:
             problem.asked, problem.truth = first.asked, first.truth
         raise
-
-
-def _is_decided(problem: Error, flags: Collection[str]) -> bool:
-    """Whether a truth was asked for that the arguments ``flags`` alone decide."""
-    return problem.truth and bool(problem.asked) and problem.asked.issubset(flags)
-
-
-def _refused(function: Callable[..., Any], *args: Any, **options: Any) -> Error | None:
-    """The error of a function as it stands, if it is one of Weft's."""
-    try:
-        _as_it_stands(function, *args, prints=True, **options)
-    except Error as problem:
-        return problem
-    except Exception:  # for which it may have got a wrong answer
-        pass
-    return None
 
 
 def _as_it_stands(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
