@@ -26,7 +26,7 @@ from ..tracing.values.tracer import SymbolicDim, Tracer
 from .definition import rewrite
 from .ordering import extreme, ordered
 from .state import context_of, is_traced, truth
-from .zipped import Zipped, enumerated, zipped
+from .zipped import Zipped, enumerated, placed, places, zipped
 
 _OURS = __name__.partition(".")[0]
 _STANDARD = sys.stdlib_module_names
@@ -330,7 +330,7 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),
     math.dist: _dist, math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
-    np.nditer: _each_of,
+    np.nditer: _each_of, np.ndindex: places, np.ndenumerate: placed,
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
     math.isqrt: _isqrt, math.erf: _special("erf"), math.erfc: _special("erfc"),
     math.gamma: _special("gamma"), math.lgamma: _special("gammaln"),
@@ -343,6 +343,6 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: traced if function in (any, all, sum, max, min, sorted) else _on_traced(
-        function, traced)
+    function: traced if function in (any, all, sum, max, min, sorted, np.ndindex) else (
+        _on_traced(function, traced))
     for function, traced in _MEANINGS.items()})

@@ -1,9 +1,10 @@
-"""``zip`` and ``enumerate`` of arrays, of which a loop of the program takes rows by number."""
+"""``zip``, ``enumerate``, ``np.ndindex``, of which a loop of the program takes rows by number."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,43 @@ class Zipped:
         return next(self._rows)
 
 
+class Places(Zipped):
+    """``np.ndindex(shape)``: the index of each element, in order."""
+
+    def __init__(self, shape: tuple[Any, ...]) -> None:
+        super().__init__((), functools.reduce(operator.mul, shape, 1))
+        self.shape = shape
+
+    def row(self, number: Any) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for size in reversed(self.shape):
+            found.append(number % size)
+            number = number // size
+        return tuple(reversed(found))
+
+    def __next__(self) -> Any:
+        if self._rows is None:
+            self._rows = np.ndindex(self.shape)
+        return next(self._rows)
+
+
+def places(*shape: Any) -> Any:
+    """``np.ndindex``, of which a loop of the program takes the places by their number."""
+    dims = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    known = all((type(dim) is int and dim > 0) or isinstance(dim, SymbolicDim) for dim in dims)
+    return Places(dims) if known and dims else np.ndindex(*shape)
+
+
+def placed(array: Any) -> Any:
+    """``np.ndenumerate`` of a traced array."""
+    whole = _rows(array)
+    if not isinstance(whole, Tracer) or not whole.ndim:
+        return np.ndenumerate(array)
+    found = places(*whole.shape)
+    return Zipped((found, whole.reshape(-1)), found.count) if isinstance(
+        found, Places) else np.ndenumerate(array)
+
+
 def zipped(*parts: Any, strict: bool = False) -> Any:
     """``zip``; of traced arrays, arrays and ranges alone, rows that can be told by their number."""
     found = tuple(map(_rows, parts))
@@ -53,7 +91,7 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
         return zip(*parts, strict=strict)
     if not any(isinstance(length, SymbolicDim) for length in lengths):
         return Zipped(found, min(lengths))
-    least = reduce(smaller, map(as_dim, lengths))
+    least = functools.reduce(smaller, map(as_dim, lengths))
     ctx = next(part for part in found if isinstance(part, Tracer)).context()
     return Zipped(found, wrap_dim(ctx, least))
 

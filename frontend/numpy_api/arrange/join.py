@@ -413,13 +413,19 @@ class _Places:
 
     @property
     def coords(self) -> tuple[int, ...]:
-        shape = self.array.type.shape
+        shape = self._shape()
         return tuple(map(int, np.unravel_index(self.at, shape))) if self.at < math.prod(
             shape) else ()
 
+    def _shape(self) -> tuple[int, ...]:
+        shape = self.array.type.shape
+        if not all(isinstance(dim, int) for dim in shape):
+            list(ravel(self.array))  # an error: how many there are is not known
+        known: tuple[int, ...] = shape
+        return known
+
     def __next__(self) -> Any:
-        if not all(isinstance(dim, int) for dim in self.array.type.shape):
-            list(self.array)  # an error: how many there are is not known
+        self._shape()
         if self.at >= self.array.type.size:
             raise StopIteration
         self.at += 1
