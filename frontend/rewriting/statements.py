@@ -217,6 +217,7 @@ class _Scope(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
+            node.value = _weft("places", [node.value], node.value)
             return node
         if isinstance(node.slice, ast.Tuple):
             node.slice.elts = list(map(_sliced, node.slice.elts))
