@@ -23,7 +23,7 @@ from ..tracing.arrays.buffer import Buffer
 from ..tracing.context.recorder import TraceContext
 from ..tracing.values.tracer import Tracer
 from .state import Get, Put, is_array, settled
-from .unseen import Changed, unchanged
+from .unseen import Changed, is_outside, unchanged
 
 
 class Adopted:
@@ -73,7 +73,8 @@ class Adopted:
         thing = changed.thing
         if isinstance(thing, Buffer):
             return self.take(_of(problem, thing))
-        if not _can_be_held(thing) or any(thing is other for other in self.things):
+        if not _can_be_held(thing) or any(
+                thing is other for other in self.things) or is_outside(thing):
             raise problem
         self.things.append(thing)
         self.names.append(f"'{changed.name}'")  # which no name is: without it nobody can do

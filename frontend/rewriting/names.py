@@ -77,7 +77,7 @@ def _paths(node: ast.AST) -> Iterator[str]:
         while isinstance(base, ast.Subscript):
             base = base.value
         path = path_of(base)
-        if path is not None:
+        if path is not None and not (isinstance(base, ast.Attribute) and base.attr in _VIEWS):
             yield path
     elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         yield node.name
@@ -114,6 +114,8 @@ def _of_call(node: ast.Call) -> Iterator[str]:
                 yield path
 
 
+# Of an array, these are views, which nothing is bound to: who writes there writes to its memory.
+_VIEWS = frozenset({"T", "mT", "flat", "real", "imag"})
 _CHANGING = frozenset({
     "append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "popitem",
     "add", "discard", "sort", "reverse", "fill", "partition", "put", "itemset", "resize"})

@@ -13,22 +13,22 @@ import numpy as np
 
 from ...ir.diagnose import error
 from .. import tree
-from ..tracing.arrays.buffer import Buffer, plain_elsewhere
-from ..tracing.operand import to_tracer
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .branches import choose, if_
 from .calls import BUILTINS, called_as, converted, converting, is_function, of_lists
 from .expressions import both, chained, either, negated
+from .items import item, places
 from .loops import for_, while_
 from .matching import has_keys, is_one, is_row, middle, part, without
 from .printing import percent, printed
 from .raising import caught, raised
-from .state import UNBOUND, Part, context_of, is_array, is_traced, truth, values
+from .state import UNBOUND, Part, context_of, is_traced, truth, values
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
            "given", "has_keys", "if_", "is_one", "is_row", "item", "middle", "negated",
-           "part", "percent", "printed", "raised", "result", "sliced", "truth", "values", "while_",
+           "part", "percent", "places", "printed", "raised", "result", "sliced", "truth", "values",
+           "while_",
            "without"]
 
 
@@ -52,28 +52,6 @@ def given(x: Any) -> Any:
 
 
 sliced = slice
-
-
-def item(value: Any, index: Any) -> Any:
-    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
-    a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
-    TracerError (W201) for a dict."""
-    parts = index if isinstance(index, tuple) else (index,)
-    bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
-    traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
-    if traced is not None:
-        if isinstance(value, dict):
-            raise traced.no_key()
-        # An array that was made outside of a loop or branch is plain inside of it, too.
-        value = plain_elsewhere(value) if isinstance(value, Buffer) else value
-        if type(value) is np.ndarray or (
-                type(value) in (list, tuple) and all(map(is_array, value))):
-            kinds = {*map(type, value)} if type(value) is not np.ndarray else {None}
-            value = context_of(traced).apply(to_tracer, (value,))
-            if traced is index and not traced.ndim and (kinds == {int} or kinds == {float}):
-                found: Any = value[index]
-                return Tracer(found.ctx, found.value, weak=True)
-    return value[index]
 
 
 def check(test: Any, message: Any) -> None:

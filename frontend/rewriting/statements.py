@@ -217,6 +217,7 @@ class _Scope(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
+            node.value = _weft("places", [node.value], node.value)
             return node
         if isinstance(node.slice, ast.Tuple):
             node.slice.elts = list(map(_sliced, node.slice.elts))
@@ -303,7 +304,11 @@ class _Scope(ast.NodeTransformer):
         """``del``, also of what is not bound."""
         first: list[ast.stmt] = [ast.Assign([_path(path, ast.Store())], ast.Constant(None)),
                                  ast.Delete([_path(path, ast.Del())])]
-        return first
+        if "." not in path:
+            return first
+        lost = ast.Tuple([ast.Name(name, ast.Load()) for name in ("NameError", "AttributeError")],
+                         ast.Load())  # of an object that is not bound, either
+        return [ast.Try(first, [ast.ExceptHandler(lost, None, [ast.Pass()])], [], [])]
 
 
 def _as_truths(test: ast.AST) -> None:

@@ -11,6 +11,7 @@ names and their closures lead to.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import operator
 import sys
@@ -26,6 +27,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ..tracing.arrays.buffer import Buffer, TracedBuffer
 from ..tracing.source import is_internal, user_loc
+from ..tracing.trace import is_start
 from ..tracing.values.methods import ArrayMethods
 from .calls import is_set
 
@@ -63,6 +65,24 @@ def unchanged() -> Iterator[None]:
     if found is not None:
         _put_back(before)
         raise _problem(*found)
+
+
+def is_outside(thing: Any) -> bool:
+    """Whether the function that is traced finds a thing in its arguments or in what is around it,
+    where it was before and will be after: what it holds there is no value of this trace."""
+    frame: FrameType | None = sys._getframe(1)
+    outermost = None
+    while frame is not None and not is_start(frame.f_code):
+        outermost = outermost if is_internal(frame) else frame
+        frame = frame.f_back
+    if outermost is None:
+        return False
+    code = outermost.f_code
+    count = code.co_argcount + code.co_kwonlyargcount + sum(
+        bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
+    given = {*code.co_freevars, *code.co_varnames[:count]}
+    names = {name: value for name, value in outermost.f_locals.items() if name in given}
+    return any(found is thing for _, found, _ in _reached(names))
 
 
 def _put_back(before: list[tuple[str, Any, Any]]) -> None:

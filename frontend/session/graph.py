@@ -202,10 +202,12 @@ class Graph(Stays, TraceContext):
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:
         """A value that is fed. ``dtype`` may be a whole type (``"f32[b,784]"``, a Spec); a dim that
         is None can have any size. Raises DTypeError (W112)."""
-        if isinstance(dtype, Spec):
-            spec = dtype
-        elif isinstance(dtype, str) and "[" in dtype:
-            spec = Spec.parse(dtype)
+        if isinstance(dtype, Spec) or (isinstance(dtype, str) and "[" in dtype):
+            if shape is not None:
+                raise error("W112", f"the placeholder's type {dtype} has a shape, and {shape!r} is "
+                                    "given as another one", locs=user_loc(),
+                            hint="leave it out; a name is given by its name: name='x'")
+            spec = dtype if isinstance(dtype, Spec) else Spec.parse(dtype)
         else:
             spec = Spec(dtype, () if shape is None else shape)
         stem = checked_name(name or "placeholder", "placeholder")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -207,6 +208,11 @@ def _record(
     ctx.graph.results, out_tree, out_kinds = _results(
         ctx, function, result, chosen=_found, checked=ctx.asserted is not None)
     return out_tree, out_kinds
+
+
+def is_start(code: CodeType) -> bool:
+    """Whether it is the code that calls the function that is traced."""
+    return code is _record.__code__
 
 
 class Checked:

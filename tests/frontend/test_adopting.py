@@ -177,6 +177,47 @@ def in_chains_and_mixed_things(x: Any) -> Any:
     return total, state["pos"], state["log"][1], state["log"][3][0]
 
 
+class Plate:
+    def __init__(self, size: int) -> None:
+        self.T, self.real = np.zeros(size), np.ones(size)  # which are no views here
+
+    def heat(self, v: Any) -> None:
+        if v > 2:
+            self.T[1] += v
+        else:
+            self.real[0] -= 1
+
+
+def by_views(x: Any) -> Any:
+    table, z, plate = (x * 1.0).reshape(2, 3), x * (1 + 1j), Plate(3)
+    for i in range(3):
+        if table[0, i] > 0:
+            table.T[i] += 1
+            table.flat[3] = x[i]
+        plate.heat(x[i])
+        if x[i] > 3:
+            plate.T[2] = x[i]
+    if x[1] > 0:
+        z.real[2] = 9
+        z.imag[1:] = 0
+    return table, z, plate.T, plate.real
+
+
+def objects_of_one_way(x: Any) -> Any:
+    total = 0.0
+    if x[0] > 1:
+        plate = Plate(2)
+        plate.T = x[:2] * 2
+        total += plate.T[1]
+    for v in x:
+        node = Node(v, None)
+        node.after = v * 2
+        if v > 1:
+            node.value = node.after * 3
+        total += node.value
+    return total
+
+
 def at_a_place_that_is_known(x: Any) -> Any:
     counts, log = np.zeros(3), np.arange(4)
     half = log[2:]
@@ -291,7 +332,7 @@ def in_a_branch_of_a_branch(x: Any) -> Any:
 PROGRAMS: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in (
     bubbled, heap_sorted, parted, counted, shortest, marked, closed_over, through_a_view, rows,
     filled, in_a_branch_of_a_branch, at_a_place_that_is_known, objects, joined, in_closures,
-    in_chains_and_mixed_things)}
+    in_chains_and_mixed_things, by_views, objects_of_one_way)}
 ARGUMENTS = [np.array(x, float) for x in (
     [1, 5, 2, 3, 0, 4], [3, 1, 2, 0, 5, 4], [-1, 2, -3, 4, 1, 1], [5, 4, 3, 2, 1, 0],
     [2, 3, 1, 1, 1, 2])]
@@ -329,3 +370,18 @@ def test_arguments_stay_as_they_are() -> None:
 
     with pytest.raises(weft.Error, match="W203: x:0 is an argument"):
         weft.compile(program)(np.ones(3))
+
+
+def test_an_exception_with_attributes() -> None:
+    def program(x: Any) -> Any:
+        if x[0] > 1:
+            problem = ValueError("too large")
+            problem.code = 3  # type: ignore[attr-defined]
+            raise problem
+        return x
+
+    compiled = weft.compile(program)
+    np.testing.assert_array_equal(compiled(np.ones(3)), np.ones(3))
+    with pytest.raises(ValueError, match="too large") as caught:
+        compiled(np.full(3, 2.0))
+    assert caught.value.code == 3  # type: ignore[attr-defined]

@@ -560,3 +560,10 @@ def test_complex_numbers_are_fed_to_complex_values_only(dtype: str) -> None:
     held = weft.Variable(np.zeros(2).astype(as_dtype(dtype).numpy))
     with pytest.raises(weft.Error, match="W304"):
         held.assign([1j, 2])
+
+
+def test_a_whole_type_has_its_shape() -> None:
+    with weft.Graph().as_default():
+        with pytest.raises(Error, match="W112: the placeholder's type"):
+            weft.placeholder("f32[3]", "x")
+        assert weft.placeholder("f32[3]", name="x").name == "x:0"

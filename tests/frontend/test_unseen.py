@@ -194,3 +194,45 @@ def test_names_of_the_statement_are_carried(x: Any) -> None:
         weft.compile(by_their_own_names)(x), by_their_own_names(x)))
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.n, self.log = 0, [0.0, 0.0]
+
+    def more(self, v: Any) -> None:
+        self.n += 1
+        self.log[1] = v
+
+    @weft.compile
+    def step(self, x: Any) -> Any:
+        if x > 0:
+            self.more(x)
+        return x
+
+
+def test_what_was_there_before_is_not_changed_and_put_back() -> None:
+    meter, items, table, plain = Meter(), [0, 0], {"a": 1}, np.zeros(2)
+
+    def by_a_method(x: Any) -> Any:
+        if x[0] > 0:
+            meter.more(x[0])
+        return x
+
+    def by_a_closure(x: Any) -> Any:
+        def more() -> None:
+            items[0] += 1
+            table["a"] += 1
+            plain[0] += 1
+
+        for _ in range(int(x[0])):
+            more()
+        return x
+
+    for function in (by_a_method, by_a_closure):
+        with pytest.raises(weft.Error, match=r"W203: '.*' leads to"):
+            weft.compile(function)(X)
+    with pytest.raises(weft.Error, match="W203: 'self' leads to"):
+        meter.step(1.0)
+    assert meter.n == 0 and meter.log == [0.0, 0.0]
+    assert items == [0, 0] and table == {"a": 1} and plain.tolist() == [0, 0]

@@ -401,6 +401,21 @@ def test_numbers_that_are_assigned_keep_their_kind(
         assert v.numpy() == number and v.dtype == np.asarray(first).dtype
 
 
+def test_elements_are_not_set_one_by_one() -> None:
+    v = Variable(np.zeros(3), "v")
+
+    def put() -> None:
+        v[1] = 2
+
+    with pytest.raises(weft.Error, match="W203: the elements of variable v") as outside:
+        put()
+    with pytest.raises(weft.Error, match="W203: the elements of variable v") as inside:
+        weft.compile(put)()
+    assert "v.numpy()" in outside.value.hint and "v.at[i].set" in inside.value.hint
+    weft.compile(lambda: v.assign(v.at[1].set(2)))()
+    np.testing.assert_array_equal(v.numpy(), [0, 2, 0])
+
+
 def test_a_function_of_the_host_does_not_assign_what_its_step_assigns() -> None:
     total, other = Variable(0.0, "total"), Variable(0.0, "other")
 

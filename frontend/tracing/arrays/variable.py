@@ -120,6 +120,13 @@ class Variable(ArrayMethods):
 
     # -- assignment -----------------------------------------------------------------------------
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise error("W203", f"the elements of variable {self.name} are not set one by one",
+                    locs=user_loc(), types=[self.type],
+                    hint="assign all of them: " + (
+                        "x = v.numpy(), change that, and v.assign(x)" if ACTIVE.get() is None else
+                        "v.assign(v.at[i].set(x))"))
+
     def assign(self, value: Any) -> Any:
         """Replace the value. In a trace: an operation of the graph; else at once, giving self.
 

@@ -1,0 +1,92 @@
+"""Items of lists and plain arrays at places that are not known before the function runs: read, and
+written in lists.
+
+    counts[i] += 1             counts[0] = counts[0] + 1 if i == 0 else counts[0]
+                               counts[1] = counts[1] + 1 if i == 1 else counts[1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..tracing.arrays import views
+from ..tracing.arrays.buffer import Buffer, plain_elsewhere
+from ..tracing.context.recorder import TraceContext
+from ..tracing.operand import to_tracer
+from ..tracing.values.tracer import Tracer
+from .branches import choose
+from .state import context_of, is_array, leaves
+
+MANY = 64  # items, of which each is chosen anew
+
+
+def item(value: Any, index: Any) -> Any:
+    """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
+    a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
+    TracerError (W201) for a dict."""
+    parts = index if isinstance(index, tuple) else (index,)
+    bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
+    traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
+    if traced is not None:
+        if isinstance(value, dict):
+            raise traced.no_key()
+        # An array that was made outside of a loop or branch is plain inside of it, too.
+        value = plain_elsewhere(value) if isinstance(value, Buffer) else value
+        if type(value) is np.ndarray or (
+                type(value) in (list, tuple) and all(map(is_array, value))):
+            if type(value) is not np.ndarray:
+                return _one_of(value, index, context_of(traced))
+            value = context_of(traced).apply(to_tracer, (value,))
+    return value[index]
+
+
+def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:
+    """An item of a list. It is one of several arrays, so who writes to it may not read these."""
+    kinds = {*map(type, items)}
+    for each in items:
+        if isinstance(each, Buffer) and each.memory().ctx is ctx:
+            each.traced()  # as what is written to it through another name is
+    found: Any = ctx.apply(to_tracer, (items,))[index]
+    if isinstance(index, Tracer) and not index.ndim and (kinds == {int} or kinds == {float}):
+        return Tracer(found.ctx, found.value, weak=True)
+    for each in map(views.memory_of, leaves(list(items))[0]):
+        if each is not None and found.ndim:
+            views.may_share(found, each)
+    return found
+
+
+class _Places:
+    """A list as rewritten code writes to it."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __getitem__(self, index: Any) -> Any:
+        return item(self.items, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items = self.items
+        if not isinstance(index, Tracer) or index.ndim or not 0 < len(items) <= MANY:
+            items[index] = value
+            return
+        # Reading there, too, counts from the end and fails beyond it.
+        numbers = context_of(index).apply(to_tracer, (np.arange(len(items)),))
+        place = numbers[index]
+        items[:] = [choose(place == at, lambda: value, partial(_same, old))
+                    for at, old in enumerate(items)]
+
+    def __delitem__(self, index: Any) -> None:
+        del self.items[index]
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def places(x: Any) -> Any:
+    """What is written to in the place of ``x``: itself, if it is no list."""
+    return _Places(x) if type(x) is list else x
