@@ -101,7 +101,8 @@ def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
     """A function of ours around functions of the user's (``weft.grad(f)``) with their copies."""
     cells = function.__closure__ or ()
     held = [each.cell_contents if is_set(each) else None for each in cells]
-    made = [converted(each, runtime) if is_function(each) else each for each in held]
+    made = [converted(each, runtime) if is_function(each) and each is not function else each
+            for each in held]  # which may have itself among them
     if all(new is old for new, old in zip(made, held, strict=True)):
         return function
     closure = tuple(old if new is item else CellType(new) for old, item, new in zip(

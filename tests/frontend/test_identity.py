@@ -121,3 +121,16 @@ def test_a_flag_beside_one_that_is_compared_decides_shapes() -> None:
                 weft.compile(program)(X, train, mode), program(X, train, mode))
     with pytest.raises(TypeError, match="a bool"):
         weft.compile(program)(X, True, 3)
+
+
+def test_functions_of_weft_that_lead_to_themselves() -> None:
+    def program(x: Any, first: bool) -> Any:
+        y = np.where(x < 3, x.dtype.type(2), x)
+        if first is True:
+            return weft.special.xlogy(y, y)
+        return weft.special.erf(y) if x[0] > 0 else y
+
+    compiled = weft.compile(program)
+    np.testing.assert_allclose(compiled(X, True), weft.special.xlogy(
+        np.where(X < 3, 2.0, X), np.where(X < 3, 2.0, X)))
+    np.testing.assert_array_equal(compiled(X, False), np.where(X < 3, 2.0, X))

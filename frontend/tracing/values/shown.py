@@ -57,10 +57,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _asks(code: CodeType) -> bool:
     truths = any(constant is True or constant is False for constant in code.co_consts)
-    kinds = "type" in code.co_names
+    kinds = "type" in code.co_names  # of a global name, or of an attribute
     if not truths and not kinds:
         return False
     steps = list(dis.get_instructions(code))
+    kinds = kinds and any(step.opname.startswith("LOAD_GLOBAL") and step.argval == "type"
+                          for step in steps)
     return any(step.opname in _COMPARING and (kinds or (
         step.opname == "IS_OP" and isinstance(steps[at - 1].argval, bool)))
         for at, step in enumerate(steps))
