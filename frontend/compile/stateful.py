@@ -21,8 +21,8 @@ import numpy as np
 
 from ...ir.diagnose import Error
 from .. import tree
-from ..rewriting.names import changed
-from ..rewriting.parsed import definition_of
+from ..rewriting.source.names import changed
+from ..rewriting.source.parsed import definition_of
 from ..tracing.boundary import leave
 from ..tracing.context.recorder import ACTIVE
 from ..tracing.signature import leaf_type

@@ -15,15 +15,16 @@ from ...ir.diagnose import error
 from .. import tree
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
-from .branches import choose, if_
-from .calls import BUILTINS, called_as, converted, converting, is_function, of_lists
-from .expressions import both, chained, either, negated
-from .items import item, places
-from .loops import for_, while_
-from .matching import has_keys, is_one, is_row, middle, part, without
-from .printing import percent, printed
-from .raising import caught, raised
-from .state import UNBOUND, Part, context_of, is_traced, truth, values
+from .calls.builtins import BUILTINS, converting, of_lists
+from .calls.functions import called_as, converted, is_function
+from .calls.items import item, places
+from .calls.printing import percent, printed
+from .regions.branches import choose, if_
+from .regions.expressions import both, chained, either, negated
+from .regions.loops import for_, while_
+from .regions.raising import caught, raised
+from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
+from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "both", "called", "caught", "chained", "check", "choose", "either", "for_",
            "given", "has_keys", "if_", "is_one", "is_row", "item", "middle", "negated",

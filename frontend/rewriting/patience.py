@@ -19,8 +19,8 @@ import sys
 from ..tracing.context.recorder import TraceContext
 from ..tracing.source import is_internal
 from ..tracing.trace import trace_function
-from .effects import of_loop
-from .names import bound
+from .source.effects import of_loop
+from .source.names import bound
 
 PATIENCE = 2000  # nodes: a third of a second, about
 _DEEP = 2        # loops around what is traced

@@ -15,12 +15,12 @@ from ..tracing.arrays.standins import PRINTED
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
-from ..tracing.values.shown import asks_identity
 from . import operators
-from .calls import is_ours
-from .counting import counted
+from .calls.functions import is_ours
 from .patience import LongError, grown
-from .state import LOST
+from .regions.counting import counted
+from .regions.state import LOST
+from .source.identity import asks_identity
 
 
 def trace_as_written(

@@ -19,8 +19,8 @@ from support.control_programs import PROGRAMS
 
 import weft
 from weft.frontend import tree
-from weft.frontend.rewriting.exits import leaves
-from weft.frontend.rewriting.names import bound, changed
+from weft.frontend.rewriting.source.exits import leaves
+from weft.frontend.rewriting.source.names import bound, changed
 
 
 def check(function: Callable[..., Any], calls: Any, **options: Any) -> None:

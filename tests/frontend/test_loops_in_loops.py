@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.rewriting import counting, patience
+from weft.frontend.rewriting import patience
+from weft.frontend.rewriting.regions import counting
 from weft.ir.graph import all_nodes
 
 RNG = np.random.default_rng(5)

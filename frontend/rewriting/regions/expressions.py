@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.values.shown import shown_class
-from ..tracing.values.tracer import Tracer
+from ...tracing.values.shown import shown_class
+from ...tracing.values.tracer import Tracer
 from .branches import choose
 from .state import Part, is_traced, truth
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.arrays.selection import Selection
-from ..tracing.operand import to_tracer
-from ..tracing.values.tracer import Tracer
-from .state import is_traced
+from ...tracing.arrays.selection import Selection
+from ...tracing.operand import to_tracer
+from ...tracing.values.tracer import Tracer
+from ..regions.state import is_traced
 
 
 def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Loops that run when the function does: ``while`` and ``for`` over what is traced."""
+"""What the rounds of a loop carry from one to the next."""
 
 from __future__ import annotations
 
@@ -9,38 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.indices.index import Dim
-from ...ir.ops.control.region import ENDLESS
-from ...ir.types import TensorType
-from .. import tree
-from ..tracing.arrays import views
-from ..tracing.arrays.array import TracedArray
-from ..tracing.arrays.buffer import TracedBuffer
-from ..tracing.arrays.grid import Grid
-from ..tracing.arrays.selection import Selection
-from ..tracing.context.active import current
-from ..tracing.context.recorder import TraceContext
-from ..tracing.operand import as_dim, to_tracer
-from ..tracing.source import user_loc
-from ..tracing.values.tracer import SymbolicDim, Tracer
-from ..transforms import loops as loop_nodes
-from ..transforms import regions
+from ....ir.diagnose import Error, error
+from ....ir.indices.index import Dim
+from ....ir.types import TensorType
+from ... import tree
+from ...tracing.arrays import views
+from ...tracing.arrays.array import TracedArray
+from ...tracing.context.active import current
+from ...tracing.operand import to_tracer
+from ...tracing.source import user_loc
+from ...tracing.values.tracer import Tracer
+from ...transforms import loops as loop_nodes
+from ...transforms import regions
+from ..source.exits import RESULT
 from .adopting import Adopted
-from .branches import differ, if_, may_be_lost, shown
-from .calls import Range
-from .counting import Rounds
-from .exits import RESULT
-from .expressions import both
+from .branches import differ, may_be_lost, shown
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
     Entry,
-    Get,
-    Part,
-    Put,
     alike,
-    context_of,
     is_array,
     is_traced,
     leaves,
@@ -49,149 +37,15 @@ from .state import (
     rebuilt,
     truth,
 )
-from .zipped import Zipped
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
 
 
-class _OtherCarryError(Exception):
+class OtherCarryError(Exception):
     """A body shows that a loop has to carry something else."""
 
 
-def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> None:
-    """``while test(): body()``."""
-    while True:
-        before = get()
-        flag = truth(test())
-        if is_traced(flag):
-            put(before)  # the loop itself starts with the test
-            break
-        if not flag:
-            return
-        body()
-    _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names,
-            flag=flag)
-
-
-def for_(
-    items: Any, asks: bool, roots: Callable[[], Any] | None, body: Callable[[Any], Any],
-    go_on: Part, get: Get, put: Put, names: Sequence[str],
-) -> None:
-    """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
-    ``roots`` is what a body calls that only computes."""
-    if isinstance(items, TracedBuffer):
-        items = items.traced()
-    if isinstance(items, Grid):
-        items = current().apply(current().api.realised, (items,))
-    if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
-        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
-        return
-    if isinstance(items, Selection) and items.known is None:
-        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
-        return
-    if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
-        _counted(items.row, items.count, asks, body, go_on, get, put, names)
-        return
-    if isinstance(items, Range):
-        count = _count_of(items)
-        start, step = items.start, items.step
-        _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
-        return
-    rounds = Rounds.of(items, roots, body, get)
-    if rounds is not None and rounds.begin():
-        _from(items, 0, asks, body, go_on, get, put, names, current())
-        return
-    for at, item in enumerate(items):
-        if asks:
-            flag = truth(go_on())
-            if is_traced(flag):
-                _rest(items, at, body, go_on, get, put, names, context_of(flag))
-                return
-            if not flag:
-                return
-        if at and rounds is not None and rounds.go_on(at):
-            _from(items, at, asks, body, go_on, get, put, names, current())
-            return
-        body(item)
-
-
-def _from(
-    items: Any, at: int, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
-    names: Sequence[str], ctx: TraceContext,
-) -> None:
-    """The rounds of a range or an array from number ``at`` on, as one loop."""
-    def item(k: Any) -> Any:
-        if isinstance(items, Zipped):
-            return items.row(k + at)
-        return items[at] + k * items.step if isinstance(items, range) else items[k + at]
-
-    _counted(item, len(items) - at, asks, body, go_on, get, put, names, ctx)
-
-
-def _rest(
-    items: Any, at: int, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
-    names: Sequence[str], ctx: TraceContext,
-) -> None:
-    """What is left of a loop from its item number ``at``, since when it may end at any item."""
-    if isinstance(items, (range, Tracer, Zipped)):
-        _from(items, at, True, body, go_on, get, put, names, ctx)
-        return
-    rest = list(items)[at:] if isinstance(items, (list, tuple, np.ndarray)) else None
-    if rest is None:
-        raise error("W201", "whether this loop goes on is not known before the function runs",
-                    locs=user_loc(), hint="loop over a list, an array or a range")
-    for each in rest:
-        if_(go_on(), lambda each=each: body(each), lambda: None,  # type: ignore[misc]
-            get, put, names)
-
-
-def _count_of(items: Range) -> Any:
-    size, step = items.stop - items.start, items.step
-    if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
-        size = -(-size // np.where(step == 0, 1, step))
-    elif step != 1:
-        size = (size + (step - 1 if step > 0 else step + 1)) // step
-    return np.maximum(size, 0)
-
-
-def _counted(
-    item: Callable[[Any], Any], count: Any, asks: bool, body: Callable[[Any], Any], go_on: Part,
-    get: Get, put: Put, names: Sequence[str], ctx: TraceContext | None = None,
-) -> None:
-    """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
-    it is known, which a gradient asks for."""
-    limit = as_dim(count) if regions.is_size(count) else ENDLESS
-    known = type(count) is int and not asks
-
-    def test(index: Any) -> Any:
-        inside = index < count
-        return both(lambda: inside, go_on) if asks else inside
-
-    _rounds(ctx or context_of(count), "for", None if known else test,
-            lambda index: body(item(index)), get, put, names, limit)
-
-
-def _rounds(
-    ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
-    get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
-) -> None:
-    """Rounds as long as a test holds; without one, as many as ``limit`` says."""
-    region = Adopted(ctx, get, put, names)
-    loop = _Loop(region, what, test, body, limit, flag)
-    while True:
-        try:
-            loop.trace()
-            break
-        except _OtherCarryError:
-            continue
-        except regions.ChangedError as found:
-            loop.drop(found)
-        except Error as problem:
-            loop.first += region.take(problem)
-    region.put(loop.bound(region.before))
-
-
-class _Loop:
+class Loop:
     """One loop that runs when the function does: what its rounds carry.
 
     Carried are the leaves of the names that are bound anew, and the arrays that own the memory of
@@ -217,7 +71,7 @@ class _Loop:
         self.results: Any = None
 
     def trace(self) -> None:
-        """Trace the loop. Raises _OtherCarryError where it has to carry something else."""
+        """Trace the loop. Raises OtherCarryError where it has to carry something else."""
         for at, (structure, parts) in self.wanted.items():
             self.first[at] = rebuilt(structure, [self._zeros(part) if isinstance(part, TensorType)
                                                  else part for part in parts])
@@ -310,11 +164,11 @@ class _Loop:
                 self._drop(at, error("W201", f"{name} has a value before the loop and none after "
                                      "a round", locs=user_loc(), hint="do not delete it in the "
                                                                       "loop"))
-                raise _OtherCarryError
+                raise OtherCarryError
             new, structure = leaves(value)
             if structure != found[1]:
                 self._drop(at, _grown(name, self.first[at], value))
-                raise _OtherCarryError
+                raise OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
         made |= self._memory(entry)
@@ -329,7 +183,7 @@ class _Loop:
                 number = next(n for n, other in enumerate(self.roots) if other is root)
                 if copy.changed is not None or copy._value is value:
                     self.unchanged.add(id(root))
-                    raise _OtherCarryError
+                    raise OtherCarryError
                 made[f"{_MEMORY}{number}"] = copy
         return made
 
@@ -340,16 +194,16 @@ class _Loop:
             if self.entry.origin(new) is old:
                 return {}
             self.rebound.add(key)
-            raise _OtherCarryError
+            raise OtherCarryError
         same = alike(old, new)
         if not is_array(old) or key in self.fixed:
             if not same:
                 self._drop(at, differ(name, old, new))
-                raise _OtherCarryError
+                raise OtherCarryError
             return {}
         if same and not is_traced(new):  # the same number in every round
             self.fixed.add(key)
-            raise _OtherCarryError
+            raise OtherCarryError
         return {name + path: new}
 
     def _placeholder(self, at: int, name: str, value: Any) -> None:
@@ -362,7 +216,7 @@ class _Loop:
         parts, structure = leaves(value)
         self.wanted[at] = structure, [leaf.type if isinstance(leaf, Tracer) else leaf
                                       for leaf in parts]
-        raise _OtherCarryError
+        raise OtherCarryError
 
     def bound(self, before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the loop; memory that was written to has changed."""
@@ -387,7 +241,6 @@ class _Loop:
             carried = any((at, place) in made for place in range(len(old)))
             found.append(_returned(before[at], value, carried) if kept else value)
         return found
-
 
     def _shared(self, entry: Entry) -> Sharing:
         """Which leaves may have one memory when a round begins, after this one as it was traced."""
@@ -446,7 +299,7 @@ class _Loop:
                     array.changed = before[key]
 
     def _settle(self, entry: Entry, known: int) -> None:
-        """Raises _OtherCarryError where rounds share memory in ways that this one did not know, or
+        """Raises OtherCarryError where rounds share memory in ways that this one did not know, or
         more than the ``known`` number of arrays are used up."""
         found = self._shared(entry)
         used_up = {id(root): root for root, copy, _ in entry.roots.values()
@@ -454,7 +307,7 @@ class _Loop:
         self.used_up |= used_up
         if not found.is_like(self.sharing) or len(self.used_up) > known:
             self.sharing = found
-            raise _OtherCarryError
+            raise OtherCarryError
 
     def _share(self, made: Mapping[Key, Any]) -> None:
         """What may share memory after the loop, and what has changed with it."""

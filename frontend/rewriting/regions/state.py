@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.types import BOOL
-from .. import tree
-from ..tracing.arrays import views
-from ..tracing.arrays.buffer import Buffer, TracedBuffer
-from ..tracing.arrays.chosen import Chosen
-from ..tracing.arrays.variable import Variable
-from ..tracing.context.active import context_for, current
-from ..tracing.context.recorder import TraceContext
-from ..tracing.operand import is_number as is_python
-from ..tracing.source import user_loc
-from ..tracing.values.rewrites import rewrite_of
-from ..tracing.values.tracer import Tracer
+from ....ir.diagnose import Error, error
+from ....ir.types import BOOL
+from ... import tree
+from ...tracing.arrays import views
+from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.arrays.chosen import Chosen
+from ...tracing.arrays.variable import Variable
+from ...tracing.context.active import context_for, current
+from ...tracing.context.recorder import TraceContext
+from ...tracing.operand import is_number as is_python
+from ...tracing.source import user_loc
+from ...tracing.values.rewrites import rewrite_of
+from ...tracing.values.tracer import Tracer
 
 _NONE: Mapping[int, Tracer] = MappingProxyType({})
 Part = Callable[[], Any]

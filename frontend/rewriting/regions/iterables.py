@@ -1,20 +1,37 @@
-"""``zip``, ``enumerate``, ``np.ndindex``, of which a loop of the program takes rows by number."""
+"""``range`` of traced bounds, ``zip``, ``enumerate``, ``np.ndindex``: what a loop of the program
+takes items of by their number."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...ir.indices.dims import smaller
-from ..tracing.arrays.buffer import TracedBuffer
-from ..tracing.arrays.selection import Selection
-from ..tracing.operand import as_dim, to_tracer
-from ..tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
+from ....ir.diagnose import error
+from ....ir.indices.dims import smaller
+from ...tracing.arrays.buffer import TracedBuffer
+from ...tracing.arrays.selection import Selection
+from ...tracing.operand import as_dim, to_tracer
+from ...tracing.source import user_loc
+from ...tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
 from .state import context_of
+
+
+@dataclass(frozen=True)
+class Range:
+    """``range`` of traced bounds."""
+
+    start: Any
+    stop: Any
+    step: Any = 1
+
+    def __iter__(self) -> Iterator[Any]:
+        raise error("W201", "how often this loop runs is not known before the function runs",
+                    locs=user_loc(), hint="write it as a for statement over range(n)")
 
 
 class Zipped:

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ...ir.graph import Builder
-from ...ir.ops.table import OPS
-from .. import tree
-from ..tracing.arrays import views
-from ..tracing.arrays.selection import Selection
-from ..tracing.context.recorder import TraceContext
-from ..tracing.source import user_loc
-from ..tracing.trace import Region, trace_region
-from ..tracing.values.tracer import Tracer
-from ..transforms import regions
+from ....ir.diagnose import Error, error
+from ....ir.graph import Builder
+from ....ir.ops.table import OPS
+from ... import tree
+from ...tracing.arrays import views
+from ...tracing.arrays.selection import Selection
+from ...tracing.context.recorder import TraceContext
+from ...tracing.source import user_loc
+from ...tracing.trace import Region, trace_region
+from ...tracing.values.tracer import Tracer
+from ...transforms import regions
+from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
-from .exits import RESULT, RETURNED
 from .raising import raised_by
 from .state import (
     UNBOUND,

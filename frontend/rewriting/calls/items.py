@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.arrays import views
-from ..tracing.arrays.buffer import Buffer, plain_elsewhere
-from ..tracing.context.recorder import TraceContext
-from ..tracing.operand import to_tracer
-from ..tracing.values.tracer import Tracer
-from .branches import choose
-from .state import context_of, is_array, leaves
+from ...tracing.arrays import views
+from ...tracing.arrays.buffer import Buffer, plain_elsewhere
+from ...tracing.context.recorder import TraceContext
+from ...tracing.operand import to_tracer
+from ...tracing.values.tracer import Tracer
+from ..regions.branches import choose
+from ..regions.state import context_of, is_array, leaves
 
 MANY = 64  # items, of which each is chosen anew
 

@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...ir.diagnose import Error
-from ..tracing.arrays import views
-from ..tracing.arrays.buffer import Buffer
-from ..tracing.context.recorder import TraceContext
-from ..tracing.values.tracer import Tracer
+from ....ir.diagnose import Error
+from ...tracing.arrays import views
+from ...tracing.arrays.buffer import Buffer
+from ...tracing.context.recorder import TraceContext
+from ...tracing.values.tracer import Tracer
 from .state import Get, Put, is_array, settled
 from .unseen import Changed, is_outside, unchanged
 

@@ -19,17 +19,16 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
-from ..tracing.arrays.buffer import Buffer, TracedBuffer
-from ..tracing.source import is_internal, user_loc
-from ..tracing.trace import is_start
-from ..tracing.values.methods import ArrayMethods
-from .calls import is_set
+from ....ir.diagnose import Error, error
+from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.source import is_internal, user_loc
+from ...tracing.trace import is_start
+from ...tracing.values.methods import ArrayMethods
 
 _DEEP, _MANY = 4, 2000      # levels, and things, that are looked at
 _BYTES = 1 << 20            # of an array
@@ -195,3 +194,11 @@ def _is_object(thing: Any) -> bool:
 
 def _is_ours(thing: Any) -> bool:
     return str(getattr(thing, "__module__", "")).partition(".")[0] in (_OURS, "numpy")
+
+
+def is_set(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  it is not there
+    except ValueError:
+        return False
+    return True

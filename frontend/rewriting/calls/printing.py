@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing.arrays.buffer import TracedBuffer
-from ..tracing.arrays.selection import Selection
-from ..tracing.arrays.variable import Variable
-from ..tracing.context.lanes import lane_numbers
-from ..tracing.context.recorder import ACTIVE
-from ..tracing.host import host_call
-from ..tracing.values.texts import filled, place, writing
-from .state import is_traced
+from ...tracing.arrays.buffer import TracedBuffer
+from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.variable import Variable
+from ...tracing.context.lanes import lane_numbers
+from ...tracing.context.recorder import ACTIVE
+from ...tracing.host import host_call
+from ...tracing.values.texts import filled, place, writing
+from ..regions.state import is_traced
 
 _DIRECTIVE = re.compile(r"%(?:\((\w+)\))?[#0\- +]*(?:\d+)?(?:\.\d+)?([diouxXeEfFgGcrsa%])")
 

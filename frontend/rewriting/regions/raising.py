@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...ir.diagnose import error
-from ..tracing.context.active import current
-from ..tracing.context.recorder import ACTIVE
-from ..tracing.source import user_loc
-from ..tracing.trace import EndError
+from ....ir.diagnose import error
+from ...tracing.context.active import current
+from ...tracing.context.recorder import ACTIVE
+from ...tracing.source import user_loc
+from ...tracing.trace import EndError
 from .state import Part
 
 

@@ -1,141 +1,27 @@
-"""What rewritten calls do: functions of the user are rewritten too, and builtins and ``math`` take
-traced numbers."""
+"""What builtins and ``math`` do in rewritten code, where they take traced numbers."""
 
 from __future__ import annotations
 
 import functools
 import math
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from inspect import getattr_static
-from types import CellType, FunctionType, MappingProxyType, MethodType, ModuleType
+from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
-from ...ir.types import as_dtype
-from ..tracing.arrays.grid import Grid
-from ..tracing.arrays.selection import Selection
-from ..tracing.context.active import context_for
-from ..tracing.operand import cast, contains_tracer, to_tracer
-from ..tracing.source import is_internal_name, user_loc
-from ..tracing.values.shown import shown_class
-from ..tracing.values.tracer import SymbolicDim, Tracer
-from .definition import rewrite
+from ....ir.diagnose import error
+from ....ir.types import as_dtype
+from ...tracing.arrays.grid import Grid
+from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import context_for
+from ...tracing.operand import cast, contains_tracer, to_tracer
+from ...tracing.source import user_loc
+from ...tracing.values.shown import shown_class
+from ...tracing.values.tracer import SymbolicDim, Tracer
+from ..regions.iterables import Range, Zipped, enumerated, placed, places, zipped
+from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, ordered
-from .state import context_of, is_traced, truth
-from .zipped import Zipped, enumerated, placed, places, zipped
-
-_OURS = __name__.partition(".")[0]
-_STANDARD = sys.stdlib_module_names
-
-
-def converted(function: Any, runtime: ModuleType) -> Any:
-    """A function, method or partial of the user's as its rewritten copy; anything else as it is."""
-    if isinstance(function, FunctionType):
-        module = str(function.__globals__.get("__name__") or "")
-        if is_ours(function):
-            return _holding(function, runtime)
-        if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:
-            return function
-        if "_weft" in function.__code__.co_freevars:
-            return function
-        made = rewrite(function, runtime)
-        return function if made is None else made
-    if isinstance(function, MethodType):
-        inner = converted(function.__func__, runtime)
-        return function if inner is function.__func__ else MethodType(inner, function.__self__)
-    if _is_compiled(function):
-        return converted(function.py_func, runtime)
-    if isinstance(function, np.vectorize):
-        plain: Any = function.pyfunc
-        inner = BUILTINS.get(plain) or converted(plain, runtime)
-        return function if inner is function.pyfunc else np.vectorize(
-            inner, function.otypes, excluded=function.excluded, signature=function.signature)
-    if type(function) is functools.partial:
-        inner = called_as(function.func, runtime)
-        return function if inner is function.func else functools.partial(
-            inner, *function.args, **function.keywords)
-    if _is_made_of_functions(function):
-        return function.converted(lambda part: converted(part, runtime))
-    return function
-
-
-def called_as(function: Any, runtime: ModuleType) -> Any:
-    """``converted`` of what is to be called, which may be an object of a user's class."""
-    if is_function(function):
-        return converted(function, runtime)
-    method = getattr_static(type(function), "__call__", None)
-    if not isinstance(method, FunctionType):
-        return function
-    bound = MethodType(method, function)
-    copy = converted(bound, runtime)
-    return function if copy is bound else copy
-
-
-def is_ours(function: Any) -> bool:
-    """Whether a function is one of Weft's own, such as ``weft.grad(f)``."""
-    names = getattr(function, "__globals__", {})  # wraps() copies __module__
-    return str(names.get("__name__") or "").partition(".")[0] == _OURS
-
-
-def is_function(x: Any) -> bool:
-    """Whether a value may be a function of the user's."""
-    return isinstance(x, (FunctionType, MethodType, functools.partial, np.vectorize)) or (
-        _is_compiled(x) or _is_made_of_functions(x))
-
-
-def _is_compiled(x: Any) -> bool:
-    """Whether a value is a compiled function, which becomes a part of the trace."""
-    return (type(x).__module__ or "").partition(".")[0] == _OURS and hasattr(x, "py_func")
-
-
-def _is_made_of_functions(x: Any) -> bool:
-    """Whether a value is ours and has parts that are functions of the user's: ``custom_vjp``."""
-    return (type(x).__module__ or "").partition(".")[0] == _OURS and hasattr(x, "converted")
-
-
-def _holding(function: FunctionType, runtime: ModuleType) -> FunctionType:
-    """A function of ours around functions of the user's (``weft.grad(f)``) with their copies."""
-    cells = function.__closure__ or ()
-    held = [each.cell_contents if is_set(each) else None for each in cells]
-    made = [converted(each, runtime) if is_function(each) and each is not function else each
-            for each in held]  # which may have itself among them
-    if all(new is old for new, old in zip(made, held, strict=True)):
-        return function
-    closure = tuple(old if new is item else CellType(new) for old, item, new in zip(
-        cells, held, made, strict=True))
-    copy = FunctionType(function.__code__, function.__globals__, function.__name__,
-                        function.__defaults__, closure)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__dict__.update(function.__dict__)
-    return copy
-
-
-def is_set(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  it is not there
-    except ValueError:
-        return False
-    return True
-
-
-# -- builtins -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Range:
-    """``range`` of traced bounds."""
-
-    start: Any
-    stop: Any
-    step: Any = 1
-
-    def __iter__(self) -> Iterator[Any]:
-        raise error("W201", "how often this loop runs is not known before the function runs",
-                    locs=user_loc(), hint="write it as a for statement over range(n)")
 
 
 def _range(*args: Any) -> Any:

@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Graph, Node, control_of
-from ..tracing.context.active import current
-from ..tracing.trace import Traced
-from ..tracing.values.tracer import Tracer
-from .effects import of_function
+from ....ir.graph import Graph, Node, control_of
+from ...tracing.context.active import current
+from ...tracing.trace import Traced
+from ...tracing.values.tracer import Tracer
+from ..source.effects import of_function
+from .iterables import Zipped
 from .state import UNBOUND, Get, is_array
-from .zipped import Zipped
 
 LONG = 16     # rounds, below which a loop is worth no more than its rounds
 STRAIGHT = 8  # the same of loops that do not branch

@@ -1,0 +1,161 @@
+"""Loops that run when the function does: ``while`` and ``for`` over what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import Error, error
+from ....ir.indices.index import Dim
+from ....ir.ops.control.region import ENDLESS
+from ...tracing.arrays.buffer import TracedBuffer
+from ...tracing.arrays.grid import Grid
+from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
+from ...tracing.context.recorder import TraceContext
+from ...tracing.operand import as_dim
+from ...tracing.source import user_loc
+from ...tracing.values.tracer import SymbolicDim, Tracer
+from ...transforms import regions
+from .adopting import Adopted
+from .branches import if_
+from .counting import Rounds
+from .expressions import both
+from .iterables import Range, Zipped
+from .rounds import Loop, OtherCarryError
+from .state import Get, Part, Put, context_of, is_traced, truth
+
+
+def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> None:
+    """``while test(): body()``."""
+    while True:
+        before = get()
+        flag = truth(test())
+        if is_traced(flag):
+            put(before)  # the loop itself starts with the test
+            break
+        if not flag:
+            return
+        body()
+    _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names,
+            flag=flag)
+
+
+def for_(
+    items: Any, asks: bool, roots: Callable[[], Any] | None, body: Callable[[Any], Any],
+    go_on: Part, get: Get, put: Put, names: Sequence[str],
+) -> None:
+    """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
+    ``roots`` is what a body calls that only computes."""
+    if isinstance(items, TracedBuffer):
+        items = items.traced()
+    if isinstance(items, Grid):
+        items = current().apply(current().api.realised, (items,))
+    if isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim):
+        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
+        return
+    if isinstance(items, Selection) and items.known is None:
+        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
+        return
+    if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
+        _counted(items.row, items.count, asks, body, go_on, get, put, names)
+        return
+    if isinstance(items, Range):
+        count = _count_of(items)
+        start, step = items.start, items.step
+        _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
+        return
+    rounds = Rounds.of(items, roots, body, get)
+    if rounds is not None and rounds.begin():
+        _from(items, 0, asks, body, go_on, get, put, names, current())
+        return
+    for at, item in enumerate(items):
+        if asks:
+            flag = truth(go_on())
+            if is_traced(flag):
+                _rest(items, at, body, go_on, get, put, names, context_of(flag))
+                return
+            if not flag:
+                return
+        if at and rounds is not None and rounds.go_on(at):
+            _from(items, at, asks, body, go_on, get, put, names, current())
+            return
+        body(item)
+
+
+def _from(
+    items: Any, at: int, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
+    names: Sequence[str], ctx: TraceContext,
+) -> None:
+    """The rounds of a range or an array from number ``at`` on, as one loop."""
+    def item(k: Any) -> Any:
+        if isinstance(items, Zipped):
+            return items.row(k + at)
+        return items[at] + k * items.step if isinstance(items, range) else items[k + at]
+
+    _counted(item, len(items) - at, asks, body, go_on, get, put, names, ctx)
+
+
+def _rest(
+    items: Any, at: int, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
+    names: Sequence[str], ctx: TraceContext,
+) -> None:
+    """What is left of a loop from its item number ``at``, since when it may end at any item."""
+    if isinstance(items, (range, Tracer, Zipped)):
+        _from(items, at, True, body, go_on, get, put, names, ctx)
+        return
+    rest = list(items)[at:] if isinstance(items, (list, tuple, np.ndarray)) else None
+    if rest is None:
+        raise error("W201", "whether this loop goes on is not known before the function runs",
+                    locs=user_loc(), hint="loop over a list, an array or a range")
+    for each in rest:
+        if_(go_on(), lambda each=each: body(each), lambda: None,  # type: ignore[misc]
+            get, put, names)
+
+
+def _count_of(items: Range) -> Any:
+    size, step = items.stop - items.start, items.step
+    if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
+        size = -(-size // np.where(step == 0, 1, step))
+    elif step != 1:
+        size = (size + (step - 1 if step > 0 else step + 1)) // step
+    return np.maximum(size, 0)
+
+
+def _counted(
+    item: Callable[[Any], Any], count: Any, asks: bool, body: Callable[[Any], Any], go_on: Part,
+    get: Get, put: Put, names: Sequence[str], ctx: TraceContext | None = None,
+) -> None:
+    """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
+    it is known, which a gradient asks for."""
+    limit = as_dim(count) if regions.is_size(count) else ENDLESS
+    known = type(count) is int and not asks
+
+    def test(index: Any) -> Any:
+        inside = index < count
+        return both(lambda: inside, go_on) if asks else inside
+
+    _rounds(ctx or context_of(count), "for", None if known else test,
+            lambda index: body(item(index)), get, put, names, limit)
+
+
+def _rounds(
+    ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
+    get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
+) -> None:
+    """Rounds as long as a test holds; without one, as many as ``limit`` says."""
+    region = Adopted(ctx, get, put, names)
+    loop = Loop(region, what, test, body, limit, flag)
+    while True:
+        try:
+            loop.trace()
+            break
+        except OtherCarryError:
+            continue
+        except regions.ChangedError as found:
+            loop.drop(found)
+        except Error as problem:
+            loop.first += region.take(problem)
+    region.put(loop.bound(region.before))

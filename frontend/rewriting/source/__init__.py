@@ -1,0 +1,1 @@
+"""The rewriting itself: what statements bind and change, and the code they become."""
