@@ -76,14 +76,14 @@ def at(ufunc: np.ufunc, array: Any, index: Any, *values: Any) -> None:
     if ufunc.nin != 1 + len(values) or ufunc.nout != 1 or ufunc.signature:
         raise error("W113", f"{name} with {len(values)} arrays of values is not supported",
                     hint="loop over the places")
+    given = tuple(strong(value) for value in values)
     if is_mask(index):  # which names each element once
-        new: Any = cast(apply(ufunc, (x, *values)), x.dtype)
+        new: Any = cast(apply(ufunc, (x, *given)), x.dtype)
         x.overwrite(update(x, index, selected(new, index), "set"))
         return
     shape = x.type.shape
     numbers = reshape(current().emit("iota", axis=0, dtype=I64, shape=(product(shape),)), shape)
     places: Any = getitem(numbers, index)
-    given = tuple(strong(value) for value in values)
     rows = tuple(ravel(broadcast(value, places.type.shape)) for value in given)
 
     def step(carry: Any, given: Any, _: Any) -> Any:

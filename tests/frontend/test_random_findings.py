@@ -251,3 +251,34 @@ def test_the_first_of_accumulated_powers_is_no_power() -> None:
     np.testing.assert_array_equal(weft.compile(np.power.accumulate)(x), np.power.accumulate(x))
     with pytest.raises(IndexError, match="negative integer powers"):
         weft.compile(np.power.accumulate)(x[::-1] - 2)
+
+
+@pytest.mark.parametrize("value", (
+    -3, 300, 1.5, np.int64(-3), np.array([-3, 300]), np.float32(2.7)), ids=repr)
+@pytest.mark.parametrize("ufunc", (np.add, np.subtract, np.maximum, np.multiply))
+@pytest.mark.parametrize("dtype", ("u1", "i1", "i4"))
+def test_what_is_added_at_places_is_cast_as_numpy_casts_it(
+    ufunc: np.ufunc, dtype: str, value: Any
+) -> None:
+    places = [0, 0] if np.ndim(value) == 0 else [0, 1]
+
+    def changed(x: Any) -> Any:
+        y, z = x.copy(), x.copy()
+        ufunc.at(y, places, value)
+        ufunc.at(z, z > 1, value if np.ndim(value) == 0 else value[:1])
+        return y, z
+
+    x = np.array([4, 1, 7], dtype)
+    for found, wanted in zip(weft.compile(changed)(x), changed(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+
+
+def test_gradients_of_pinv_of_no_columns() -> None:
+    def loss(x: Any) -> Any:
+        return np.linalg.pinv(x, 0.001).sum()
+
+    gradient = weft.compile(weft.grad(loss), dynamic={"x": {0: "n", 1: "n"}})
+    assert gradient(np.zeros((0, 0, 3))).shape == (0, 0, 3)
+    x = np.random.default_rng(0).normal(size=(2, 2, 3))
+    np.testing.assert_allclose(gradient(x), weft.grad(loss)(x), rtol=1e-12)

@@ -50,6 +50,7 @@ WHOLE = {"bfloat16": 2.0**7, "float16": 2.0**10, "float32": 2.0**22, "float64": 
          "complex64": 2.0**21, "complex128": 2.0**49}
 HALF_ULP = 2  # of a function of halves, computed in float32
 _MULTIPLIES = re.compile(r"\*|square|multiply")
+NOISE = 0.01  # of terms beside ordinary numbers
 SUMS = frozenset(("sum", "mean", "factored", "var"))
 
 
@@ -185,7 +186,9 @@ class Jitter:
         shaken = self.shake(function(*near), ulp)
         if self.mode == 2:  # as another order of the terms may have it
             shaken = np.where(_cancels(function, operands, shaken), 0 * shaken, shaken)
-        odd = (np.nan, np.inf, -np.inf, 0.0)[(self.mode or 0) % 4]
+        if self.mode == 3:  # or anything, where what terms are rounded by is not small itself
+            risk = risk | _cancels(function, operands, shaken, NOISE)
+        odd = (0.0, np.inf, -np.inf, np.nan)[(self.mode or 0) % 4]
         either = complex(odd, odd) if kind_of(shaken) == "c" else odd
         return np.where(risk, np.asarray(either, np.asarray(shaken).dtype), shaken)[()]
 
@@ -341,12 +344,15 @@ def _is_usual(x: Any) -> bool:
     return _is_finite(x) and _is_ordinary(x)
 
 
-def _cancels(function: Callable[..., Any], operands: Sequence[Any], result: Any) -> Any:
-    """Where nothing may be left of a sum: as good as nothing of the absolute values is."""
+def _cancels(function: Callable[..., Any], operands: Sequence[Any], result: Any,
+             least: float = 0.0) -> Any:
+    """Where nothing may be left of a sum: as good as nothing of the absolute values is, though what
+    they are rounded by is more than ``least``."""
     with contextlib.suppress(TypeError, ValueError):
         whole = function(*(np.abs(_floating(x)) for x in operands))
         if np.shape(whole) == np.shape(result):
-            return np.abs(result) <= 16 * eps(result) * np.abs(whole)
+            rounded = 16 * eps(result) * np.abs(whole)
+            return (np.abs(result) <= rounded) & (rounded > least)
     return False
 
 

@@ -207,7 +207,8 @@ def _method(page: Page) -> None:
         f"np.copyto({to}, {source}, where={to} > 0)", f"np.fill_diagonal({to}, {source})",
         f"np.put_along_axis({to}, np.argmax({to}, axis=0, keepdims=True), {source}, 0)",
         f"np.put_along_axis({to}, np.zeros((1, *{to}.shape[1:]), int), {source}, 0)",
-        f"np.putmask({to}, {to} > 0, {source})", f"np.put({to}, [0, -1], {source})",
+        f"np.putmask({to}, {to} > 0, {source})",
+        f"{to}[:] = {source}" if w.symbols else f"np.put({to}, [0, -1], {source})",  # not into none
         f"{to}.sort(kind='stable')", f"{to}.sort(axis=0, kind='stable')",
         f"np.place({to}, {to} > 1, 7)", f"{to}[...] = {to}[::-1]",
         f"{to}[:] = np.sort({to}, axis=-1, kind='stable')")))
@@ -219,8 +220,9 @@ def _loop(page: Page) -> None:
         return
     w, to = page.w, page.array()
     other = page.array()
+    half = "* 0.5" if page.value(to).kind in "fc" else "// 2"  # no floats beyond an integer dtype
     page.add(w.one((
-        f"for i in range(1, len({to})): {to}[i] = {to}[i - 1] * 0.5 + {page.source()}",
+        f"for i in range(1, len({to})): {to}[i] = {to}[i - 1] {half} + {page.source()}",
         f"for i in range(len({to})): {to}[i] += i * {page.source()}",
         f"for i in range(1, len({to})): {to}[i] += {to}[i - 1]",
         f"for i in range(3): {to}[...] = {to} + {page.source()}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .writer import Value, Writer, step
@@ -139,6 +140,9 @@ def einsum(w: Writer) -> Any:
     letters = [c for c in dict.fromkeys(left + right) if w.yes(0.6)]
     w.rng.shuffle(letters)
     out = "".join(letters[:4])
+    sizes = dict(zip(left + right, (*x.shapes[0], *y.shapes[0]), strict=True))
+    if math.prod(sizes.values()) > 1e8:  # NumPy's loop goes over all of them, for minutes
+        return None
     alone = any(letter not in out for letter in set(left) ^ set(right))
     close = ("factored" if alone or x.kind == "c" else "sum", 4)
     return w.emit("einsum", f"np.einsum('{left},{right}->{out}', {{0}}, {{1}})", x, y,

@@ -25,6 +25,7 @@ from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.operand import (
     Kind,
+    array_dtype,
     broadcast,
     cast,
     common_shape,
@@ -226,21 +227,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
         return MEANINGS["ufunc.reduceat"](ufunc, inputs[0], inputs[1], axis, dtype)
     if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
-            inputs[0], (Tracer, Buffer)):
-        array, index, value = inputs
-        array = array.traced() if isinstance(array, Buffer) else array
-        if getattr(index, "dtype", None) == np.dtype(bool) and not shape_of(value):
-            return MEANINGS["ufunc.at"](ufunc, *inputs)  # each once: rounded when it is added
-        if ufunc is np.subtract:
-            # Negated in the dtype in which NumPy subtracts: less than an unsigned 1 is -1 in it.
-            value = np.negative(spread(value, result_dtype(array, value), shape_of(value)))
-        # NumPy adds in the dtype of both; what integers lose by wrapping first, they lose after.
-        wide = array.dtype
-        if number_kind(array.dtype) in "fc":
-            wide = result_dtype(array, np.zeros((), value.dtype) if isinstance(
-                value, Selection) else value)
-        added = current().api.update(cast(array, wide), index, value, "add")
-        array.overwrite(cast(added, array.dtype))
+            inputs[0], (Tracer, Buffer)) and _adds_at_once(*inputs):
+        _add_at(ufunc, *inputs)
         return None
     if method == "at":
         return MEANINGS["ufunc.at"](ufunc, *inputs)
@@ -248,6 +236,31 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
     raise error("W113", f"{what} is not supported",
                 hint="choose with np.where, or give out=: without it, what is left out has no value"
                      if "where" in options else "use other NumPy functions")
+
+
+def _adds_at_once(array: Any, index: Any, value: Any) -> bool:
+    """Whether values may be added up before the sum is added to an element. Others are added one
+    by one: NumPy rounds each sum to the dtype of the array, which loses what follows the point."""
+    if getattr(index, "dtype", None) == np.dtype(bool) and not shape_of(value):
+        return False  # each once: rounded when it is added
+    if type(value) is int and number_kind(array.dtype) == "u" and value >= 0:
+        return True
+    return keeps_kind(array_dtype(array, value), array.dtype) or (
+        number_kind(array_dtype(array, value)) in "iu" and array.dtype.kind in "iu")
+
+
+def _add_at(ufunc: np.ufunc, array: Any, index: Any, value: Any) -> None:
+    array = array.traced() if isinstance(array, Buffer) else array
+    wide = array.dtype
+    if number_kind(wide) in "iu":  # what is lost by wrapping first is lost after, too
+        value = value if isinstance(value, Selection) else cast(strong(value), wide)
+    else:  # NumPy adds in the dtype of both
+        wide = result_dtype(array, np.zeros((), value.dtype) if isinstance(
+            value, Selection) else value) if number_kind(wide) in "fc" else wide
+        value = spread(value, wide, shape_of(value)) if ufunc is np.subtract else value
+    value = np.negative(value) if ufunc is np.subtract else value
+    added = current().api.update(cast(array, wide), index, value, "add")
+    array.overwrite(cast(added, array.dtype))
 
 
 def _into(

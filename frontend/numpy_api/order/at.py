@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
 from ....ir.indices.index import product
-from ....ir.types import I64
+from ....ir.types import I64, keeps_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.active import current
 from ...tracing.operand import broadcast, cast, reshape, strong
@@ -24,6 +23,7 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..select.index import as_number, getitem
+from ..select.masks import is_mask
 from .sort import lexsort
 
 _BOOL = np.dtype(bool)
@@ -35,16 +35,15 @@ _LARGEST: Mapping[np.ufunc, bool] = MappingProxyType({
 
 def extreme_at(ufunc: np.ufunc, array: Any, index: Any, value: Any) -> bool:
     """Write into a traced array as ``ufunc.at`` does; False for what is not done so."""
-    if ufunc not in _LARGEST or not isinstance(array, (Tracer, Buffer)):
+    if ufunc not in _LARGEST or not isinstance(array, (Tracer, Buffer)) or is_mask(index):
         return False
     x: Any = array.traced() if isinstance(array, Buffer) else array
     logical = ufunc in (np.logical_or, np.logical_and)
     if ufunc in (np.bitwise_or, np.bitwise_and) and x.dtype != _BOOL:
         return False
     given: Any = strong(value)
-    if not logical and not np.can_cast(given.dtype, x.dtype, "same_kind"):
-        raise error("W111", f"np.{ufunc.__name__}.at writes {given.dtype} into {x.dtype}",
-                    types=[x.type, given.type], hint="convert the values with .astype")
+    if not logical and not keeps_kind(given.dtype, x.dtype):
+        return False  # what each comparison gives is converted
     kind = _BOOL if logical else x.dtype
     places: Any = getitem(_numbers(x.type.shape), index)
     values: Any = broadcast(cast(given, kind), places.type.shape)

@@ -341,9 +341,7 @@ def _across_the_cut(b: Any, h: Any, x: Any, rcond: float) -> Any:
         return None  # as c / k is no more than what is rounded
     u, s, vh = b.svd(x, full=False, hermitian=False)
     inner = _product(b, _adjoint(b, u), h, _adjoint(b, vh))
-    axis = len(s.shape) - 1
-    limit = b.mul(b.max(s, axes=(axis,)), rcond)
-    limit = b.broadcast(limit, shape=s.shape, axes=tuple(range(axis)))
+    limit = b.mul(b.cummax(s, axis=len(s.shape) - 1), rcond)  # the first is the largest, if any
     kept = b.select(b.gt(s, limit), b.full(1.0, s.type), b.full(0.0, s.type))
     like = b.real(inner) if x.dtype.is_complex else inner
     row, column = _columns(b, s, like), _rows(b, s, like)
