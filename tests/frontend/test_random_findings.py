@@ -282,3 +282,8 @@ def test_gradients_of_pinv_of_no_columns() -> None:
     assert gradient(np.zeros((0, 0, 3))).shape == (0, 0, 3)
     x = np.random.default_rng(0).normal(size=(2, 2, 3))
     np.testing.assert_allclose(gradient(x), weft.grad(loss)(x), rtol=1e-12)
+
+
+def test_the_covariance_of_no_variables_with_others_is_none() -> None:
+    x, y = np.zeros((0, 4)), np.ones((3, 4))
+    assert weft.compile(np.cov)(x, y).shape == np.cov(x, y).shape == (0, 0)

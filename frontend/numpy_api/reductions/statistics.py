@@ -26,9 +26,10 @@ def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None,
     fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Any:
-    x, kind = _rows(m, y, rowvar, dtype)
-    if x.type.shape[0] == 0:  # no variables: NumPy's array of none, whatever the dtype
+    rows, kind = _rows(m, y, rowvar, dtype)
+    if rows[0].type.shape[0] == 0:  # no variables: NumPy's array of none, whatever dtype and y are
         return current().full(0, _F64, (0, 0))
+    x: Any = rows[0] if len(rows) == 1 else concatenate(rows, 0)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = _weights(fweights, aweights)
@@ -47,8 +48,8 @@ def cov(
     return np.squeeze(cast(product * scale, kind))
 
 
-def _rows(m: Any, y: Any, rowvar: bool, dtype: Any) -> tuple[Any, np.dtype[Any]]:
-    """The variables as rows."""
+def _rows(m: Any, y: Any, rowvar: bool, dtype: Any) -> tuple[list[Any], np.dtype[Any]]:
+    """The variables of both as rows."""
     parts: list[Any] = [strong(part) for part in (m, y) if part is not None]
     if any(part.ndim > 2 for part in parts):
         raise error("W102", "np.cov takes vectors and matrices",
@@ -59,7 +60,7 @@ def _rows(m: Any, y: Any, rowvar: bool, dtype: Any) -> tuple[Any, np.dtype[Any]]
         row: Any = atleast(2)(cast(part, kind))
         turned = row.shape[0] != 1 if at else part.ndim != 1
         rows.append(row.T if not rowvar and turned else row)
-    return (rows[0] if len(rows) == 1 else concatenate(rows, 0)), kind
+    return rows, kind
 
 
 def _weights(fweights: Any, aweights: Any) -> Any:
