@@ -12,6 +12,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import context_for
@@ -19,9 +20,10 @@ from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
+from ..regions.filtered import Filtered
 from ..regions.iterables import Range, Zipped, enumerated, placed, places, zipped
 from ..regions.state import context_of, is_traced, truth
-from .ordering import extreme, ordered
+from .ordering import extreme, of_filtered, ordered
 
 
 def _range(*args: Any) -> Any:
@@ -105,6 +107,8 @@ def _round(x: Any, digits: Any = None) -> Any:
 
 
 def _all(items: Any) -> Any:
+    if isinstance(items, Selection):
+        return np.all(items)
     found: Any = True
     for flag in map(truth, items):
         if not is_traced(flag) and not flag:
@@ -114,6 +118,8 @@ def _all(items: Any) -> Any:
 
 
 def _any(items: Any) -> Any:
+    if isinstance(items, Selection):
+        return np.any(items)
     found: Any = False
     for flag in map(truth, items):
         if not is_traced(flag) and flag:
@@ -123,6 +129,9 @@ def _any(items: Any) -> Any:
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
+    if isinstance(items, FilteredList):
+        found = np.sum(items, axis=0)
+        return start + (Tracer(found.ctx, found.value, weak=True) if items.weak else found)
     total = start
     for item in items:
         total = total + item
@@ -194,6 +203,27 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
     return call
 
 
+def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of items, which may be a generator expression with traced conditions."""
+    def call(*args: Any, **options: Any) -> Any:
+        return function(*(x.listed() if isinstance(x, Filtered) else x for x in args), **options)
+
+    return call
+
+
+def _list(*items: Any) -> Any:
+    return items[0] if items and isinstance(items[0], FilteredList) else list(*items)
+
+
+def _next(items: Any, *default: Any) -> Any:
+    """The first item that a condition chooses."""
+    if not isinstance(items, (list, FilteredList)):
+        return next(items, *default)
+    if isinstance(items, list):
+        return next(iter(items), *default)
+    return of_filtered(items, lambda chosen: chosen[0], *default)
+
+
 def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     """A ufunc, or a method of one, that takes lists of traced values for arrays: NumPy does not
     look into them for who is to answer."""
@@ -230,6 +260,6 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: traced if function in (any, all, sum, max, min, sorted, np.ndindex) else (
-        _on_traced(function, traced))
-    for function, traced in _MEANINGS.items()})
+    function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
+        traced if function is np.ndindex else _on_traced(function, traced))
+    for function, traced in _MEANINGS.items()} | {list: _listing(_list), next: _listing(_next)})

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import to_tracer
 from ...tracing.values.tracer import Tracer
+from ..regions.branches import choose
 from ..regions.state import is_traced
 
 
@@ -25,6 +27,9 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
     def call(*args: Any, key: Any = None, **options: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Iterator):
             args = ([*args[0]],)
+        if len(args) == 1 and isinstance(args[0], FilteredList) and key is None:
+            return of_filtered(args[0], lambda items: _extreme_chosen(items, name),
+                               *options.values())
         items = list(args[0]) if len(args) == 1 and (key or any(map(asks, args))) else [*args]
         if key is not None and items:
             keys = [key(item) for item in items]
@@ -41,6 +46,26 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
         return found
 
     return call
+
+
+def of_filtered(items: FilteredList, function: Callable[[FilteredList], Any],
+                *default: Any) -> Any:
+    """What a function of items gives, or the default where there are none."""
+    if not default:
+        return function(items)
+    return choose(items.shape[0] > 0, lambda: function(items), lambda: default[0])
+
+
+def _extreme_chosen(items: FilteredList, name: str) -> Any:
+    """The least or greatest of items that a condition chooses; NaN where it comes first, in
+    Python's way."""
+    reduced: Any = np.min if name == "min" else np.max
+    best = reduced(items)
+    if items.dtype.kind == "f":
+        never, first = np.inf if name == "min" else -np.inf, items[0]
+        known: Any = np.where(np.isnan(items), never, items)
+        best = np.where(np.isnan(first), first, reduced(known))
+    return Tracer(best.ctx, best.value, weak=True) if items.weak else best
 
 
 def _best(keys: list[Any], name: str) -> Any:
@@ -69,6 +94,9 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
     """``sorted``: stable, by keys where they are given."""
     def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
         items = [*items] if isinstance(items, Iterator) else items
+        if key is None and isinstance(items, FilteredList):
+            chosen: Any = np.sort(items)
+            return items.of(*(chosen[::-1] if reverse else chosen).parts())
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found

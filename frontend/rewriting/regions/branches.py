@@ -285,6 +285,8 @@ def differ(name: str, a: Any, b: Any) -> Error:
 
 
 def _fix(a: Any, b: Any) -> str:
+    if a is None or b is None:
+        return "let a number stand for none, such as -1 or np.nan"
     if callable(a) and callable(b):
         return "call each of them on its own way"
     if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):

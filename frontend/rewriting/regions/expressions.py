@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
 from .branches import choose
@@ -60,8 +61,8 @@ def chained(left: Any, *links: tuple[str, Part]) -> Any:
 
 
 def _contains(item: Any, items: Any) -> Any:
-    if is_traced(items):
-        return np.any(items == item)
+    if is_traced(items) or isinstance(items, FilteredList):
+        return np.any(np.equal(items, item))
     if not is_traced(item) or not isinstance(items, (list, tuple, range, set, frozenset)):
         return item in items
     return either(*(lambda each=each: item == each for each in items)) if len(items) else False

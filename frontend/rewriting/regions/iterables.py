@@ -44,7 +44,7 @@ class Zipped:
 
     def row(self, number: Any) -> tuple[Any, ...]:
         """The items of one round, whose number may be traced."""
-        found = tuple(_item(part, number) for part in self.parts)
+        found = tuple(item_at(part, number) for part in self.parts)
         return found if self.start is None else (self.start + number, *found)
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ def places(*shape: Any) -> Any:
 
 def placed(array: Any) -> Any:
     """``np.ndenumerate`` of a traced array."""
-    whole = _rows(array)
+    whole = rows_of(array)
     if not isinstance(whole, Tracer) or not whole.ndim:
         return np.ndenumerate(array)
     found = places(*whole.shape)
@@ -99,8 +99,8 @@ def placed(array: Any) -> Any:
 
 def zipped(*parts: Any, strict: bool = False) -> Any:
     """``zip``; of traced arrays, arrays and ranges alone, rows that can be told by their number."""
-    found = tuple(map(_rows, parts))
-    lengths = [_length(part) for part in found]
+    found = tuple(map(rows_of, parts))
+    lengths = [length_of(part) for part in found]
     traced = any(isinstance(part, (Tracer, Zipped)) for part in found)
     if not traced or any(length is None for length in lengths):
         return zip(*parts, strict=strict)
@@ -115,20 +115,20 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
 
 def enumerated(items: Any, start: int = 0) -> Any:
     """``enumerate``; of a traced array, rows that can be told by their number."""
-    part = _rows(items)
-    count = _length(part)
+    part = rows_of(items)
+    count = length_of(part)
     if count is None or not isinstance(part, (Tracer, Zipped)) or type(start) is not int:
         return enumerate(items, start)
     return Zipped((part,), count, start)
 
 
-def _rows(part: Any) -> Any:
+def rows_of(part: Any) -> Any:
     if isinstance(part, Selection):
         return part.settled()
     return part.traced() if isinstance(part, TracedBuffer) else part
 
 
-def _length(part: Any) -> Any:
+def length_of(part: Any) -> Any:
     """None for what is not told by a number."""
     if isinstance(part, Tracer) and part.ndim:
         return part.shape[0]
@@ -138,7 +138,7 @@ def _length(part: Any) -> Any:
         type(part) is np.ndarray and part.ndim) else None
 
 
-def _item(part: Any, number: Any) -> Any:
+def item_at(part: Any, number: Any) -> Any:
     """An item of a part; plain arrays are traced where the number is."""
     if isinstance(part, Zipped):
         return part.row(number)

@@ -20,6 +20,7 @@ from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
@@ -268,6 +269,8 @@ def rebuilt(structure: tree.TreeDef, parts: Sequence[Any]) -> Any:
 
 def truth(x: Any) -> Any:
     """``bool(x)``, or a traced bool."""
+    if isinstance(x, FilteredList):
+        return x.shape[0] > 0
     if not is_traced(x):
         return bool(x)
     if isinstance(x, TracedBuffer):

@@ -9,11 +9,14 @@
     not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
     f(x)                  _weft.called(f)(_weft.given(x))
     print(x)              _weft.printed(print, lambda: ((x,), {}))
+    [f(x) for x in xs     _weft.filtered(xs, lambda x: c, lambda x: f(x), False)
+     if c]
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterable, Sequence
 
 from .effects import of_loop
@@ -166,13 +169,15 @@ class _Scope(ast.NodeTransformer):
             self.visit, (node.body, node.orelse)))], node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        if _walrus(*node.values):
+        if _walrus(*node.values[1:]):
             return self._plain(node)
+        named = _walrus(node.values[0])
         name = "both" if isinstance(node.op, ast.And) else "either"
         parts = [self.visit(each) for each in node.values]
         if getattr(node, "truths", False):
             parts = [_weft("truth", [part], part) for part in parts]
-        return _weft(name, [_thunk(part) for part in parts], node)
+        return _weft(name, [_thunk(part, at_once=named and at == 0)
+                            for at, part in enumerate(parts)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
@@ -223,6 +228,24 @@ class _Scope(ast.NodeTransformer):
             node.slice.elts = list(map(_sliced, node.slice.elts))
         node.slice = _sliced(node.slice)
         return _weft("item", [node.value, node.slice], node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return self._filtered("filtered", node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self._filtered("Filtered", node)
+
+    def _filtered(self, name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+        (first, *more) = node.generators
+        if more or not first.ifs or first.is_async or _walrus(node):
+            return self._plain(node)
+        test = first.ifs[0] if len(first.ifs) == 1 else ast.copy_location(
+            ast.BoolOp(ast.And(), first.ifs), first.ifs[0])
+        _as_truths(test)
+        sure = ast.Constant(_only_computes(node.elt))
+        item = self._fresh("item")
+        parts = [_of_item(item, first.target, self.visit(part)) for part in (test, node.elt)]
+        return _weft(name, [self.visit(first.iter), *parts, sure], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.body = self.visit(node.body)
@@ -311,6 +334,28 @@ class _Scope(ast.NodeTransformer):
         return [ast.Try(first, [ast.ExceptHandler(lost, None, [ast.Pass()])], [], [])]
 
 
+def _of_item(name: str, target: ast.expr, value: ast.expr) -> ast.expr:
+    """A value as a function of the item that it is computed of: several targets are bound by
+    ``[value for target in (item,)][0]``."""
+    arguments = ast.arguments([], [ast.arg(name)], None, [], [], None, [])
+    alone = ast.Tuple([ast.Name(name, ast.Load())], ast.Load())
+    bound = ast.ListComp(value, [ast.comprehension(copy.deepcopy(target), alone, [], 0)])
+    first = ast.Subscript(bound, ast.Constant(0), ast.Load())
+    made = ast.Lambda(arguments, value if isinstance(target, ast.Name) else first)
+    if isinstance(target, ast.Name):
+        arguments.args[0].arg = target.id
+    for part in ast.walk(made):
+        if isinstance(part, (ast.expr, ast.arg)) and not hasattr(part, "lineno"):
+            ast.copy_location(part, value)
+    return made
+
+
+def _only_computes(node: ast.expr) -> bool:
+    """Whether an expression does no more than arithmetic."""
+    return all(isinstance(each, (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator,
+                                 ast.unaryop, ast.expr_context)) for each in ast.walk(node))
+
+
 def _as_truths(test: ast.AST) -> None:
     """Mark ``and`` and ``or`` of which only the truth is asked for: their sides may be numbers."""
     if isinstance(test, ast.BoolOp):
@@ -378,8 +423,14 @@ def _given(node: ast.expr) -> ast.expr:
     return _weft("given", [node], node) if named else node
 
 
-def _thunk(body: ast.expr) -> ast.expr:
+def _thunk(body: ast.expr, at_once: bool = False) -> ast.expr:
+    """A function of nothing. What is computed ``at_once`` may bind names."""
     empty = ast.arguments([], [], None, [], [], None, [])
+    if at_once:
+        empty.args.append(ast.arg(f"{RUNTIME}_value"))
+        empty.defaults.append(body)
+        body = ast.copy_location(ast.Name(f"{RUNTIME}_value", ast.Load()), body)
+        ast.copy_location(empty.args[0], body)
     return ast.copy_location(ast.Lambda(empty, body), body)
 
 

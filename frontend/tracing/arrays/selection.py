@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class Selection(Chosen):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
     __slots__ = ("array", "known", "locs", "mask", "taken")
+    kind = "array"  # to the program, or a "list", or one of Python's "numbers"
 
     def __init__(
         self, array: Any, mask: Any, locs: tuple[Loc, ...],
@@ -222,22 +224,24 @@ class Found:
     """Elements under a mask as a result: a nest of the array and the mask, which is put together
     as the elements themselves."""
 
-    __slots__ = ("array", "mask")
+    __slots__ = ("array", "kind", "mask")
     by_values = True
 
     def __init__(self, selection: Selection) -> None:
-        self.array, self.mask = selection.array, selection.mask
+        self.array, self.mask, self.kind = selection.array, selection.mask, selection.kind
 
     @staticmethod
-    def elements(array: Any, mask: Any) -> Any:
+    def elements(kind: str, array: Any, mask: Any) -> Any:
         """What the program gave as what the function returns; of types, theirs."""
         if isinstance(array, Spec):
             return Spec(array.dtype, (None, *array.shape[len(mask.shape):]))
-        return array[mask]
+        return _KINDS[kind](array[mask])
 
 
-tree.register(Found, lambda found: ((found.array, found.mask), None),
-              lambda _, parts: Found.elements(*parts))
+_KINDS: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType({
+    "array": lambda found: found, "list": list, "numbers": np.ndarray.tolist})
+tree.register(Found, lambda found: ((found.array, found.mask), found.kind),
+              lambda kind, parts: Found.elements(kind, *parts))
 
 
 def has_found(structure: tree.TreeDef) -> bool:

@@ -1,0 +1,127 @@
+"""Comprehensions with conditions: of traced ones, all items and all flags make a ``FilteredList``.
+
+    [x * 2 for x in v if x > 0]     filtered(v, lambda x: x > 0, lambda x: x * 2, sure=True)
+
+An item that may fail where its condition does not hold is computed under the condition; what only
+computes (``sure``) is computed for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sized
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ...tracing.arrays.filtered import FilteredList
+from ...tracing.context.active import current
+from ...tracing.operand import as_dim, to_tracer
+from ...tracing.source import user_loc
+from ...tracing.values.tracer import SymbolicDim, Tracer
+from ...transforms import loops as loop_nodes
+from ..source.exits import RESULT
+from .adopting import Adopted
+from .branches import if_
+from .iterables import item_at, length_of, rows_of
+from .state import UNBOUND, context_of, is_array, is_traced, truth
+
+FEW = 16  # items, which are taken one by one
+
+
+class Filtered:
+    """A generator expression with conditions, that nobody has asked for an item yet."""
+
+    def __init__(self, items: Any, test: Callable[[Any], Any], element: Callable[[Any], Any],
+                 sure: bool) -> None:
+        self.items, self.test, self.element, self.sure = items, test, element, sure
+        self._rest: Iterator[Any] | None = None
+
+    def __iter__(self) -> Filtered:
+        return self
+
+    def __next__(self) -> Any:
+        if self._rest is None:
+            self._rest = (self.element(item) for item in self.items if self.test(item))
+        return next(self._rest)
+
+    def listed(self) -> Any:
+        """The items as a list; itself where they may have no end, or are asked for already."""
+        if self._rest is not None or not (length_of(rows_of(self.items)) is not None or isinstance(
+                self.items, Sized)):
+            return self
+        return filtered(self.items, self.test, self.element, self.sure)
+
+
+def filtered(items: Any, test: Callable[[Any], Any], element: Callable[[Any], Any],
+             sure: bool) -> Any:
+    """``[element(item) for item in items if test(item)]``. Raises TracerError (W201) for items that
+    are no numbers or arrays of one shape, if a traced condition chooses them."""
+    rows = rows_of(items)
+    count = length_of(rows)
+    if isinstance(count, SymbolicDim) or (
+            count is not None and count > FEW and is_traced(truth(test(item_at(rows, 0))))):
+        return _by_rounds(rows, count, test, element)
+    made: list[Any] = []
+    flags: list[Any] = []
+    for item in items:
+        flag = truth(test(item))
+        if is_traced(flag):
+            made.append(element(item) if sure else _under(flag, element, item))
+            flags.append(flag)
+        elif flag:
+            made.append(element(item))
+            flags.append(True)
+    found = next(filter(is_traced, flags), None)
+    if found is None:
+        return made
+    ctx = context_of(found)
+    _check(made)
+    weak = all(type(each) in (bool, int, float, complex) or getattr(each, "weak", False)
+               for each in made)
+    return ctx.apply(_stacked, (made, flags, weak))
+
+
+def _stacked(made: list[Any], flags: list[Any], weak: bool) -> FilteredList:
+    array, mask = (np.stack([*map(to_tracer, each)]) for each in (made, flags))
+    return FilteredList(array, mask, user_loc(), weak)
+
+
+def _check(made: list[Any]) -> None:
+    if not all(map(is_array, made)):
+        raise error("W201", "a comprehension of what is no number or array has a condition "
+                            "that is decided when the function runs", locs=user_loc(),
+                    hint="make one of numbers for each part, or arrays: x[mask], y[mask]")
+
+
+def _under(flag: Tracer, element: Callable[[Any], Any], item: Any) -> Any:
+    """An item that is asked for only where its condition holds, zeros elsewhere."""
+    box: list[Any] = [UNBOUND]
+
+    def put(values: Any) -> None:
+        box[0] = values[0]
+
+    if_(flag, lambda: put([element(item)]), lambda: None, lambda: (box[0],), put, (RESULT,))
+    return box[0]
+
+
+def _by_rounds(rows: Any, count: Any, test: Callable[[Any], Any],
+               element: Callable[[Any], Any]) -> FilteredList:
+    """The items and flags of a loop of the program."""
+    ctx = current()
+    region = Adopted(ctx, lambda: (), lambda _: None, ())
+    weak = False
+
+    def step(_: Any, __: Any, index: Any) -> Any:
+        nonlocal weak
+        with region.part():
+            item = item_at(rows, index)
+            flag = truth(test(item))
+            value = _under(flag, element, item) if is_traced(flag) else element(item)
+        _check([value])
+        weak = type(value) in (bool, int, float, complex) or getattr(value, "weak", False)
+        return (), (value, flag)
+
+    _, (array, mask) = loop_nodes.scanned(
+        "for", step, element, (), None, as_dim(count), False, ctx)
+    return FilteredList(array, mask, user_loc(), weak)

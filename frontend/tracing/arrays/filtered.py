@@ -1,0 +1,68 @@
+"""A list of the items that traced conditions choose: ``[x * 2 for x in v if x > 0]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.types import Loc
+from ..operand import broadcast, to_tracer
+from ..source import user_loc
+from .selection import Selection
+
+
+def _refusing(operator: str) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        raise error("W123", "a list whose conditions are decided when the function runs stands "
+                            f"beside {operator}", locs=user_loc(), types=[self.array.type],
+                    hint="make an array of it, np.array(items), to compute with its elements")
+
+    return method
+
+
+class FilteredList(Selection):
+    """All items as an array, and the conditions as its mask. NumPy's functions take it as elements
+    under a mask; but for ``+``, what operators do with lists is refused. ``weak``: whether its
+    items are Python's numbers."""
+
+    __slots__ = ("weak",)
+
+    def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...], weak: bool) -> None:
+        super().__init__(array, mask, locs)
+        self.weak = weak
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "numbers" if self.weak else "list"
+
+    def of(self, array: Any, *masks: Any) -> FilteredList:
+        mask, = masks or (self.mask,)
+        return FilteredList(array, mask, self.locs, self.weak)
+
+    def __add__(self, other: Any) -> Any:
+        return self._joined(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._joined(other, self)
+
+    def _joined(self, *parts: Any) -> Any:
+        """One list after the other."""
+        if not all(isinstance(part, (list, FilteredList)) for part in parts):
+            raise TypeError("can only concatenate lists")
+        if any(isinstance(part, list) and not part for part in parts):
+            return self
+        apply = self.array.context().apply
+        arrays = [part.array if isinstance(part, FilteredList) else apply(to_tracer, (part,))
+                  for part in parts]
+        masks = [part.mask if isinstance(part, FilteredList) else apply(lambda size: broadcast(
+            to_tracer(np.True_), (size,)), (len(part),)) for part in parts]
+        array, mask = np.concatenate(arrays), np.concatenate(masks)
+        return FilteredList(array, mask, self.locs, self.weak)
+
+    __iadd__ = _refusing("+=")
+    __mul__ = __rmul__ = __imul__ = _refusing("*")
+    __sub__ = __rsub__ = __isub__ = _refusing("-")
+    __truediv__ = __rtruediv__ = __itruediv__ = _refusing("/")
