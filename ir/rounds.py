@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from .indices.index import Dim
+from .indices.index import Dim, Expr
 from .indices.space import is_transparent
 from .ops.control.region import Looping
 from .ops.op import Kind
@@ -31,8 +31,21 @@ def _few_numbers(control: Looping) -> bool:
     made = [value.type for node in body.nodes if not is_transparent(node)
             for value in node.results]
     return (all(isinstance(dim, int) for type_ in (*kept, *made) for dim in type_.shape)
-            and sum(type_.size for type_ in kept) <= FEW
+            and _has_known_places(control) and sum(type_.size for type_ in kept) <= FEW
             and sum(type_.size for type_ in made) <= MOST)
+
+
+def _has_known_places(control: Looping) -> bool:
+    """Whether no element of what goes round is taken at a place that the round tells: each is in
+    registers of its own."""
+    moving = set(control.body.params[:control.carried])
+    for node in control.body.nodes:
+        if not moving.isdisjoint(node.inputs):
+            if any(isinstance(dim, Expr) for part in node.attrs.values()
+                   if isinstance(part, tuple) for dim in part):
+                return False
+            moving.update(node.results)
+    return True
 
 
 def common_shape(control: Looping) -> tuple[Dim, ...] | None:

@@ -30,6 +30,7 @@ from .places import known_places
 from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
+from .stores import hoist_stores
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,16 @@ class Places(Pass):
 
 
 @dataclass(frozen=True)
+class Stores(Pass):
+    """Stores that end a branch are stores behind it."""
+
+    name: ClassVar[str] = "stores"
+
+    def run(self, graph: Graph) -> Graph:
+        return hoist_stores(graph)
+
+
+@dataclass(frozen=True)
 class Choose(Pass):
     """Short branches become selects between both ways."""
 
@@ -143,13 +154,13 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Places, Choose, Roll, Simplify, Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Places, Stores, Choose, Roll, Simplify, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,places,choose,roll,simplify{rounds=1},place,fuse",
-    2: "inline,state,complex,places,choose,roll,simplify,place,fuse",
+    1: "inline,state,complex,places,stores,choose,roll,simplify{rounds=1},place,fuse",
+    2: "inline,state,complex,places,stores,choose,roll,simplify,place,fuse",
 })
 
 

@@ -190,6 +190,7 @@ STEPS: tuple[Step, ...] = (
     Step("state", "graph", _pass("state")),        # variables become parameters and results
     Step("complex", "graph", _pass("complex")),    # complex values become two real ones
     Step("places", "graph", _pass("places")),      # elements at places that rounds tell: views
+    Step("stores", "graph", _pass("stores")),      # stores that end a branch stand behind it
     Step("choose", "graph", _pass("choose")),      # short branches become selects
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops
     Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code

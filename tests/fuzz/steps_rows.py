@@ -224,6 +224,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
 
 def _is_trimmed(u: Any, v: Any = 1.0) -> bool:
     """Whether the remainder of polynomials begins with zeros, which NumPy leaves out."""
+    if not np.size(u) or not np.size(v):
+        return True
     long = np.size(u)
     with warnings.catch_warnings(action="ignore"):
         rest = np.polydiv(u, v)[1]

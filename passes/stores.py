@@ -1,0 +1,244 @@
+"""Stores that end a branch are stores behind it: of an element, not of the array around it.
+
+    %y = cond %c, %x {                            %v, %k = cond %c, %x {
+      then:  scatter %x, 7, %i              ==>     then:  7, %i
+      other: %x                                     other: slice %x {start = 0}; 0
+    }                                             }
+                                                  %y = scatter %x, %v, %k
+
+A branch gives new arrays, so one that stores an element in each round of a loop copied all of the
+array in each. A way without a store stores the first element once more. What is read on the ways
+is read from the array that came in, as it was.
+
+    a store     scatter of elements or rows at single places, or an update of a known region
+    its chain   as many as a way ends with, of which each is read by the next one only
+
+Both chains must begin at the same parameter, and the shorter one must be like the end of the other:
+its stores become one with them, and what is stored again comes before them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.graph import Builder, Graph, Node, Value, can_fail, with_bodies
+from ..ir.indices.index import product
+from ..ir.ops.control.region import Branching
+from ..ir.ops.table import OPS
+from ..ir.types import BOOL, TensorType
+from .clone import Clone
+from .simplify.written import Update, update_of
+
+MOST = 8    # stores of one way
+SMALL = 64  # elements, which are stored once more whatever there are; of others one in PART
+PART = 4
+
+
+@dataclass(frozen=True)
+class Store:
+    """One store: what is stored, and where. ``region`` is known, or else ``indices`` are values."""
+
+    value: Value
+    indices: tuple[Value, ...]
+    axes: tuple[int, ...]
+    region: Update | None
+    node: Node
+
+    def place(self) -> object:
+        """What two stores have in common that may become one."""
+        region = self.region
+        where = None if region is None else (region.low, region.step, region.count)
+        return where, self.axes, self.value.type, tuple(index.type for index in self.indices)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The stores with which a way ends, and the number of the parameter that they begin with."""
+
+    param: int
+    stores: tuple[Store, ...]
+
+
+def hoist_stores(graph: Graph) -> Graph:
+    """The graph in which branches give what they store; in bodies as well, innermost first."""
+    if all(node.op.control is None for node in graph.nodes):
+        return graph
+    clone = Clone(graph)
+    for value in graph.params:
+        clone.param(value)
+    for node in graph.nodes:  # recursion is by nesting of bodies only
+        if node.op.control is None:
+            clone.node(node)
+            continue
+        attrs = with_bodies(node, hoist_stores)
+        control = node.op.control(**attrs)
+        chains = _chains(control, node) if isinstance(control, Branching) else {}
+        if isinstance(control, Branching) and chains:
+            _Split(clone, node, control, chains).write()
+        else:
+            clone.node(node).attrs = attrs
+    return clone.finish()
+
+
+def _chains(control: Branching, node: Node) -> dict[int, tuple[Chain, Chain]]:
+    """By the numbers of results, the chains of both ways that can leave the branch."""
+    reads = [_reads(body) for body in (control.then, control.other)]
+    found = {}
+    for at, result in enumerate(node.results):
+        if not result.type.shape:
+            continue
+        then, other = (_chain(body, at, read) for body, read in zip(
+            (control.then, control.other), reads, strict=True))
+        if then is not None and other is not None and then.param == other.param and (
+                then.stores or other.stores) and _can_be_one(then.stores, other.stores):
+            found[at] = then, other
+    return found
+
+
+def _reads(body: Graph) -> Counter[Value]:
+    """How often each value is read; a node that others wait for is read once more."""
+    reads = Counter(body.results)
+    for node in body.nodes:
+        reads.update(node.inputs)
+        reads.update(value for earlier in node.after for value in earlier.results)
+    return reads
+
+
+def _chain(body: Graph, at: int, reads: Counter[Value]) -> Chain | None:
+    value, stores = body.results[at], list[Store]()
+    while (store := _store(value)) is not None and reads[value] == 1 and len(stores) < MOST:
+        stores.append(store)
+        value = store.node.inputs[0] if store.region is None else store.region.base
+    if value not in body.params:
+        return None
+    return Chain(body.params.index(value), tuple(reversed(stores)))
+
+
+def _store(value: Value) -> Store | None:
+    """What a value is, if it is a small store into an array that surely has elements."""
+    node = value.node
+    if node is None or not value.type.shape:
+        return None
+    if node.op is OPS["scatter"]:
+        base, stored, *indices = node.inputs
+        axes: tuple[int, ...] = node.attrs["axes"]
+        sizes = [base.shape[axis] for axis in axes]
+        found = Store(stored, tuple(indices), axes, None, node)
+        if any(index.type.shape for index in indices) or not all(
+                isinstance(size, int) and size > 0 for size in sizes):
+            return None
+    else:
+        region = update_of(value)
+        if region is None or region.patch is None:
+            return None
+        found = Store(region.patch, (), (), region, node)
+    size, whole = product(found.value.shape), product(value.shape)
+    if not isinstance(size, int) or not isinstance(whole, int) or (
+            size > SMALL and size * PART > whole):
+        return None
+    return found
+
+
+def _can_be_one(then: Sequence[Store], other: Sequence[Store]) -> bool:
+    least = min(len(then), len(other))
+    return all(one.place() == two.place() for one, two in zip(
+        then[len(then) - least:], other[len(other) - least:], strict=True))
+
+
+class _Split:
+    """A branch as one that gives what is stored, and the stores."""
+
+    def __init__(self, clone: Clone, node: Node, control: Branching,
+                 chains: dict[int, tuple[Chain, Chain]]) -> None:
+        self.clone, self.node, self.chains = clone, node, chains
+        self.kept = [at for at in range(len(node.results)) if at not in chains]
+        self.bodies = [self._body(way, body) for way, body in enumerate(
+            (control.then, control.other))]
+
+    def _stores(self, at: int, way: int) -> list[tuple[Store, bool]]:
+        """Those of both chains of a result, and whether each is one of that way."""
+        own, their = self.chains[at][way].stores, self.chains[at][1 - way].stores
+        more = len(their) - len(own)
+        return [*((store, False) for store in their[:max(more, 0)]),
+                *((store, True) for store in own)]
+
+    def _body(self, way: int, body: Graph) -> Graph:
+        """A way that gives what it does not store, and for each store the value and the place."""
+        clone = Clone(body)
+        for param in body.params:
+            clone.param(param)
+        gone = {store.node for at in self.chains for store, mine in self._stores(at, way) if mine}
+        for inner in body.nodes:
+            if inner not in gone:
+                clone.node(inner)
+        b = Builder(clone.graph, OPS, share=False, fold=False)
+        results = [clone.values[body.results[at]] for at in self.kept]
+        for at in self.chains:
+            param = clone.values[body.params[self.chains[at][way].param]]
+            for store, mine in self._stores(at, way):
+                results += ([clone.values[value] for value in (store.value, *store.indices)]
+                            if mine else _again(b, param, store))
+        clone.graph.results = results
+        _drop_unread(clone.graph)
+        return clone.graph
+
+    def write(self) -> None:
+        """Append the branch, and behind it the stores."""
+        node, clone = self.node, self.clone
+        split = Node(node.op, node.inputs, {
+            **node.attrs, "then": self.bodies[0], "other": self.bodies[1]}, node.name,
+            device=node.device, locs=node.locs, after=node.after)
+        split.results = tuple(Value(value.type, f"{node.name}:{at}", split, at)
+                              for at, value in enumerate(self.bodies[0].results))
+        copy = clone.node(split)
+        clone.nodes[node] = copy
+        given = iter(copy.results)
+        for at in self.kept:
+            clone.values[node.results[at]] = next(given)
+        b = Builder(clone.graph, OPS, share=False, fold=False)
+        with b.like(node):
+            for at, (then, other) in self.chains.items():
+                array = clone.values[node.inputs[1 + then.param]]
+                for store in max(then.stores, other.stores, key=len):
+                    b.locs = store.node.locs
+                    value, *indices = (next(given) for _ in (store.value, *store.indices))
+                    array = _stored(b, array, store, value, indices)
+                clone.values[node.results[at]] = array
+
+
+def _drop_unread(body: Graph) -> None:
+    """Leave out what only the stores have read: masks and patches of the size of the array."""
+    read = set(body.results)
+    kept: list[Node] = []
+    for node in reversed(body.nodes):
+        if read.isdisjoint(node.results) and node.op.control is None and not can_fail(node) and (
+                node.op.effect is None):
+            continue
+        read.update(node.inputs)
+        read.update(value for earlier in node.after for value in earlier.results)
+        kept.append(node)
+    body.nodes[:] = reversed(kept)
+
+
+def _again(b: Builder, array: Value, store: Store) -> list[Value]:
+    """What a store of something that is there already stores, and where."""
+    region, shape = store.region, array.shape
+    if region is not None:
+        return [b.slice(array, start=region.low, step=region.step, shape=region.count)]
+    one = tuple(1 if axis in store.axes else size for axis, size in enumerate(shape))
+    first = b.slice(array, start=(0,) * len(shape), step=(1,) * len(shape), shape=one)
+    return [b.reshape(first, shape=store.value.shape),
+            *(b.full(0, index.type) for index in store.indices)]
+
+
+def _stored(b: Builder, array: Value, store: Store, value: Value, indices: list[Value]) -> Value:
+    region = store.region
+    if region is None:
+        return b.scatter(array, value, *indices, axes=store.axes)
+    high = tuple(size - part[-1] - 1 for size, part in zip(
+        array.shape, map(region.part, range(len(region.low))), strict=True))
+    frame = {"low": region.low, "high": high, "interior": tuple(by - 1 for by in region.step)}
+    there = b.pad(b.full(True, TensorType(BOOL, region.count)), value=0, **frame)
+    return b.select(there, b.pad(value, value=0, **frame), array)
