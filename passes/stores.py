@@ -235,10 +235,13 @@ def _again(b: Builder, array: Value, store: Store) -> list[Value]:
 
 def _stored(b: Builder, array: Value, store: Store, value: Value, indices: list[Value]) -> Value:
     region = store.region
+    made: Value
     if region is None:
-        return b.scatter(array, value, *indices, axes=store.axes)
-    high = tuple(size - part[-1] - 1 for size, part in zip(
-        array.shape, map(region.part, range(len(region.low))), strict=True))
-    frame = {"low": region.low, "high": high, "interior": tuple(by - 1 for by in region.step)}
-    there = b.pad(b.full(True, TensorType(BOOL, region.count)), value=0, **frame)
-    return b.select(there, b.pad(value, value=0, **frame), array)
+        made = b.scatter(array, value, *indices, axes=store.axes)
+    else:
+        high = tuple(size - part[-1] - 1 for size, part in zip(
+            array.shape, map(region.part, range(len(region.low))), strict=True))
+        frame = {"low": region.low, "high": high, "interior": tuple(by - 1 for by in region.step)}
+        there = b.pad(b.full(True, TensorType(BOOL, region.count)), value=0, **frame)
+        made = b.select(there, b.pad(value, value=0, **frame), array)
+    return made

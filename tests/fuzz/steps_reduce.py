@@ -75,8 +75,11 @@ def softmax(w: Writer) -> Any:
         return None
     high = f"np.max({{0}}, axis={axis}, keepdims=True)"
     middle = f"np.mean({{0}}, axis={axis}, keepdims=True)"
-    shifted = w.emit("softmax", f"np.exp({{0}} - {high})", x, close=("mix", 8)) if w.yes() else (
-        w.emit("softmax", f"np.tanh({{0}} - {middle})", x, close=("var", 8)))
+    if w.yes():
+        shifted = w.emit("softmax", f"np.exp({{0}} - {high})", x, close=("mix", 8))
+    else:  # two steps, as nothing may be left of the mean
+        mean = w.emit("softmax", middle, x, close=("mean", 4))
+        shifted = mean and w.emit("softmax", "np.tanh({0} - {1})", x, mean, close=("mix", 8))
     if shifted is None:
         return None
     below = w.emit("softmax", w.one((

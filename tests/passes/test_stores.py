@@ -214,3 +214,15 @@ def test_the_gradient_of_a_conditional_store() -> None:
             moved[at] += h
             ends.append(loss(moved))
         assert abs(gradient[at] - (ends[0] - ends[1]) / 2e-6) < 1e-5
+
+
+@pytest.mark.parametrize("size", (10, 100))
+def test_elements_of_what_goes_round_at_places_that_the_round_tells(size: int) -> None:
+    def moved(x: Any) -> Any:
+        return weft.fori_loop(0, size, lambda i, y: y.at[0].set(y[i] + 1), x * 2)
+
+    x = np.arange(float(size))
+    wanted = x * 2
+    for at in range(size):
+        wanted[0] = wanted[at] + 1
+    np.testing.assert_array_equal(weft.compile(moved)(x), wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,9 +41,7 @@ from .state import (
     truth,
 )
 
-# Of a way: what it started from, what names are bound to, and the leaves of that, None for a name
-# without a value; arrays that were made there and written to are traced no more afterwards.
-End = tuple[Entry, tuple[Any, ...], list[tuple[list[Any], Any] | None]]
+Places = set[tuple[int, int]]  # of leaves: the numbers of names, and places in what these have
 
 
 def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[str]) -> None:
@@ -56,44 +54,69 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     region = Adopted(ctx, get, put, names)
     while True:
         try:
-            ways, ends, ended = _traced(then, other, region)
+            ways = _traced(then, other, region)
             break
         except Error as problem:
             region.take(problem)
+    ended = [way.ended for way in ways]
     if ended != [None, None]:
         _check(ctx, flag, *ended)
         (then if ended[0] is None else other)()  # which may raise, in its turn
         return
-    merge = _Merge(ways, ends, region.names)
+    merge = _Merge(ways, region.names)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
-def _traced(
-    then: Part, other: Part, names: Adopted
-) -> tuple[list[Region], list[End], list[BaseException | None]]:
-    """Both ways, how they end, and with which exceptions."""
-    ends: list[End] = []
-    ended: list[BaseException | None] = []
+def _traced(then: Part, other: Part, names: Adopted) -> list[_Way]:
+    """Both ways. What only the other one binds anew shows when both are traced."""
+    anew: Places = set()
+    while True:
+        ways = [_Way(run, name, names, anew) for run, name in ((then, "then"), (other, "other"))]
+        if ways[0].kept.isdisjoint(anew):
+            return ways
 
-    def way(run: Part) -> Callable[[], Any]:
-        def traced() -> Any:
-            entry = Entry(names.before, adopted=names.arrays)
-            names.put(entry.values)
-            ended.append(raised_by(run))
-            after = names.get()
-            parts = [None if value is UNBOUND else leaves(value) for value in after]
-            ends.append((entry, after, parts))
-            memory = (copy if copy.changed is None else copy.changed
-                      for _, copy, _ in entry.roots.values())
-            return [leaf for found, _ in (*filter(None, parts), *map(leaves, memory))
-                    for leaf in found if is_array(leaf)]
-        return traced
 
-    ways = []
-    for run, name in ((then, "then"), (other, "other")):
+class _Way:
+    """One way, traced: what it starts from (``entry``), what names are bound to at its end, the
+    leaves of that, None for a name without a value, and with which exception it has ended. Leaves
+    that no way binds anew (``kept``; of a table of numbers, most) are no results of its region.
+    Arrays that were made there and written to are traced no more afterwards."""
+
+    def __init__(self, run: Part, name: str, names: Adopted, anew: Places) -> None:
+        self._run, self._names, self._anew = run, names, anew
         with names.part():
-            ways.append(trace_region(way(run), (), tree.structure(()), name))
-    return ways, ends, ended
+            self.region = trace_region(self._trace, (), tree.structure(()), name)
+
+    def _trace(self) -> Any:
+        names = self._names
+        self.entry = Entry(names.before, adopted=names.arrays)
+        names.put(self.entry.values)
+        self.ended = raised_by(self._run)
+        self.after = names.get()
+        self.parts = [None if value is UNBOUND else leaves(value) for value in self.after]
+        places = [((at, place), leaf) for at, found in enumerate(self.parts) if found is not None
+                  for place, leaf in enumerate(found[0])]
+        kept = _kept(names.before, self.parts)
+        self._anew.update(key for key, _ in places if key not in kept)
+        self.kept = kept - self._anew
+        memory = (copy if copy.changed is None else copy.changed
+                  for _, copy, _ in self.entry.roots.values())
+        return [*(leaf for key, leaf in places if is_array(leaf) and key not in self.kept),
+                *(leaf for copy in memory for leaf in leaves(copy)[0] if is_array(leaf))]
+
+
+def _kept(before: Sequence[Any], after: Sequence[tuple[list[Any], Any] | None]) -> Places:
+    """The numbers that names have as they had them before, of nests that are as they were."""
+    found: Places = set()
+    for at, (value, now) in enumerate(zip(before, after, strict=True)):
+        if value is UNBOUND or now is None:
+            continue
+        parts, structure = leaves(value)
+        if structure == now[1]:
+            found.update((at, place) for place, (old, new) in enumerate(
+                zip(parts, now[0], strict=True)) if old is new and not (
+                    isinstance(new, (np.ndarray, Tracer)) and np.ndim(new)))
+    return found
 
 
 def _check(
@@ -109,16 +132,17 @@ class _Merge:
     """The ends of two ways as one: which results the node of both has, and what names are bound
     to."""
 
-    def __init__(self, traced: Sequence[Region], ends: Sequence[End],
-                 names: Sequence[str]) -> None:
-        self.traced, self.names = traced, names
-        self.entries, self.after, self.parts = zip(*ends, strict=True)
+    def __init__(self, ways: Sequence[_Way], names: Sequence[str]) -> None:
+        self.ways, self.names = ways, names
+        self.traced = [way.region for way in ways]
+        self.entries = [way.entry for way in ways]
+        self.after = [way.after for way in ways]
         self.results: list[tuple[Any, Any]] = []  # of both, the values that differ
         self.weak: list[tuple[bool, bool]] = []
         self.paths: list[str] = []
         self.memory: list[tuple[Any, Any]] = []  # its owner on both ways
         self._made = [iter(zip(region.graph.results, region.weak, strict=True))
-                      for region in traced]
+                      for region in self.traced]
         # Name by name what it is bound to: (structure, leaves), each known or a result's number.
         self.slots = [self._slot(at, name) for at, name in enumerate(names)]
         self.used_up: list[Tracer] = []  # arguments that some way has changed: they have copies
@@ -145,13 +169,12 @@ class _Merge:
 
     def _slot(self, at: int, name: str) -> Any:
         found: list[Any] = []
-        for entry, own, made in zip(self.entries, self.parts, self._made, strict=True):
-            if own[at] is None:
-                found.append(None)
-                continue
-            parts, structure = own[at]
-            found.append((structure, [(part, entry, next(made) if is_array(part) else None)
-                                      for part in parts]))
+        for way, made in zip(self.ways, self._made, strict=True):
+            own = way.parts[at]
+            found.append(None if own is None else (own[1], [
+                (part, way.entry,
+                 next(made) if is_array(part) and (at, place) not in way.kept else None)
+                for place, part in enumerate(own[0])]))
         if None in found:
             if found == [None, None]:
                 return UNBOUND
