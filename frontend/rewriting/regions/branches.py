@@ -101,7 +101,7 @@ class _Way:
         self.kept = kept - self._anew
         memory = (copy if copy.changed is None else copy.changed
                   for _, copy, _ in self.entry.roots.values())
-        return [*(leaf for key, leaf in places if is_array(leaf) and key not in self.kept),
+        return [*(leaf for key, leaf in places if key not in self.kept and is_array(leaf)),
                 *(leaf for copy in memory for leaf in leaves(copy)[0] if is_array(leaf))]
 
 
@@ -114,8 +114,7 @@ def _kept(before: Sequence[Any], after: Sequence[tuple[list[Any], Any] | None]) 
         parts, structure = leaves(value)
         if structure == now[1]:
             found.update((at, place) for place, (old, new) in enumerate(
-                zip(parts, now[0], strict=True)) if old is new and not (
-                    isinstance(new, (np.ndarray, Tracer)) and np.ndim(new)))
+                zip(parts, now[0], strict=True)) if old is new and not getattr(new, "ndim", 0))
     return found
 
 
@@ -173,7 +172,7 @@ class _Merge:
             own = way.parts[at]
             found.append(None if own is None else (own[1], [
                 (part, way.entry,
-                 next(made) if is_array(part) and (at, place) not in way.kept else None)
+                 next(made) if (at, place) not in way.kept and is_array(part) else None)
                 for place, part in enumerate(own[0])]))
         if None in found:
             if found == [None, None]:
@@ -224,6 +223,8 @@ class _Merge:
 
     def _leaf(self, name: str, path: str, one: Any, two: Any) -> Any:
         (a, ours, first), (b, theirs, second) = one, two
+        if a is b and first is second is None:
+            return a, None
         origins = ours.origin(a), theirs.origin(b)
         if origins[0] is not None and origins[0] is origins[1]:
             return origins[0], None
