@@ -14,33 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Builder, Graph, Node, with_bodies
+from ..ir.graph import Builder, Graph, Node
 from ..ir.ops.control.region import Branching
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
-from .clone import Clone
+from .clone import Clone, map_branches
 
 MOST = 256  # about what a launch costs
 
 
 def choose(graph: Graph) -> Graph:
     """The graph in which short branches are selects; so are those in bodies, innermost first."""
-    if all(node.op.control is None for node in graph.nodes):
-        return graph
-    clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
-    for node in graph.nodes:  # recursion is by nesting of bodies only
-        if node.op.control is None:
-            clone.node(node)
-            continue
-        attrs = with_bodies(node, choose)
-        control = node.op.control(**attrs)
-        if isinstance(control, Branching) and _is_cheap((control.then, control.other)):
-            _both(clone, node, (control.then, control.other))
-        else:
-            clone.node(node).attrs = attrs
-    return clone.finish()
+    return map_branches(graph, _chosen)
+
+
+def _chosen(clone: Clone, node: Node, control: Branching) -> bool:
+    bodies = (control.then, control.other)
+    cheap = _is_cheap(bodies)
+    if cheap:
+        _both(clone, node, bodies)
+    return cheap
 
 
 def _is_cheap(bodies: Sequence[Graph]) -> bool:

@@ -11,7 +11,10 @@ The maps from old to new values and nodes grow with it:
 
 from __future__ import annotations
 
-from ..ir.graph import Graph, Node, Value
+from collections.abc import Callable
+
+from ..ir.graph import Graph, Node, Value, with_bodies
+from ..ir.ops.control.region import Branching
 from ..ir.types import Device
 
 
@@ -59,3 +62,22 @@ class Clone:
         new.var_results = dict(old.var_results)
         new.homes = dict(old.homes)
         return new
+
+
+def map_branches(graph: Graph, change: Callable[[Clone, Node, Branching], bool]) -> Graph:
+    """The graph with other branches, those in bodies first: ``change`` appends what stands for one
+    to the clone, or gives False to leave it."""
+    if all(node.op.control is None for node in graph.nodes):
+        return graph
+    clone = Clone(graph)
+    for value in graph.params:
+        clone.param(value)
+    for node in graph.nodes:  # recursion is by nesting of bodies only
+        if node.op.control is None:
+            clone.node(node)
+            continue
+        attrs = with_bodies(node, lambda body: map_branches(body, change))
+        control = node.op.control(**attrs)
+        if not isinstance(control, Branching) or not change(clone, node, control):
+            clone.node(node).attrs = attrs
+    return clone.finish()

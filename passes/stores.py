@@ -23,12 +23,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..ir.graph import Builder, Graph, Node, Value, can_fail, with_bodies
+from ..ir.graph import Builder, Graph, Node, Value, can_fail
 from ..ir.indices.index import product
 from ..ir.ops.control.region import Branching
 from ..ir.ops.table import OPS
 from ..ir.types import BOOL, TensorType
-from .clone import Clone
+from .clone import Clone, map_branches
 from .simplify.written import Update, update_of
 
 MOST = 8    # stores of one way
@@ -63,23 +63,14 @@ class Chain:
 
 def hoist_stores(graph: Graph) -> Graph:
     """The graph in which branches give what they store; in bodies as well, innermost first."""
-    if all(node.op.control is None for node in graph.nodes):
-        return graph
-    clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
-    for node in graph.nodes:  # recursion is by nesting of bodies only
-        if node.op.control is None:
-            clone.node(node)
-            continue
-        attrs = with_bodies(node, hoist_stores)
-        control = node.op.control(**attrs)
-        chains = _chains(control, node) if isinstance(control, Branching) else {}
-        if isinstance(control, Branching) and chains:
-            _Split(clone, node, control, chains).write()
-        else:
-            clone.node(node).attrs = attrs
-    return clone.finish()
+    return map_branches(graph, _split)
+
+
+def _split(clone: Clone, node: Node, control: Branching) -> bool:
+    chains = _chains(control, node)
+    if chains:
+        _Split(clone, node, control, chains).write()
+    return bool(chains)
 
 
 def _chains(control: Branching, node: Node) -> dict[int, tuple[Chain, Chain]]:
