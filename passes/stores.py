@@ -52,6 +52,12 @@ class Store:
         where = None if region is None else (region.low, region.step, region.count)
         return where, self.axes, self.value.type, tuple(index.type for index in self.indices)
 
+    def has_first(self) -> bool:
+        """Whether there surely is an element to be stored once more."""
+        shape = self.node.results[0].type.shape
+        sizes = shape if self.region is not None else [shape[axis] for axis in self.axes]
+        return all(isinstance(size, int) and size > 0 for size in sizes)
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -108,17 +114,15 @@ def _chain(body: Graph, at: int, reads: Counter[Value]) -> Chain | None:
 
 
 def _store(value: Value) -> Store | None:
-    """What a value is, if it is a small store into an array that surely has elements."""
+    """What a value is, if it is a small store."""
     node = value.node
     if node is None or not value.type.shape:
         return None
     if node.op is OPS["scatter"]:
-        base, stored, *indices = node.inputs
+        _, stored, *indices = node.inputs
         axes: tuple[int, ...] = node.attrs["axes"]
-        sizes = [base.shape[axis] for axis in axes]
         found = Store(stored, tuple(indices), axes, None, node)
-        if any(index.type.shape for index in indices) or not all(
-                isinstance(size, int) and size > 0 for size in sizes):
+        if any(index.type.shape for index in indices):
             return None
     else:
         region = update_of(value)
@@ -126,16 +130,18 @@ def _store(value: Value) -> Store | None:
             return None
         found = Store(region.patch, (), (), region, node)
     size, whole = product(found.value.shape), product(value.shape)
-    if not isinstance(size, int) or not isinstance(whole, int) or (
-            size > SMALL and size * PART > whole):
+    if not isinstance(size, int) or (
+            size > SMALL and (not isinstance(whole, int) or size * PART > whole)):
         return None
     return found
 
 
 def _can_be_one(then: Sequence[Store], other: Sequence[Store]) -> bool:
     least = min(len(then), len(other))
-    return all(one.place() == two.place() for one, two in zip(
-        then[len(then) - least:], other[len(other) - least:], strict=True))
+    first, second = (stores[len(stores) - least:] for stores in (then, other))
+    alone = (*then[:len(then) - least], *other[:len(other) - least])
+    return all(store.has_first() for store in alone) and all(
+        one.place() == two.place() for one, two in zip(first, second, strict=True))
 
 
 class _Split:

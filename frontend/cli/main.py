@@ -309,6 +309,8 @@ def profiled(options: argparse.Namespace) -> None:
     """Run a program as Python does, and say where its time went, however it ends."""
     if not Path(options.file).is_file():
         raise UsageError(f"there is no file {options.file}")
+    if options.output is not None and not Path(options.output).absolute().parent.is_dir():
+        raise UsageError(f"there is no folder for {options.output}")  # before the program runs
     run_profiled(options.file, options.arguments, options.output, options.lines, options.rows)
 
 

@@ -251,6 +251,7 @@ def test_arguments_may_be_nests_and_numbers(
     (["dump", "{model}", "--args", *TYPES, "--passes", "simplify{{depth=1}}"], "no option 'depth'"),
     (["export", "{model}", "--args", "f32[8,20]", "-o", "out"], "does not take 1 arguments"),
     (["run", "{folder}/missing.ir"], "cannot read"),
+    (["profile", "-o", "{folder}/none/trace.json", __file__], "there is no folder for"),
     (["run", "{folder}/llvm.ir"], "placed, fused or kernel can run"),
 ])
 def test_wrong_commands_are_one_line_and_status_2(

@@ -291,3 +291,18 @@ def test_values_of_unknown_sizes_are_assigned_where_they_fit() -> None:
 def test_a_variable_of_parts_of_other_lengths() -> None:
     with pytest.raises(TypeError, match="W112: a variable cannot hold a list with parts of other"):
         weft.Variable([[1], [1, 2]])
+
+
+@pytest.mark.parametrize("function", (weft.save, weft.restore))
+def test_checkpoints_are_written_and_read_between_steps(function: Any, tmp_path: Path) -> None:
+    w = Variable(np.ones(2), name="w")
+
+    def step(x: Any) -> Any:
+        w.assign_add(x)
+        function(tmp_path / "file", [w])
+        return x
+
+    with pytest.raises(weft.Error, match=r"W113: .* would be done once, while it is traced"):
+        weft.compile(step)(np.ones(2))
+    assert w.numpy().tolist() == [1, 1]
+    assert not any(tmp_path.iterdir())

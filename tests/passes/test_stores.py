@@ -216,6 +216,15 @@ def test_the_gradient_of_a_conditional_store() -> None:
         assert abs(gradient[at] - (ends[0] - ends[1]) / 2e-6) < 1e-5
 
 
+def test_unknown_sizes() -> None:
+    f = weft.compile(subsequence, dynamic={"a": {0: "n"}, "b": {0: "m"}}, on_recompile="error")
+    g = weft.compile(guarded, dynamic={"x": {0: "n"}}, on_recompile="error")
+    for n, m in ((20, 30), (1, 1), (0, 4), (7, 0)):
+        a, b = np.arange(n) % 3, np.arange(m) % 4
+        np.testing.assert_array_equal(f(a, b), subsequence(a, b))
+        np.testing.assert_array_equal(g(a * 1.0), guarded(a * 1.0))
+
+
 @pytest.mark.parametrize("size", (10, 100))
 def test_elements_of_what_goes_round_at_places_that_the_round_tells(size: int) -> None:
     def moved(x: Any) -> Any:
