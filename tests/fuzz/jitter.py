@@ -187,8 +187,8 @@ class Jitter:
         if self.mode == 2:  # as another order of the terms may have it
             shaken = np.where(_cancels(function, operands, shaken), 0 * shaken, shaken)
         if self.mode == 3:  # or anything, where what terms are rounded by is not small itself
-            risk = risk | _cancels(function, operands, shaken, NOISE)
-        odd = (0.0, np.inf, -np.inf, np.nan)[(self.mode or 0) % 4]
+            shaken = np.where(_cancels(function, operands, shaken, NOISE), np.nan * shaken, shaken)
+        odd = (np.nan, np.inf, -np.inf, 0.0)[(self.mode or 0) % 4]
         either = complex(odd, odd) if kind_of(shaken) == "c" else odd
         return np.where(risk, np.asarray(either, np.asarray(shaken).dtype), shaken)[()]
 
