@@ -39,6 +39,8 @@ class _Round(Lowering):
         assert self.control is not None
         at = self.body.params.index(value)
         if at < self.control.carried:
+            if guard is not None and (at, index) not in self.held:
+                return self.builder.const(0, value.dtype)  # beyond the array, where no guard holds
             return self.held[at, index]
         if at < self.control.carried + self.control.scanned:
             index = (self.row, *index)

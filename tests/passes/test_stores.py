@@ -223,15 +223,3 @@ def test_unknown_sizes() -> None:
         a, b = np.arange(n) % 3, np.arange(m) % 4
         np.testing.assert_array_equal(f(a, b), subsequence(a, b))
         np.testing.assert_array_equal(g(a * 1.0), guarded(a * 1.0))
-
-
-@pytest.mark.parametrize("size", (10, 100))
-def test_elements_of_what_goes_round_at_places_that_the_round_tells(size: int) -> None:
-    def moved(x: Any) -> Any:
-        return weft.fori_loop(0, size, lambda i, y: y.at[0].set(y[i] + 1), x * 2)
-
-    x = np.arange(float(size))
-    wanted = x * 2
-    for at in range(size):
-        wanted[0] = wanted[at] + 1
-    np.testing.assert_array_equal(weft.compile(moved)(x), wanted)
