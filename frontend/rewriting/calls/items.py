@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays import views
-from ...tracing.arrays.buffer import Buffer, plain_elsewhere
+from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import to_tracer
 from ...tracing.values.tracer import Tracer
@@ -34,8 +34,6 @@ def item(value: Any, index: Any) -> Any:
     if traced is not None:
         if isinstance(value, dict):
             raise traced.no_key()
-        # An array that was made outside of a loop or branch is plain inside of it, too.
-        value = plain_elsewhere(value) if isinstance(value, Buffer) else value
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
             if type(value) is not np.ndarray:

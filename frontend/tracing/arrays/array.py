@@ -23,7 +23,8 @@ class TracedArray:
     which promotes as one."""
 
     __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "made", "ordered", "rivals", "seen", "taken", "version", "waiting", "weak")
+                 "made", "ordered", "plain", "rivals", "seen", "taken", "version", "waiting",
+                 "weak")
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
@@ -32,6 +33,8 @@ class TracedArray:
         self._ctx, self.weak, self.argument = ctx, weak, argument
         self._value: Any = value
         self.made = False  # as an array, which one without dims is then, and not a scalar
+        # The array of plain numbers around the body that is traced, which this has the numbers of.
+        self.plain: Any = None
         # As what a function returns once it has come to its end: where it has a value, nothing is
         # written after that.
         self.waiting = False

@@ -108,8 +108,10 @@ class Buffer(np.ndarray[Any, Any]):
         if found is None:
             assert memory.tracer is not None
             place = place_of(_plain(self), memory.whole)
-            found = self.__dict__["_tracer"] = place.taken(memory.tracer)
+            found = place.taken(memory.tracer)
             found.made = True  # no number, though it may be without dims
+            if found.ctx is memory.ctx:  # in the body of a branch or a loop it is one of that
+                self.__dict__["_tracer"] = found
         return found
 
     # -- what NumPy is asked to do --------------------------------------------------------------
@@ -143,7 +145,9 @@ class Buffer(np.ndarray[Any, Any]):
         if ctx is None or self.is_traced or self.memory().ctx is ctx:
             return self.traced()[index]
         table: Array = _plain(self).copy()  # made around the body that is traced, which reads it
-        return ctx.apply(lambda: Tracer(ctx, ctx.constant(table).value), ())[index]
+        read: Tracer = ctx.apply(lambda: Tracer(ctx, ctx.constant(table).value), ())
+        read.plain = self
+        return read[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if is_traced((index, value)):
@@ -219,12 +223,6 @@ class Flat:
 
     def __len__(self) -> int:
         return len(self._own)
-
-
-def plain_elsewhere(buffer: Buffer) -> Array:
-    """A copy of the numbers if another trace made the array and they are plain; else the array."""
-    return _plain(buffer).copy() if not buffer.is_traced and (
-        buffer.memory().ctx is not RECORDING.get()) else buffer
 
 
 class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arrays

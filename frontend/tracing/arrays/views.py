@@ -44,13 +44,14 @@ class Indexed(Link):
         self.get, self.put = get, put
 
     def follow(self, base: TracedArray) -> TracedArray:
-        return self.get(base)
+        with base.ctx.activate():  # it is read in the body of a branch, and afterwards too
+            return self.get(base)
 
     def undo(self, base: TracedArray, new: TracedArray) -> TracedArray:
         return self.put(base, new)
 
     def again(self, base: TracedArray) -> TracedArray:
-        made = self.get(base)
+        made = self.follow(base)
         link(made, Indexed(base, self.get, self.put))
         return made
 
@@ -319,11 +320,11 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
             "W203", f"{x.name} is {what}an argument of the traced function and cannot be changed "
                     "in place", locs=user_loc(), types=[x.type],
             hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
-    if here.ctx is not ctx:
+    if here.ctx is not ctx or here.plain is not None:
         problem = error("W203", f"{x.name} belongs to the function around this one and cannot be "
                                 "changed in place here", locs=user_loc(), types=[x.type],
                         hint="change a copy of it, x.copy(), and return that")
-        problem.written = here
+        problem.written = here if here.plain is None else here.plain
         raise problem
 
 

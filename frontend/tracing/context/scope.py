@@ -9,7 +9,7 @@ imports go one way: scope <- array <- views <- tracer <- recorder, which has the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -79,6 +79,7 @@ class Recording(Protocol):
 
     @property
     def nested(self) -> bool: ...
+    def activate(self) -> AbstractContextManager[Any]: ...
     def outside(self, param: Value) -> Any: ...
     def descends_from(self, other: Recording) -> bool: ...
     def own_copy(self, tracer: Any) -> Any: ...
