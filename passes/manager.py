@@ -23,6 +23,7 @@ from ..ir.graph import Graph
 from ..ir.types import CPU0, Device
 from .choose import choose
 from .complex.split import split_complex
+from .elements import elements_of_rows
 from .fusion.fuse import LIMIT, fuse
 from .inline import inline_regions
 from .placement.place import place
@@ -78,6 +79,16 @@ class SplitComplex(Pass):
 
     def run(self, graph: Graph) -> Graph:
         return split_complex(graph)
+
+
+@dataclass(frozen=True)
+class Elements(Pass):
+    """Elements of rows are elements of the array."""
+
+    name: ClassVar[str] = "elements"
+
+    def run(self, graph: Graph) -> Graph:
+        return elements_of_rows(graph)
 
 
 @dataclass(frozen=True)
@@ -154,13 +165,14 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Places, Stores, Choose, Roll, Simplify, Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Elements, Places, Stores, Choose, Roll, Simplify, Place,
+    Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,places,stores,choose,roll,simplify{rounds=1},place,fuse",
-    2: "inline,state,complex,places,stores,choose,roll,simplify,place,fuse",
+    1: "inline,state,complex,elements,places,stores,choose,roll,simplify{rounds=1},place,fuse",
+    2: "inline,state,complex,elements,places,stores,choose,roll,simplify,place,fuse",
 })
 
 

@@ -189,6 +189,7 @@ STEPS: tuple[Step, ...] = (
     Step("inline", "graph", _pass("inline")),      # calls become the nodes they stand for
     Step("state", "graph", _pass("state")),        # variables become parameters and results
     Step("complex", "graph", _pass("complex")),    # complex values become two real ones
+    Step("elements", "graph", _pass("elements")),  # elements of rows are elements of the array
     Step("places", "graph", _pass("places")),      # elements at places that rounds tell: views
     Step("stores", "graph", _pass("stores")),      # stores that end a branch stand behind it
     Step("choose", "graph", _pass("choose")),      # short branches become selects

@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -257,6 +257,7 @@ class Rewriter:
         self._kept = {node: 1 << at for at, node in enumerate(kept)}
         self._behind: dict[Value, int] = {}  # the bits of the kept nodes that a value depends on
         self._failing: list[Node] = []
+        self._checked: list[tuple[Value, Value]] = []  # with the checks of another value in it
         self._held: dict[type, Any] = {}
 
     def held(self, kind: type[Held]) -> Held:
@@ -288,6 +289,9 @@ class Rewriter:
         if not self._failing:
             return frozenset()
         live, nodes = set(graph.nodes), self._clone.nodes
+        for value, other in reversed(self._checked):
+            if value.node in live:
+                live |= _nodes_behind(other, live)
         return frozenset(node for node in self._failing if node in nodes
                          and nodes[node] not in live and can_fail(nodes[node]))
 
@@ -305,6 +309,11 @@ class Rewriter:
         if node in self._kept:
             for value in results:
                 self._behind[value] = self._checks(results) | self._kept[node]
+
+    def fails_with(self, value: Value, other: Value) -> None:
+        """Say that a value has in it all checks that another one depends on."""
+        self._behind[value] = self._checks([value, other])
+        self._checked.append((value, other))
 
     def _checks(self, values: Iterable[Value]) -> int:
         bits = 0
@@ -405,6 +414,18 @@ class Rewriter:
             return self.make(op, self.builder.lift(operands), attrs)[0]
 
         return call
+
+
+def _nodes_behind(value: Value, seen: Set[Node]) -> set[Node]:
+    """The nodes that a value depends on, but for those that have been seen."""
+    found: set[Node] = set()
+    waiting = [value.node]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found and node not in seen:
+            found.add(node)
+            waiting += [operand.node for operand in node.inputs]
+    return found
 
 
 def rewrite(graph: Graph, rules: Table, fired: Counter[str] | None = None) -> tuple[Graph, bool]:

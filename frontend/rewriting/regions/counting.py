@@ -4,6 +4,7 @@ round, which would be compiled round by round.
     for t in range(len(u)):                the first round is traced as it stands: if it has a
         if u[t] < p: s = -s                branch and there are many of them, the function is traced
         total += s                         again, with a loop whose t is traced
+    while t < 90: ...                      the same, once there have been many rounds
 
 What a loop cannot carry from its start may be settled by a first round of its own: a number that
 becomes an array, say. And a body may ask for the number itself (``np.zeros(t)``): then the function
@@ -30,8 +31,7 @@ from ..source.effects import of_function
 from .iterables import Zipped
 from .state import UNBOUND, Get, is_array
 
-LONG = 16     # rounds, below which a loop is worth no more than its rounds
-STRAIGHT = 8  # the same of loops that do not branch
+LEAST = 8     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
@@ -98,8 +98,8 @@ def counted(trace: Callable[[], Traced], straight: bool) -> Traced:
 class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
-    def __init__(self, items: Any, code: CodeType, get: Get, counting: Counting) -> None:
-        self.count, self.code, self.get, self.counting = len(items), code, get, counting
+    def __init__(self, count: int | None, code: CodeType, get: Get, counting: Counting) -> None:
+        self.count, self.code, self.get, self.counting = count, code, get, counting
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
         self.refused = False
@@ -112,14 +112,22 @@ class Rounds:
         counting = _COUNTING.get()
         if counting is None or roots is None or not isinstance(
                 items, (range, Tracer, Zipped)) or (
-                    isinstance(items, Tracer) and not items.ndim) or len(items) < (
-                        STRAIGHT if counting.straight else LONG):
+                    isinstance(items, Tracer) and not items.ndim) or len(items) < LEAST or (
+                        not _all_compute(roots)):
             return None
-        try:
-            return cls(items, body.__code__, get, counting) if all(
-                map(_computes, roots())) else None
-        except NameError:
+        return cls(len(items), body.__code__, get, counting)
+
+    @classmethod
+    def of_while(
+        cls, roots: Callable[[], Any] | None, body: Callable[[], Any], get: Get
+    ) -> Rounds | None:
+        """None for a loop that may do more than compute, or is differentiated: to go back through
+        it, its rounds must be known."""
+        counting = _COUNTING.get()
+        if counting is None or roots is None or current().derivatives or (
+                not _all_compute(roots)):
             return None
+        return cls(None, body.__code__, get, counting)
 
     def begin(self) -> bool:
         """Before the first round: whether the loop is one of the program."""
@@ -146,11 +154,13 @@ class Rounds:
         """Whether rounds that branch are many nodes, as the first one shows, or others, as those
         so far show."""
         straight = self._is_straight()
-        if at > 1 and not straight:
+        if (at & (at - 1) if self.count is None else at > 1 and not straight):
             return False
         added = self.nodes[self.before:]
         size = sum(map(_size, added))
         parted = any(control_of(node) is not None for node in added)
+        if self.count is None:
+            return at >= LEAST and (parted or straight) and size >= NODES
         if straight:  # rounds of several steps each are not fused with one another
             return size * self.count >= (NODES // 4 if parted else NODES) * at
         return parted and size * (self.count - 1) >= NODES
@@ -168,6 +178,13 @@ def _size(node: Node) -> int:
     """How many nodes it is with those inside of it."""
     bodies = (body for body in node.attrs.values() if isinstance(body, Graph))
     return 1 + sum(_size(inner) for body in bodies for inner in body.nodes)
+
+
+def _all_compute(roots: Callable[[], Any]) -> bool:
+    try:
+        return all(map(_computes, roots()))
+    except NameError:
+        return False
 
 
 def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,17 @@ from .rounds import Loop, OtherCarryError
 from .state import Get, Part, Put, context_of, is_traced, truth
 
 
-def while_(test: Part, body: Part, get: Get, put: Put, names: Sequence[str]) -> None:
-    """``while test(): body()``."""
-    while True:
+def while_(
+    roots: Callable[[], Any] | None, test: Part, body: Part, get: Get, put: Put,
+    names: Sequence[str],
+) -> None:
+    """``while test(): body()``. ``roots`` is what these call that only computes."""
+    rounds = Rounds.of_while(roots, body, get)
+    for at in count():
         before = get()
+        if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
+            _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put, names)
+            return
         flag = truth(test())
         if is_traced(flag):
             put(before)  # the loop itself starts with the test
@@ -63,9 +71,8 @@ def for_(
         _counted(items.row, items.count, asks, body, go_on, get, put, names)
         return
     if isinstance(items, Range):
-        count = _count_of(items)
         start, step = items.start, items.step
-        _counted(lambda at: start + at * step, count, asks, body, go_on, get, put, names)
+        _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names)
         return
     rounds = Rounds.of(items, roots, body, get)
     if rounds is not None and rounds.begin():

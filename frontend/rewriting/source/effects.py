@@ -27,11 +27,14 @@ _METHODS = frozenset({
     "transpose", "var"})
 
 
-def of_loop(node: ast.For, own: Collection[str], runtime: str) -> tuple[str, ...] | None:
+def of_loop(
+    node: ast.For | ast.While, own: Collection[str], runtime: str
+) -> tuple[str, ...] | None:
     """The names that the body of a loop calls, or calls methods of; None if it may do more than
     compute. ``own`` are the names of the function, ``runtime`` that of what rewritten code calls.
     """
-    found = _called(node.body, own, _names(node.target))
+    found = (_called(node.body, own, _names(node.target)) if isinstance(node, ast.For)
+             else _called([ast.Expr(node.test), *node.body], own, None))
     return None if found is None else tuple(name for name in found if name != runtime)
 
 

@@ -1,7 +1,8 @@
 """The rewriting of one function: statements and expressions become calls of ``operators``.
 
     if c: A else: B       def then(): nonlocal x; A      _weft.if_(c, then, other, get, put, names)
-    while c: A            def test(): return c           _weft.while_(test, body, get, put, names)
+    while c: A            def test(): return c           _weft.while_(roots, test, body, get,
+                                                                      put, names)
     for t in xs: A        def body(t): ...               _weft.for_(xs, ask, roots, body, go_on,
                                                                     get, put, names)
     a if c else b         _weft.choose(c, lambda: a, lambda: b)
@@ -101,10 +102,11 @@ class _Scope(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         paths = self._state((ast.Expr(node.test), *node.body))
+        roots = self._roots(node)
         _as_truths(node.test)
         test = self._function("test", [ast.copy_location(ast.Return(node.test), node.test)], paths)
-        return self._operator("while_", node, [], [test, self._function("body", node.body, paths)],
-                              paths)
+        return self._operator("while_", node, [roots], [
+            test, self._function("body", node.body, paths)], paths)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         item = self._fresh("item")
@@ -112,17 +114,21 @@ class _Scope(ast.NodeTransformer):
                                  node.target)
         body = [bind, *node.body]
         paths = self._state(body)
-        roots = of_loop(node, self.own, RUNTIME)
-        asked = ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
-            [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
-            ast.Load())), node)
+        roots = self._roots(node)
         go_on = getattr(node, "go_on", None)
         parts = [self._function("body", body, paths, [item])]
         parts.append(self._function("go_on", [ast.copy_location(ast.Return(
             go_on if go_on is not None else ast.Constant(True)), node.iter)], paths))
         source = self.visit(node.iter)
-        return self._operator("for_", node, [source, ast.Constant(go_on is not None), asked],
+        return self._operator("for_", node, [source, ast.Constant(go_on is not None), roots],
                               parts, paths)
+
+    def _roots(self, node: ast.For | ast.While) -> ast.expr:
+        """A function that gives what a loop calls, if it only computes."""
+        roots = of_loop(node, self.own, RUNTIME)
+        return ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
+            [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
+            ast.Load())), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         _as_truths(node.test)
