@@ -15,6 +15,7 @@ from ...ir.diagnose import error
 from .. import tree
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
+from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
 from .calls.items import item, places
@@ -42,7 +43,9 @@ def called(function: Any) -> Any:
         return of_lists(function)
     if isinstance(function, (BuiltinFunctionType, type)):
         scalar = isinstance(function, type) and issubclass(function, np.generic)
-        return converting(function) if scalar else BUILTINS.get(function, function)
+        if scalar:
+            return converting(function)
+        return BUILTINS.get(function) or lists.method(function) or function
     return called_as(function, sys.modules[__name__])
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Set, ValuesView
 from types import MappingProxyType
 from typing import Any
 
@@ -204,15 +205,26 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
 
 
 def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of items, which may be a generator expression with traced conditions."""
+    """A function of items, which may be a generator expression with traced conditions, or in
+    anything that has as many however often it is asked."""
     def call(*args: Any, **options: Any) -> Any:
-        return function(*(x.listed() if isinstance(x, Filtered) else x for x in args), **options)
+        return function(*(x.listed() if isinstance(x, Filtered) else
+                          [*x] if isinstance(x, _COLLECTIONS) else x for x in args), **options)
 
     return call
 
 
+_COLLECTIONS = (ValuesView, Set, deque)
+
+
 def _list(*items: Any) -> Any:
     return items[0] if items and isinstance(items[0], FilteredList) else list(*items)
+
+
+def _map(function: Any, *items: Any) -> Any:
+    """Functions have come as what they mean; classes may be dtypes, but not here."""
+    return map(BUILTINS.get(function, function) if isinstance(function, type) else function,
+               *items)
 
 
 def _next(items: Any, *default: Any) -> Any:
@@ -262,4 +274,5 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
     function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
         traced if function is np.ndindex else _on_traced(function, traced))
-    for function, traced in _MEANINGS.items()} | {list: _listing(_list), next: _listing(_next)})
+    for function, traced in _MEANINGS.items()} | {
+        list: _listing(_list), next: _listing(_next), map: _map})

@@ -31,7 +31,7 @@ from ..source.effects import of_function
 from .iterables import Zipped
 from .state import UNBOUND, Get, is_array
 
-LEAST = 8     # rounds, below which a loop is worth no more than its rounds
+LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")

@@ -53,6 +53,12 @@ def _returns(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Return) for each in here([node]))
 
 
+def _gives(node: ast.AST) -> bool:
+    """Whether a node returns anything but None."""
+    return isinstance(node, ast.Return) and not (node.value is None or (
+        isinstance(node.value, ast.Constant) and node.value.value is None))
+
+
 @dataclass
 class _Loop:
     """The flags of a loop: their names, and which of them are asked for."""
@@ -67,6 +73,7 @@ class Exits:
     """Takes the exits out of one function; ``fresh`` makes names."""
 
     returned: str = RETURNED
+    gives: bool = True  # a value, on some way
     count: int = 0
     loops: list[_Loop] = field(default_factory=list)
 
@@ -83,15 +90,18 @@ class Exits:
         if not inner:
             return False
         returns = any(map(_returns, inner))
+        self.gives = any(map(_gives, here(node.body)))
         sure = leaves(node.body)
         body = self.lowered(node.body) if returns else self.lowered(node.body[:-1] if isinstance(
             node.body[-1], ast.Return) else node.body)
         if returns:
-            start: list[ast.stmt] = [_bind(self.returned, False, node)]
-            end = ast.Return(_call("result", [
-                ast.Constant(True) if sure else ast.Name(self.returned, ast.Load()),
-                _thunk(RESULT)]))
-            node.body = [*start, *body, ast.copy_location(end, node.body[-1])]
+            last = node.body[-1]
+            node.body = [_bind(self.returned, False, node), *body]
+            if self.gives:
+                end = ast.Return(_call("result", [
+                    ast.Constant(True) if sure else ast.Name(self.returned, ast.Load()),
+                    _thunk(RESULT)]))
+                node.body.append(ast.copy_location(end, last))
         else:
             last = node.body[-1]
             node.body = [*body, *([last] if isinstance(last, ast.Return) else [])]
@@ -122,10 +132,12 @@ class Exits:
 
     def _left(self, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(statement, ast.Return):
+            left = _bind(self.returned, True, statement)
+            if not self.gives:
+                return [left]
             value = statement.value or ast.copy_location(ast.Constant(None), statement)
             target = ast.Name(RESULT, ast.Store())
-            return [ast.copy_location(ast.Assign([target], value), statement),
-                    _bind(self.returned, True, statement)]
+            return [ast.copy_location(ast.Assign([target], value), statement), left]
         loop = self.loops[-1]
         if isinstance(statement, ast.Break):
             loop.breaks = True

@@ -140,6 +140,17 @@ class Tracer(ArrayMethods, TracedArray):
         ctx = self.context()
         return ctx.apply(ctx.api.operator, (ufunc, operands), stem=ctx.api.stem(ufunc))
 
+    def __mul__(self, other: Any) -> Any:
+        return NotImplemented if self._repeats(other) else ArrayMethods.__mul__(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return NotImplemented if self._repeats(other) else ArrayMethods.__rmul__(self, other)
+
+    def _repeats(self, other: Any) -> bool:
+        """True where ``[0] * n`` is a list of n zeros: Python asks for n, which is not known."""
+        return isinstance(other, (list, tuple, str, bytes)) and self.is_scalar and (
+            self.dtype.kind in "iu")
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = self.context()
         return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
