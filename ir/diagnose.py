@@ -28,6 +28,7 @@ class Error(Exception):
     # The parameters, numbers all of them, of which is computed what Python asked for in vain.
     asked: frozenset[str] = frozenset()
     truth = False  # whether that was a truth value
+    rewrites = False  # whether rewritten code may do better
     written: Any = None  # the array around a region that it wrote to, without having a copy of it
 
     def __init__(

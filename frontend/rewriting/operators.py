@@ -13,6 +13,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from .. import tree
+from ..tracing.arrays.buffer import own
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .calls import lists
@@ -45,8 +46,16 @@ def called(function: Any) -> Any:
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
-        return BUILTINS.get(function) or lists.method(function) or function
+        return BUILTINS.get(function) or lists.method(function) or _making(function)
     return called_as(function, sys.modules[__name__])
+
+
+def _making(function: Any) -> Any:
+    """A method of a plain array, whose result can hold traced values if it is a new array."""
+    array = getattr(function, "__self__", None)
+    if type(array) is not np.ndarray:
+        return function
+    return lambda *args, **options: own(function(*args, **options), (array,))
 
 
 def given(x: Any) -> Any:

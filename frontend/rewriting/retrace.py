@@ -28,9 +28,9 @@ def trace_as_written(
 ) -> Traced:
     """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
     traced again as its rewritten copy; one that asks for the identity of truths and classes, at
-    once. Raises TracerError (W201) for what cannot be rewritten, and
-    where a truth is asked for that the arguments ``flags`` alone decide. What prints is rewritten,
-    too, as the program is to print."""
+    once, and one that stores what is traced into a copy of a plain array. Raises TracerError (W201)
+    for what cannot be rewritten, and where a truth is asked for that the arguments ``flags`` alone
+    decide. What prints is rewritten, too, as the program is to print."""
     if asks_identity(function) and (copy := as_written(function)) is not function:
         try:
             return _traced(copy, *args, **options)
@@ -41,7 +41,7 @@ def trace_as_written(
     try:
         return _as_it_stands(function, *args, prints=True, **options)
     except Error as problem:
-        if problem.code != "W201" or (
+        if (problem.code != "W201" and not problem.rewrites) or (
                 problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, as_written(function)

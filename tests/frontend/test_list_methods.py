@@ -163,5 +163,5 @@ def test_a_list_is_repeated_as_often_as_a_number_says() -> None:
         return [x[0]] * np.argmax(x)
 
     assert weft.compile(zeros)(XS[0], 2) == zeros(XS[0], 2)
-    with pytest.raises(weft.Error, match="W201.*an index or a size"):
+    with pytest.raises(weft.Error, match=r"W201.*an index or a size"):
         weft.compile(of_a_result)(XS[0])

@@ -373,11 +373,13 @@ class Tracer(ArrayMethods, TracedArray):
                 "traces")
 
     def _stored(self) -> Error:
-        return self._refused(error(
+        problem = error(
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
             hint="arrays made in the traced function can hold it: copy this one there first, "
-                 "y = np.array(y)"))
+                 "y = np.array(y)")
+        problem.rewrites = True  # there, a copy by a method can hold it, too
+        return self._refused(problem)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
