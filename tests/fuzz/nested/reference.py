@@ -219,7 +219,10 @@ class Reference:
         found = []
         for each in moved:
             self._restore(before)
-            found.append(self._within((log, iter(log)), f, each))
+            reader = iter(log)
+            found.append(self._within((log, reader), f, each))
+            if next(reader, log) is not log:  # another way than at the place
+                raise UnclearError
         self._restore(after)
         return out, found
 
@@ -238,7 +241,11 @@ class Reference:
     def logged(self, first: Callable[[], Any]) -> Any:
         """A value that is written down where a derivative is taken, and read beside there."""
         read = [next(reader) for _, reader in self.logs if reader is not None]
-        made = read[0] if read else first()
+        made = first()
+        if read:
+            if np.shape(read[0]) != np.shape(made):  # another way than at the place
+                raise UnclearError
+            made = read[0]
         for log, reader in self.logs:
             if reader is None:
                 log.append(made)
