@@ -105,6 +105,8 @@ def _checked(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str
     if array.dtype != dtype or array.shape != shape:
         found, told = (f"{each}{list(dims)}" for each, dims in (
             (array.dtype, array.shape), (dtype, shape)))
+        if array.dtype == object:
+            found = "None" if value is None else f"a {type(value).__name__}"
         raise error("W111" if array.shape == shape else "W102",
                     f"{what} gave {found} where {told} was promised",
                     hint="return arrays of the dtypes and shapes that result_specs names")

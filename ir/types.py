@@ -327,6 +327,9 @@ class Loc:
         return f"{self.file.rsplit('/', 1)[-1]}:{self.line}"
 
 
+_HERE = re.compile(r"^/job:localhost(?=/|$)(/replica:0(?=/|$))?(/task:0(?=/|$))?|/replica:0(?=/|$)")
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A device name or a partial one: ``/job:worker/task:1/gpu:0``, ``gpu:0``, ``cpu``."""
@@ -338,8 +341,14 @@ class Device:
 
     @staticmethod
     def parse(text: str) -> Device:
-        """Read a full or partial device name; raises ValueError with the expected form."""
+        """Read a full or partial device name; raises ValueError with the expected form. Those of
+        TensorFlow are read, too: there is one replica, and the job ``localhost`` is this process.
+
+        >>> str(Device.parse("/job:localhost/replica:0/task:0/device:CPU:1"))
+        'cpu:1'
+        """
         found: dict[str, str] = {}
+        text = _HERE.sub("", text) if isinstance(text, str) else text
         parts = text.replace("device:", "").strip("/").split("/") if isinstance(text, str) else "?"
         for part in filter(None, parts):
             key, colon, value = part.partition(":")

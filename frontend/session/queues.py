@@ -44,11 +44,11 @@ class FIFOQueue(Stays):
     """At most ``capacity`` elements, which leave in the order in which they came.
 
     ``specs`` says what an element is: a nest of ``weft.Spec`` or texts such as ``"f32[784]"``, of
-    known sizes; a list of one spec is that spec, as in TensorFlow. Calls wait for room or for
-    elements, and are served in their order. In a graph that is being built they are nodes, which
-    wait when a step comes to them: a step that fails gives back what it has taken, first in line
-    again; what it has put stays. Branches and loops of a graph may use queues, too: in each round,
-    and only where the branch is taken.
+    known sizes; a list of one spec is that spec, and one of its array that array, as in TensorFlow.
+    Calls wait for room or for elements, and are served in their order. In a graph that is being
+    built they are nodes, which wait when a step comes to them: a step that fails gives back what it
+    has taken, first in line again; what it has put stays. Branches and loops of a graph may use
+    queues, too: in each round, and only where the branch is taken.
 
     A step that updates variables first waits for all that does not depend on them, and for the room
     for what does; then it reads them. Where it puts such values into several queues, more of them
@@ -184,6 +184,10 @@ class FIFOQueue(Stays):
 
     def _put(self, element: Any, many: bool, timeout: float | None) -> Any:
         leaves: list[Any] = []
+        types = self.resource.types
+        if type(element) in (list, tuple) and len(element) == 1 and len(types) == 1 and (
+                np.ndim(element[0]) == types[0].rank + many):
+            element = tree.unflatten(self._structure, [element[0]])
         collect(self._structure, element, "the element", leaves)
         graph = self._graph(leaves, timeout)
         if graph is None:

@@ -70,6 +70,8 @@ class Adapter:
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         made = self.function(*tree.unflatten(self.given, arrays))
+        if made is None and self.results.kind is None:
+            return (made,)
         return tuple(tree.matched(self.results, made))
 
 

@@ -135,15 +135,16 @@ def symbols_told_in(graph: Graph) -> set[str]:
 
 
 def symbols_of_node(node: Node) -> set[str]:
-    """The sizes that a node counts on, in its bodies too."""
+    """The sizes that a node counts on, in its bodies too. What a queue takes (``types``) has sizes
+    of its own."""
     found: set[str] = set()
     for value in (*node.inputs, *node.results):
         found |= _symbols(value.type)
     inside: set[str] = set()
-    for attr in node.attrs.values():  # recursion is by nesting of bodies only
+    for key, attr in node.attrs.items():  # recursion is by nesting of bodies only
         if isinstance(attr, Graph):
             inside |= symbols_in(attr)
-        else:
+        elif key != "types":
             found |= _symbols(attr)
     control = control_of(node)
     return found | (inside - {control.index} if isinstance(control, Looping) else inside)

@@ -117,7 +117,7 @@ def test_in_a_session() -> None:
     (np.ones((1, 3)), "f64[3]", ShapeError, r"W102: .* gave float64\[1, 3\]"),
     ((X, X), "f64[3]", ShapeError, "W102: nests of different structure"),
     (X, ("f64[3]", "f64[3]"), ShapeError, "W102: nests of different structure"),
-    (None, "f64[3]", ShapeError, "W102: nests of different structure"),
+    (None, "f64[3]", ShapeError, r"W102: .* gave None where float64\[3\] was promised"),
     ("text", "f64[]", DTypeError, "W111: .* gave <U4"),
 ])
 def test_wrong_results(made: Any, spec: Any, kind: Any, message: str) -> None:

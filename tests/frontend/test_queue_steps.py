@@ -354,3 +354,32 @@ def test_numbers_that_are_put_keep_their_kind() -> None:
         q.enqueue(2.5)
     weft.Session(g).run(put)
     assert q.dequeue() == 2
+
+
+def test_sizes_of_a_queue_are_its_own() -> None:
+    g = weft.Graph()
+    with g.as_default():
+        q = weft.PaddingFIFOQueue(10, (weft.Spec("f32", (None, 2)), weft.Spec("i64", (None,))))
+        x = weft.placeholder("f32", (None, 2), name="x")
+        y = weft.placeholder("i64", (None,), name="y")
+        put = q.enqueue((x * 2, y + 1))
+        rows, numbers = q.dequeue_many(2)
+    for devices in (("cpu:0",), ("cpu:0", "cpu:1")):
+        s = weft.Session(g, devices=devices)
+        for n in (3, 1):
+            s.run(put, {x: np.ones((n, 2), np.float32), y: np.arange(4 - n)})
+        found = s.run([rows, numbers])
+        assert found[0][:, :, 0].tolist() == [[2, 2, 2], [2, 0, 0]]
+        assert found[1].tolist() == [[1, 0, 0], [1, 2, 3]]
+
+
+def test_a_list_of_one_array_is_that_array() -> None:
+    q = weft.FIFOQueue(20, ["i64[]"])
+    q.enqueue_many([np.arange(5)])
+    q.enqueue_many([[5, 6]])
+    q.enqueue([7])
+    assert q.dequeue_many(8).tolist() == [*range(8)]
+    rows = weft.FIFOQueue(20, "f64[1]")
+    rows.enqueue([3.0])
+    rows.enqueue([[4.0]])
+    assert rows.dequeue_many(2).tolist() == [[3.0], [4.0]]

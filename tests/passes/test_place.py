@@ -324,3 +324,11 @@ def test_estimates_count_rounds_and_sizes() -> None:
           return %y
         }"""
     assert seconds(loop.replace("N", "40")) == pytest.approx(4 * seconds(loop.replace("N", "10")))
+
+
+@pytest.mark.parametrize(("text", "device"), [
+    ("/job:localhost/replica:0/task:0/device:CPU:1", "cpu:1"), ("/job:localhost/gpu:0", "gpu:0"),
+    ("/replica:0/device:GPU:2", "gpu:2"), ("/job:worker/replica:0/task:3/cpu:1",
+                                           "/job:worker/task:3/cpu:1")])
+def test_names_as_tensorflow_writes_them(text: str, device: str) -> None:
+    assert str(Device.parse(text)) == device
