@@ -142,9 +142,10 @@ def _at_once(
     def call(*given: Any) -> tuple[Any, ...]:
         made: tuple[Any, ...] = function(*given)
         for value, type_ in zip(made, types, strict=True):
+            sizes = (*np.shape(value), *([1] * type_.rank))  # which may be too few
             wanted.append((type_.dtype.numpy, tuple(
                 dim if isinstance(dim, int) else size for dim, size in zip(
-                    type_.shape, np.shape(value), strict=False))))
+                    type_.shape, sizes, strict=False))))
         return made
 
     wanted: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
