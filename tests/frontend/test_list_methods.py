@@ -165,3 +165,33 @@ def test_a_list_is_repeated_as_often_as_a_number_says() -> None:
     assert weft.compile(zeros)(XS[0], 2) == zeros(XS[0], 2)
     with pytest.raises(weft.Error, match=r"W201.*an index or a size"):
         weft.compile(of_a_result)(XS[0])
+
+
+def test_a_list_is_cut_to_as_many_as_an_argument_says() -> None:
+    def greatest(x: Any, k: int) -> Any:
+        top: list[Any] = []
+        for v in x:
+            top.append(v)
+            top.sort(reverse=True)
+            top = top[:k]
+        return np.array(top)
+
+    compiled = weft.compile(greatest)
+    for k in (3, 2):
+        np.testing.assert_array_equal(compiled(XS[1], k), greatest(XS[1], k))
+
+
+def test_texts_on_both_ways_are_numbers_instead() -> None:
+    def function(x: Any) -> Any:
+        state, count = "idle", 0
+        for v in x:
+            if state == "idle":
+                if v > 1:
+                    state = "on alarm"
+                    count += 1
+            elif v < 0:
+                state = "idle"
+        return count
+
+    with pytest.raises(weft.Error, match=r"let numbers stand for them: ON_ALARM, IDLE = 0, 1"):
+        weft.compile(function)(XS[0])

@@ -7,6 +7,7 @@ written in lists.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -37,6 +38,9 @@ def item(value: Any, index: Any) -> Any:
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
             if type(value) is not np.ndarray:
+                for end in bounds:
+                    if isinstance(end, Tracer) and end.is_parameter:
+                        operator.index(end)  # a list of so many: the argument is a static one
                 return _one_of(value, index, context_of(traced))
             value = context_of(traced).apply(to_tracer, (value,))
     return value[index]

@@ -311,6 +311,10 @@ def differ(name: str, a: Any, b: Any) -> Error:
 def _fix(a: Any, b: Any) -> str:
     if a is None or b is None:
         return "let a number stand for none, such as -1 or np.nan"
+    if isinstance(a, str) and isinstance(b, str):
+        names = [text.upper().replace(" ", "_").replace("-", "_") for text in (a, b)]
+        names = names if all(map(str.isidentifier, names)) else ["ONE", "OTHER"]
+        return f"let numbers stand for them: {', '.join(names)} = 0, 1"
     if callable(a) and callable(b):
         return "call each of them on its own way"
     if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):

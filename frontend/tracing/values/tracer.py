@@ -267,12 +267,12 @@ class Tracer(ArrayMethods, TracedArray):
         return self._refused(problem)
 
     @property
-    def _is_parameter(self) -> bool:
+    def is_parameter(self) -> bool:
         """True for a number among the arguments, which can be a static one; arrays cannot."""
         return self.argument and self.weak
 
     def _or_static(self, hint: str) -> str:
-        return f"name the argument in static_argnames, or {hint}" if self._is_parameter else hint
+        return f"name the argument in static_argnames, or {hint}" if self.is_parameter else hint
 
     def _refused(self, problem: Error) -> Error:
         """The error, kept with the trace: NumPy may raise a less telling one in its place."""
@@ -321,7 +321,7 @@ class Tracer(ArrayMethods, TracedArray):
     def __index__(self) -> int:
         choice = rewrite_of(user_loc())
         raise self._no_number(
-            "an index or a size", "name the argument in static_argnames" if self._is_parameter else
+            "an index or a size", "name the argument in static_argnames" if self.is_parameter else
             self._ctx.in_function(f"write {choice}") if choice else
             "take sizes from the shapes of arrays, or pass the number as a static argument")
 
@@ -364,7 +364,7 @@ class Tracer(ArrayMethods, TracedArray):
         raise self._no_number("a plain array of it", self._plain_hint())
 
     def _plain_hint(self) -> str:
-        if self._is_parameter:
+        if self.is_parameter:
             return ("name the argument in static_argnames where it is a count, a shift or a width; "
                     "index a plain table by np.array(table)[i]; put a list into np.array([x, y]) "
                     "first")
