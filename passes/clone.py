@@ -64,6 +64,20 @@ class Clone:
         return new
 
 
+def map_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
+    """The graph with what is made of each body of its nodes, or itself where there are none."""
+    if all(node.op.control is None for node in graph.nodes):
+        return graph
+    clone = Clone(graph)
+    for value in graph.params:
+        clone.param(value)
+    for node in graph.nodes:
+        copy = clone.node(node)
+        if node.op.control is not None:
+            copy.attrs = with_bodies(node, change)
+    return clone.finish()
+
+
 def map_branches(graph: Graph, change: Callable[[Clone, Node, Branching], bool]) -> Graph:
     """The graph with other branches, those in bodies first: ``change`` appends what stands for one
     to the clone, or gives False to leave it."""

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ..ir.graph import Graph, Node, Value, with_bodies
+from ..ir.graph import Graph, Node, Value
 from ..ir.ops.table import OPS
 from ..ir.types import I64, TensorType
-from .clone import Clone
+from .clone import map_bodies
 from .simplify.rewrite import Match, Rewriter, Rule, Table, by_op, rewrite
 from .simplify.written import Update, Written
 
@@ -30,15 +30,7 @@ _INDICES = "yzw"
 
 def elements_of_rows(graph: Graph) -> Graph:
     """The graph without rows of which only elements are read or stored; in bodies as well."""
-    if any(node.op.control is not None for node in graph.nodes):
-        clone = Clone(graph)
-        for param in graph.params:
-            clone.param(param)
-        for node in graph.nodes:
-            copy = clone.node(node)
-            if node.op.control is not None:
-                copy.attrs = with_bodies(node, elements_of_rows)
-        graph = clone.finish()
+    graph = map_bodies(graph, elements_of_rows)  # recursion is by nesting of bodies only
     if not any(map(_has_place, graph.nodes)):
         return graph
     fired = Counter[str]()

@@ -29,9 +29,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...ir.graph import Graph, all_nodes, control_of, with_bodies
+from ...ir.graph import Graph, all_nodes, control_of
 from ...ir.ops.control.region import Looping
-from ..clone import Clone
+from ..clone import map_bodies
 from .build import Roller, names_in
 from .line import Line, Numbers
 from .repeats import Run, repeats
@@ -47,8 +47,7 @@ def roll(graph: Graph, taken: frozenset[str] = frozenset()) -> Graph:
     """The graph with loops for what repeats itself, in bodies too; symbols that are ``taken`` mean
     something around it."""
     taken |= names_in(graph)
-    if any(node.op.control is not None for node in graph.nodes):
-        graph = _with_rolled_bodies(graph, taken)
+    graph = map_bodies(graph, lambda body: roll(body, taken))
     if len(graph.nodes) < NODES:
         return graph
     found = _rolled(graph, taken)
@@ -100,14 +99,3 @@ def _segment(
         if found is not None and found.rounds * found.period >= max(NODES, run.length // 2):
             return found
     return None
-
-
-def _with_rolled_bodies(graph: Graph, taken: frozenset[str]) -> Graph:
-    clone = Clone(graph)
-    for param in graph.params:
-        clone.param(param)
-    for node in graph.nodes:
-        copy = clone.node(node)
-        if node.op.control is not None:
-            copy.attrs = with_bodies(node, lambda body: roll(body, taken))
-    return clone.finish()
