@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..ir.graph import Graph, Node, Value
+from ..ir.indices.index import Dim
 from ..ir.ops.table import OPS
 from ..ir.types import I64, TensorType
 from .clone import map_bodies
@@ -56,6 +57,10 @@ class _Part:
     axes: tuple[int, ...]
     indices: tuple[Value, ...]
 
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return tuple(dim for axis, dim in enumerate(self.array.shape) if axis not in self.axes)
+
     def within(self, outer: _Part) -> _Part:
         """This part, of an array that is ``outer``, as a part of what that is one of."""
         left = [axis for axis in range(len(outer.array.shape)) if axis not in outer.axes]
@@ -86,8 +91,9 @@ class _Rows:
         self._look(r.builder.graph.nodes)
         bare = _without_units(value)
         for row in (value, bare):
-            if row in self._stored:
-                return self._stored[row]
+            found = self._stored.get(row)
+            if found is not None and found.shape == value.shape:
+                return found
         node = value.node
         if node is not None and node.op is OPS["gather"]:
             return _part(node.inputs[0], node.attrs["axes"], node.inputs[1:])
@@ -111,6 +117,8 @@ class _Rows:
                 self._over.add(array)
                 if part is not None:
                     self.note(value, part)
+            elif node.op is OPS["scatter_add"]:
+                self._over.add(node.inputs[0])
             elif node.op is OPS["select"]:
                 self._over.add(node.inputs[2])
             elif node.op.control is not None:
@@ -144,11 +152,10 @@ def _sliced(r: Rewriter, value: Value, node: Node) -> _Part | None:
             if dim != 1 and node.results[0].shape[axis] == 1]
     whole = all(start[axis] == 0 and step[axis] == 1 and node.results[0].shape[axis] == dim
                 for axis, dim in enumerate(x.shape) if axis not in axes)
-    left = tuple(dim for axis, dim in enumerate(x.shape) if axis not in axes)
-    if not axes or not whole or left != value.shape or not all(
-            isinstance(start[axis], int) for axis in axes):
+    if not axes or not whole or not all(isinstance(start[axis], int) for axis in axes):
         return None
-    return _Part(x, tuple(axes), _numbers(r, [start[axis] for axis in axes]))
+    part = _Part(x, tuple(axes), _numbers(r, [start[axis] for axis in axes]))
+    return part if part.shape == value.shape else None
 
 
 def _numbers(r: Rewriter, places: Sequence[int]) -> tuple[Value, ...]:

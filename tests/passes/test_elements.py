@@ -77,6 +77,17 @@ def loop(m: Any, i: Any, j: Any) -> Any:
     return m
 
 
+def of_units(m: Any, i: Any, j: Any) -> Any:
+    c = m.reshape(9, 1, 9).copy()
+    row = c[i]
+    row *= 2
+    row[0][j] = 7
+    low = row.reshape(9)
+    c[i][0][j] += low[j] + row[0, j]
+    c[j][0] = c[i][0] - c[i].sum()
+    return c, row[0][i], low[i]
+
+
 def cube(c: Any, i: Any, j: Any) -> Any:
     c = c.copy()
     c[i][j][1] = c[j][i][j] + 1
@@ -88,7 +99,7 @@ def cube(c: Any, i: Any, j: Any) -> Any:
 
 PROGRAMS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (
-        element, store, swap, named, whole_rows, before_the_store, loop)}
+        element, store, swap, named, whole_rows, before_the_store, loop, of_units)}
 
 
 def ops_of(graph: Graph, name: str) -> int:
