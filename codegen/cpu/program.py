@@ -52,7 +52,7 @@ def program_parts(
     ``symbols`` orders the dims array, by the text of the dims of arguments; ``parallel_for`` names
     the pool's function.
     """
-    functions = [emit_kernel(kernel, target) for kernel in plan.kernels.values()]
+    functions = [emit_kernel(kernel, target, parallel_for) for kernel in plan.kernels.values()]
     if symbols:
         functions.append(_fits(plan, symbols))
     table = StepTable(plan)

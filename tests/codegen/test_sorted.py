@@ -67,6 +67,37 @@ def test_rows_are_sorted(length: int, target: str | None) -> None:
             assert y.tobytes() == want.tobytes()
 
 
+LONG = """
+kernel @long(x: f64[n], y: mut {result}[n], room: mut i64[{room}]) {{
+  seq j in n by 1 {{
+    %0: f64 = x[j]
+    {verb} y[j] = %0 over j in room
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("verb", "result", "room"), [
+    ("sort", "f64", "n"), ("argsort", "i64", "3*n")])
+def test_a_long_row_is_sorted_by_threads(
+    verb: str, result: str, room: str, target: str | None
+) -> None:
+    """Runs of which some may be short, an odd or even number of times they are merged."""
+    kernel = tile(parse_kernel(LONG.format(verb=verb, result=result, room=room)),
+                  cpu_target(target))
+    rng = np.random.default_rng(4)
+    for n, threads in ((1000, 4), (65_535, 2), (65_536, 2), (100_003, 3), (163_840, 5),
+                       (200_001, 64)):
+        x = rng.normal(size=n).round(2)
+        x[rng.integers(0, n, 9)] = np.nan
+        y = np.zeros(n, "f8" if verb == "sort" else "i8")
+        workspace = np.zeros(n if verb == "sort" else 3 * n, "i8")
+        run_native(kernel, {"x": x, "y": y, "room": workspace}, {"n": n}, target, threads)
+        want = sorted_values(x) if verb == "sort" else sorted_places(x)
+        assert y.tobytes() == want.tobytes()
+
+
 def test_the_order_is_numpys() -> None:
     x = rows(4, 200, "f8")
     np.testing.assert_array_equal(sorted_values(x), np.sort(x))

@@ -35,13 +35,16 @@ PATTERNS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def native(name: str, words: int, target: str | None = None) -> tuple[Any, Any]:
+def native(
+    name: str, words: int, target: str | None = None, numbers: int = 1
+) -> tuple[Any, Any]:
     """A sorter by its name in ``SORTS``, and what is to be held as long as it is called."""
     machine = cpu_target(target)
     text = module_text([sorter.SORTS[name](machine)],
                        prelude=f'target triple = "{machine.triple}"')
     library = jit_for(machine).link(compile_object(text, machine, plain=True).object, (name,))
-    type_ = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 * words), ctypes.c_int64)
+    type_ = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 * words),
+                             *[ctypes.c_int64] * numbers)
     return type_(library.addresses[name]), library
 
 
@@ -101,6 +104,32 @@ def test_words_that_differ_below_their_first_bytes_stay_in_turn() -> None:
     np.testing.assert_array_equal(x & 0xFFFFFFFF, np.argsort(keys, kind="stable"))
 
 
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+@pytest.mark.parametrize(("bits", "words"), sorter.RECORDS)
+def test_any_part_of_merged_runs(bits: int, words: int, target: str | None) -> None:
+    """Between guards; runs of which one is short or missing, and parts of all lengths."""
+    function, _held = native(f"weft_merge_i{bits}x{words}", words, target, numbers=4)
+    dtype = np.dtype(f"i{bits // 8}")
+    for run, n in ((1, 2), (5, 10), (16, 32), (64, 100), (64, 64), (64, 65), (40, 155), (100, 777)):
+        for name, pattern in PATTERNS.items():
+            keys, starts = pattern(n).astype(dtype), np.arange(n) // run * run
+            order = np.lexsort((np.arange(n), keys, starts))
+            memories = [keys[order], order.astype(dtype)][:words]
+            merged = np.lexsort((np.arange(n), keys, starts // (2 * run)))
+            want = [keys[merged], merged]
+            for step in (1, 7, 2 * run):
+                to = [np.full(n + 2, 77, dtype) for _ in range(words)]
+                for begin in range(0, n, step):
+                    end = min(begin + step, n, (begin // (2 * run) + 1) * 2 * run)
+                    for first, last in ((begin, end), (end, min(begin + step, n))):
+                        function(*(array.ctypes.data for array in memories),
+                                 *(array.ctypes.data + dtype.itemsize for array in to), run, n,
+                                 first, last)
+                for found, wanted in zip(to, want, strict=False):
+                    np.testing.assert_array_equal(found[1:-1], wanted, f"{name} of {n}")
+                    assert found[0] == found[-1] == 77
+
+
 @pytest.mark.parametrize("rows", [1, 2, 4, 8, 16])
 def test_comparisons_are_a_network(rows: int) -> None:
     """What sorts all rows of zeros and ones sorts everything (Knuth, *Sorting and searching*)."""
@@ -112,11 +141,11 @@ def test_comparisons_are_a_network(rows: int) -> None:
 
 
 def test_artifacts_hold_what_sorts(tmp_path: Path) -> None:
-    """Rows of any length, which call short ones, and short ones themselves."""
+    """Rows of any length, which call short ones, and short ones themselves; and the pool."""
     weft.export(lambda x, y: (np.sort(x), np.argsort(y)), "f64[n]", "f32[40]", path=tmp_path / "m")
-    loaded = weft.load(tmp_path / "m")
+    loaded = weft.load(tmp_path / "m", threads=2)
     y = RNG.random(40).astype(np.float32)
-    for n in (0, 100, 3000):
+    for n in (0, 100, 3000, 200_000):
         x = RNG.random(n)
         values, places = loaded(x, y)
         np.testing.assert_array_equal(values, np.sort(x))

@@ -225,3 +225,40 @@ def test_what_is_refused() -> None:
                            (lambda x: np.quantile(x[:0], 0.5), "W122")):
         with pytest.raises(weft.Error, match=code):
             weft.compile(function)(x)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u2", "bool"])
+def test_long_rows_are_the_same_bits_with_any_threads(dtype: str) -> None:
+    x = with_specials(numbers(200_001, "f4", 20.0).astype(dtype))
+
+    def ordered(x: Any, y: Any) -> Any:
+        return np.sort(x), np.argsort(x, kind="stable"), np.sort(y, axis=0)
+
+    y = x[:140_000].reshape(70_000, 2)
+    found = [weft.compile(ordered, threads=threads, dynamic=dynamic)(x, y)
+             for threads in (1, 2, 5, 16) for dynamic in (None, {"x": {0: "n"}})]
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            assert a.tobytes() == b.tobytes()
+    np.testing.assert_array_equal(found[0][0], np.sort(x, kind="stable"))
+    np.testing.assert_array_equal(found[0][1], np.argsort(x, kind="stable"))
+    np.testing.assert_array_equal(found[0][2], np.sort(y, axis=0, kind="stable"))
+
+
+def test_long_rows_are_sorted_in_loops_branches_and_beside_others() -> None:
+    """Where the pool is another launch's, and what is sorted changes from round to round."""
+    x = numbers((3, 150_000), "f8")
+
+    @weft.compile(threads=3)
+    def rounds(x: Any, k: Any) -> Any:
+        for _ in range(3):
+            x = np.where(k > 0, np.sort(x, axis=1)[:, ::-1] * -0.5, x)
+        return x, np.sort(x[0]), np.argsort(x[1])
+
+    want = x
+    for _ in range(3):
+        want = np.sort(want, axis=1)[:, ::-1] * -0.5
+    found = rounds(x, np.int64(1))
+    for a, b in zip(found, (want, np.sort(want[0]), np.argsort(want[1], kind="stable")),
+                    strict=True):
+        np.testing.assert_array_equal(a, b)

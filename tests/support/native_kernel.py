@@ -27,17 +27,18 @@ def native_text(kernel: Kernel, target: Target) -> str:
 
 
 def run_native(
-    kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, int], cpu: str | None = None
+    kernel: Kernel, buffers: Mapping[str, Any], dims: Mapping[str, int], cpu: str | None = None,
+    threads: int = 1,
 ) -> int:
     """Run a kernel as its text says on contiguous arrays by parameter; gives the check that failed,
-    or 0."""
+    or 0. ``threads`` is for one that launches others."""
     target = cpu_target(cpu)
     text = native_text(kernel, target)
     text = text.replace("define internal void @k(", "define void @k(")
     library = jit_for(target).link(compile_object(text, target, 1).object, ("k",))
     status = np.zeros(1, np.int32)
     slots = [buffers[param.name].ctypes.data for param in kernel.params]
-    slots += [*(dims[name] for name in kernel.dims), status.ctypes.data]
+    slots += [*(dims[name] for name in kernel.dims), status.ctypes.data, threads]
     context = np.array(slots, np.int64)
     scratch = np.full(scratch_bytes(kernel) + 64, 0xFF, np.uint8)
     aligned = scratch.ctypes.data + -scratch.ctypes.data % 64

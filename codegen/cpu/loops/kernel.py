@@ -42,6 +42,7 @@ from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
+from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
 from ..target import Target
@@ -56,8 +57,11 @@ from .sums import Values, in_chunks, renamed
 from .turned import turn
 
 
-def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
-    """The LLVM function of a kernel tiled for ``target``."""
+def emit_kernel(
+    kernel: Kernel, target: Target, parallel_for: str = "weft_parallel_for"
+) -> FunctionText:
+    """The LLVM function of a kernel tiled for ``target``; ``parallel_for`` is what a long row is
+    given to several threads by."""
     # Inlined into the plan, kernels would make one huge function, slow to compile.
     assert scratch_bytes(kernel) <= WORKER_SCRATCH, "more scratch than a worker has"
     f = FunctionText("void", kernel.name, [
@@ -72,7 +76,10 @@ def emit_kernel(kernel: Kernel, target: Target) -> FunctionText:
         if isinstance(last, Ranked):
             emit_ranked(stmts, scope, last)
         elif isinstance(last, Sort):
-            emit_sort(stmts, scope, last)
+            if is_long_row(kernel):
+                emit_long_row(stmts, scope, last, parallel_for)
+            else:
+                emit_sort(stmts, scope, last)
         else:
             _stages(f, kernel, stmts, scope)
     f.ret()

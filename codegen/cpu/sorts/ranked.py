@@ -48,14 +48,14 @@ class _RankedRow(Row):
         self.top = f.alloca(self.vector)
         f.do(f"store {self.vector} splat ({self.word} {-1 << (self.word.bits - 1)}), "
              f"ptr {self.top}")
-        self._each(self._fill)
+        self._each(self._keys, "0", self.length)
         for at in range(STATE):
             f.do(f"store i64 0, ptr {self._at(self.state, at)}")
         if self.whole:
             with f.when(f(f"icmp sgt i64 {self.length}, 0")):
                 self._parts()
             if not self.stmt.places and self.dtype.kind != "i":
-                self._each(self._finish)
+                self._each(self._finish, "0", self.length)
         else:
             self._values()
 
@@ -128,7 +128,7 @@ class _RankedRow(Row):
     def _at(self, memory: str, at: str | int) -> str:
         return self.f(f"getelementptr i64, ptr {memory}, i64 {at}")
 
-    def _fill(self, scope: Scope) -> None:
+    def _keys(self, scope: Scope) -> None:
         for stmt in self.body:
             self.stmts.emit(scope, stmt)
         value = self.s.splat(scope.values[self.stmt.value], STEP)

@@ -11,6 +11,9 @@ The keys are those of ``ir.scalar.order``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ....ir.indices.index import Dim, symbol
 from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.scalar.order import key_of, packed, place_of, value_of
@@ -44,18 +47,33 @@ class Row:
         self.room = self._start(stmt.room)
 
     def emit(self) -> None:
-        self._each(self._fill)
-        f, extent = self.f, self.stmts.kernel.axis(self.stmt.axis).extent
-        x, y = [self.row], [self.room]
-        if self.pairs:
-            free = f(f"getelementptr i64, ptr {self.room}, i64 {self.length}")
-            x, y = [self.room, self.row], [
-                free, f(f"getelementptr i64, ptr {free}, i64 {self.length}")]
-        sort(f, self.stmts.target, self.word.bits, x, y, self.length,
-             extent if isinstance(extent, int) else None,
+        extent = self.stmts.kernel.axis(self.stmt.axis).extent
+        x, y = self.memories()
+        self.fill(x, "0", self.length)
+        self.sort(x, y, self.length, extent if isinstance(extent, int) else None)
+        self.finish("0", self.length)
+
+    def memories(self) -> tuple[list[str], list[str]]:
+        """What is to be sorted, key first and stored last, and as much room beside."""
+        if not self.pairs:
+            return [self.row], [self.room]
+        free = self.f(f"getelementptr i64, ptr {self.room}, i64 {self.length}")
+        other = self.f(f"getelementptr i64, ptr {free}, i64 {self.length}")
+        return [self.room, self.row], [free, other]
+
+    def fill(self, into: list[str], begin: str, end: str) -> None:
+        """Put the records from ``begin`` to ``end`` there."""
+        self._each(partial(self._fill, into), begin, end)
+
+    def sort(self, x: list[str], y: list[str], count: str, length: int | None = None) -> None:
+        """Put so many records in order, in x."""
+        sort(self.f, self.stmts.target, self.word.bits, x, y, count, length,
              places=self.stmt.places and not self.pairs)
+
+    def finish(self, begin: str, end: str) -> None:
+        """Records that are in order become what is stored."""
         if not self.pairs and (self.stmt.places or self.dtype.kind != "i"):
-            self._each(self._finish)
+            self._each(self._finish, begin, end)
 
     def _start(self, param: str) -> str:
         """Where the row of a parameter begins."""
@@ -65,31 +83,28 @@ class Row:
         return self.f(f"getelementptr i{type_.dtype.bits}, ptr {self.stmts.pointers[param]}, "
                       f"i64 {offset}")
 
-    def _each(self, step: object) -> None:
-        """Vector steps over the row, and a masked one."""
-        assert callable(step)
+    def _each(self, step: Callable[[Scope], None], begin: str, end: str) -> None:
+        """Vector steps over a part of the row, and a masked one."""
         f = self.f
-        full = f(f"and i64 {self.length}, {-STEP}")
-        with f.loop("0", full, STEP) as at:
+        full = f(f"and i64 {f(f'sub i64 {end}, {begin}')}, {-STEP}")
+        full = f(f"add i64 {full}, {begin}")
+        with f.loop(begin, full, STEP) as at:
             step(self.scope.step(self.stmt.axis, at, STEP, None))
-        left = f(f"sub i64 {self.length}, {full}")
+        left = f(f"sub i64 {end}, {full}")
         with f.when(f(f"icmp sgt i64 {left}, 0")):
             step(self.scope.step(self.stmt.axis, full, STEP, self.stmts.prefix_mask(left, STEP)))
 
-    def _fill(self, scope: Scope) -> None:
+    def _fill(self, into: list[str], scope: Scope) -> None:
         for stmt in self.body:
             self.stmts.emit(scope, stmt)
         value = self.s.splat(scope.values[self.stmt.value], STEP)
         key = key_of(self.s, value, self.dtype, places=self.stmt.places)
-        if not self.stmt.places:
-            self._store(scope, self.row, key)
-            return
-        place = self.s.cast(self.stmts.index(scope, symbol(self.stmt.axis)), I64)
-        if self.pairs:
-            self._store(scope, self.room, key)
-            self._store(scope, self.row, place)
-            return
-        self._store(scope, self.row, packed(self.s, key, place))
+        record = [key]
+        if self.stmt.places:
+            place = self.s.cast(self.stmts.index(scope, symbol(self.stmt.axis)), I64)
+            record = [key, place] if self.pairs else [packed(self.s, key, place)]
+        for memory, value in zip(into, record, strict=True):
+            self._store(scope, memory, value)
 
     def _finish(self, scope: Scope) -> None:
         word = self._load(scope, self.row)

@@ -16,6 +16,7 @@ from ..target import Target
 from ..text import FunctionText
 from .columns import columns
 from .inside import inside
+from .merge import merge
 from .network import network
 from .parts import parts, parts_name
 from .quick import BUDGET, quick
@@ -25,6 +26,7 @@ from .records import LANES
 
 NETWORK = {32: 2048, 64: 1024}  # keys up to which a network is faster than passes, by their bits
 PAIRS = 256                     # keys with places
+RECORDS = ((32, 1), (64, 1), (64, 2))  # bits of a word, and words
 ROWS = ((2, 4, 8, 16), (2, 4, 8))  # of vectors that are sorted in registers: keys, with places
 
 
@@ -133,12 +135,17 @@ def _columns(bits: int, words: int, rows: int, target: Target) -> FunctionText:
     return columns(bits, words, rows)
 
 
+def _merge(bits: int, words: int, target: Target) -> FunctionText:
+    return merge(bits, words)
+
+
 SORTS: Mapping[str, Callable[[Target], FunctionText]] = MappingProxyType({
     **{f"weft_sort_i{bits}x{words}": partial(_sort, bits, words, 0, f"weft_sort_i{bits}x{words}")
-       for bits, words in ((32, 1), (64, 1), (64, 2))},
+       for bits, words in RECORDS},
     "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),
     **{f"weft_columns_i{bits}x{words}_{rows}": partial(_columns, bits, words, rows)
-       for bits, words in ((32, 1), (64, 1), (64, 2)) for rows in ROWS[words - 1]},
+       for bits, words in RECORDS for rows in ROWS[words - 1]},
+    **{f"weft_merge_i{bits}x{words}": partial(_merge, bits, words) for bits, words in RECORDS},
     **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)},
     **{parts_name(bits, places=places): partial(_parts, bits, places)
        for bits in (32, 64) for places in (False, True)}})

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ....ir.plans.plan import HOST_FAILED
 from ..host.support import element
 from ..text import FunctionText
-from .table import STATUS, Kind, Row, StepTable, Word
+from .table import STATUS, THREADS, Kind, Row, StepTable, Word
 
 UNROLLED = 8   # rows
 WRITTEN = 64   # words
@@ -51,6 +51,7 @@ def run_steps(
     status = f.alloca("i32", align=4)
     f.do(f"store i32 0, ptr {status}, align 4")
     f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
+    f.do(f"store i64 %threads, ptr {element(f, 'i64', registers, THREADS)}, align 8")
     run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "",
                table.host, table.plan.name, "" if table.times < 0 else
                f(f"load ptr, ptr {element(f, 'ptr', '%args', table.times)}, align 8"))

@@ -47,6 +47,7 @@ from ....ir.plans.plan import (
 from ....ir.plans.times import clocked_steps, runs_as_one
 from ..dims import emit_dim
 from ..host.support import element
+from ..sorts.long_row import is_long_row
 from ..text import FunctionText
 
 
@@ -97,7 +98,8 @@ class Row:
 
 
 Members = tuple[tuple[Kernel, int, int], ...]  # of a group: see ``_group_function``
-STATUS = 0  # the register that holds the address at which a failed check leaves its number
+STATUS = 0   # the register that holds the address at which a failed check leaves its number
+THREADS = 1  # the one that holds how many threads the program may use
 
 
 @dataclass(eq=False)
@@ -124,7 +126,7 @@ class StepTable:
         self.plan, self.types = plan, plan.types()
         self.rows: list[Row] = []
         self.words: list[int] = []
-        self.registers: list[Dim | Window | None] = [None]  # the first is STATUS
+        self.registers: list[Dim | Window | None] = [None, None]  # STATUS and THREADS
         self.functions: list[FunctionText] = []
         self.parallel = False    # whether any step may go to the workers
         self.slots = 2           # the length of the longest context; a copy has 2
@@ -253,11 +255,13 @@ class StepTable:
         self._add(Row(Kind.HOST, tasks=self._hosts[id(step)], clock=self._clock(step)), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
-        """The words of a kernel's context: arguments, sizes, and where a failed check goes."""
+        """The words of a kernel's context: arguments, sizes, where a failed check goes, and the
+        threads of those that launch others."""
         kernel = self.plan.kernels[launch.kernel]
         return [*(self._window(arg, around) for arg in launch.args),
                 *(self._word(Word.VALUE, self.size(symbol(name))) for name in kernel.dims),
-                self._word(Word.VALUE, STATUS)]
+                self._word(Word.VALUE, STATUS),
+                *([self._word(Word.VALUE, THREADS)] if is_long_row(kernel) else [])]
 
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
