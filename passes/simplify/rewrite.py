@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ...ir.diagnose import error
@@ -39,6 +40,11 @@ from ..clone import Clone
 Held = TypeVar("Held")
 
 _FEW = 3     # operands: how patterns with more are found does not matter
+
+# Of ops that only compute something: a value without elements is a constant.
+_PURE = frozenset({Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT})
+_ZEROS: Mapping[str, bool | int | float] = MappingProxyType(
+    {"b": False, "i": 0, "u": 0, "f": 0.0})
 
 _DEPTH = 32  # of replacements inside replacements: a bound for rules that undo each other
 
@@ -335,6 +341,10 @@ class Rewriter:
                 types.append(self.builder.infer(op, inputs, attrs))
             return types[0][0]
 
+        if (op.kind in _PURE and op.check is None and not op.constant and not self.builder.after
+                and 0 in infer().shape and infer().dtype.kind in _ZEROS
+                and not self._checks(inputs)):
+            return (self.builder.full(_ZEROS[infer().dtype.kind], infer()),)
         if (op.name in self._rules and not folds and not self.builder.after
                 and self._depth < _DEPTH):
             found = self._replaced(op, inputs, attrs, name, infer)

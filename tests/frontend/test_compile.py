@@ -244,6 +244,24 @@ def test_empty_arrays(shape: tuple[int, ...]) -> None:
         same(weft.compile(function)(x), function(x))
 
 
+@pytest.mark.parametrize("opt", [0, 2])
+def test_rows_without_elements_beside_what_is_made_of_them(opt: int) -> None:
+    """More rows than lanes of a step; what is stored of them has no place to be stored to."""
+    def within(x: Any) -> Any:
+        found = np.isin(x, [])
+        return found, found.any(axis=0)
+
+    def rows(x: Any) -> Any:
+        none = (x[:, None] * 2.0)[:, :0]
+        return none, none.sum(axis=1), none.max(axis=1, initial=3.0), none @ np.ones((0, 2))
+
+    for n in (1, 15, 16, 100):
+        x = np.arange(n)
+        for function in (within, rows):
+            for one, other in zip(weft.compile(function, opt=opt)(x), function(x), strict=True):
+                same(one, other)
+
+
 def test_nothing_that_cannot_be_traced_is_taken_silently() -> None:
     for bad in (np.array(["a"]), np.array([None]), object(), {1, 2},
                 np.array(["2020-01-01"], "M8[D]")):

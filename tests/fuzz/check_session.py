@@ -132,11 +132,13 @@ def _part(whole: Expected, at: int) -> Expected:
         return answer and replace(answer, results=answer.results[at:at + 1])
 
     return Expected(part(whole.base), [part(answer) for answer in whole.shaken],  # type: ignore
-                    part(whole.unneeded))
+                    part(whole.unneeded), trimmed=whole.trimmed)
 
 
 def _problem(program: Program, name: str, got: Any, expect: Expected) -> str:
     base = expect.base
+    if expect.trimmed:
+        return ""
     if base.error is not None:
         if of_python(program, base.error):
             return ""

@@ -105,10 +105,12 @@ class Jitter:
         return result
 
     @contextlib.contextmanager
-    def line(self, text: str, *arrays: Any) -> Iterator[None]:
+    def line(self, text: str, **arrays: Any) -> Iterator[None]:
         """One line of a step that writes into some of these arrays. Where something stands for
-        values that cannot be computed, it stands in all of them after a line that raises."""
-        written = [array for array in arrays if isinstance(array, np.ndarray)]
+        values that cannot be computed, it stands after a line that raises in all of them that the
+        line is about, and in those of the same memory."""
+        written = [array for array in arrays.values() if isinstance(array, np.ndarray)]
+        about = [array for name, array in arrays.items() if re.search(rf"\b{name}\b", text)]
         try:
             yield
         except (IndexError, OverflowError, ValueError) as problem:
@@ -116,7 +118,8 @@ class Jitter:
                 raise
             self.met.append(problem)
             for array in written:
-                array[...] = filled(array, self.fill)
+                if any(np.may_share_memory(array, other) for other in about):
+                    array[...] = filled(array, self.fill)
         for array in written if self.products else ():
             if array.base is None:
                 if _MULTIPLIES.search(text):

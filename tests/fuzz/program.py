@@ -179,8 +179,8 @@ class Program:
 def _watched(lines: Sequence[str]) -> list[str]:
     """Lines of which the oracle's ``jitter`` looks after each that writes into arrays.
 
-    >>> _watched(["b0 = _0.copy()", "b1 = b0.T", "b1[0] += 1", "_ = b1"])
-    ['b0 = _0.copy()', 'b1 = b0.T', "with jitter.line('b1[0] += 1', b0, b1): b1[0] += 1", '_ = b1']
+    >>> _watched(["b0 = _0.copy()", "b0[0] += 1", "_ = b0"])
+    ['b0 = _0.copy()', "with jitter.line('b0[0] += 1', b0=b0): b0[0] += 1", '_ = b0']
     """
     made: list[str] = []
     found = []
@@ -190,7 +190,8 @@ def _watched(lines: Sequence[str]) -> list[str]:
             made.append(name.group(1))
             found.append(line)
             continue
-        start = f"with jitter.line({', '.join((repr(line), *made))}):"
+        named = (f"{name}={name}" for name in made)
+        start = f"with jitter.line({', '.join((repr(line), *named))}):"
         body = re.sub(r"^(\w+)\.sort\((.*)\)$", r"\1[...] = jitter.sorted(\1, \2)", line)
         body = re.sub(r"\bnp\.sort\(", "jitter.sorted(", body)
         found += [start, f"    {body}"] if line.startswith("for ") else [f"{start} {body}"]

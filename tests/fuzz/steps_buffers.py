@@ -135,7 +135,7 @@ def _array(page: Page) -> None:
                   f"{', dtype=float' if floats else ''})",
         "eye": f"np.eye({w.one((n, f'{x}.shape[0]'))})",
         "linspace": f"np.linspace(0, 1, {n + 1})",
-        "like": f"np.{w.one(('zeros', 'ones'))}_like({x})", "copy": f"{x}.copy()",
+        "like": f"np.{w.one(('zeros', 'ones'))}_like({x})", "copy": f"np.array({x})",
         "array": w.one((f"np.array([{x}, {x}])", f"np.array([{x}[0], {x}[-1]])",
                         f"np.array([[{x}[0], 1], [0, {x}[1]]])", f"np.array({x})",
                         f"np.array([{x} + 1, 2 * {x}])")),

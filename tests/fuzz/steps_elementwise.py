@@ -17,7 +17,7 @@ FUNCTIONS = {
 SMOOTH = (
     "np.tanh({0})", "np.sin({0})", "np.cos({0})", "np.exp(np.tanh({0}))", "np.arctan({0})",
     "np.exp(-{0} * {0})", "np.sqrt({0} * {0} + 1)", "np.log1p({0} * {0})", "{0} / ({0} * {0} + 1)",
-    "np.arcsinh({0})", "special.erf({0})", "special.expit({0})", "np.logaddexp({0}, 0.5)",
+    "np.arcsinh({0})", "special.erf({0})", "special.expit(np.tanh({0}))", "np.logaddexp({0}, 0.5)",
     "np.arctan2({0}, {0} * {0} + 1)", "np.hypot({0}, 1.5)", "np.cosh(np.tanh({0}))",
     "1 / (1 + np.exp(-{0}))", "np.power({0} * {0} + 1, 0.7)")
 
@@ -99,9 +99,11 @@ def transcendental(w: Writer) -> Any:
     if x is None:
         return None
     name = w.one(tuple(FUNCTIONS))
-    if name == "np.log1p" and x.dtype == "c8":
+    if name == "np.log1p" and x.kind == "c":
         return None  # near 0 NumPy's has the digits of log(1 + x)
     inside = w.one(("{0}", "{0}", "{0} * 0.25", "{0} * 0.5", "np.abs({0})", "np.abs({0}) + 1"))
+    if name == "special.expit":  # SciPy's is 0 before 1 + exp(-x) is beyond its reciprocal
+        inside = f"np.maximum({inside}, -80)"
     return w.emit("transcendental", f"{name}({inside})", x,
                   close=("complex" if x.kind == "c" else "mix", FUNCTIONS[name]))
 

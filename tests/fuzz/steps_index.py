@@ -71,7 +71,7 @@ def at(w: Writer) -> Any:
     if any(np.size(i) * np.size(a) > w.limit * max(len(a), 1)
            for i, a in zip(index.samples, x.samples, strict=True)):
         return None  # rows of a large array at many places: more than any value may have
-    if mode == "at_add" and x.dtype in ("f2", "bfloat16") and max(map(np.size, index.samples)) > 4:
+    if mode == "at_add" and x.dtype in ("f2", "bfloat16") and max(map(np.size, index.samples)) > 1:
         return None  # NumPy rounds after each one
     value = "2" if mode == "at_set" or w.yes() else f"{{0}}[{text}]"
     return w.emit("at", f"{mode}({{0}}, {text}, {value})", x, index)

@@ -202,7 +202,8 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if feature == "row np.polyval" and (bool(w.symbols) or not all(
             np.size(sample) for x in used[:1] for sample in x.samples)):
         return True  # of no coefficients: zeros of the dtype of the places
-    if feature == "row np.unpackbits" and not all(np.size(x.samples[0]) for x in used):
+    if feature == "row np.unpackbits" and (bool(w.symbols) or not all(
+            np.size(sample) for x in used for sample in x.samples)):
         return True  # what is beyond the bits stays as the memory was
     if feature == "row np.linalg.qr" and "'full'" in text:  # once a name of 'reduced'
         return True
@@ -213,7 +214,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
             bool(w.symbols) or any(x.kind == "c" for x in used) or not all(
                 np.size(sample) for x in used for sample in x.samples)):
         return True
-    if feature == "ufunc np.log1p" and any(x.dtype == "c8" for x in used):
+    if feature == "row np.einsum" and any(x.dtype == "bfloat16" for x in used):
+        return True  # whether NumPy's loop is asked, which has none, goes by the sizes
+    if feature == "ufunc np.log1p" and any(x.kind == "c" for x in used):
         return True  # near 0 NumPy's has the digits of log(1 + x)
     if feature.startswith("row np.nan") and any(x.dtype == "bfloat16" for x in used):
         return True

@@ -174,6 +174,22 @@ def test_holds() -> None:
 B, N = symbol("b"), symbol("n")
 
 
+def test_values_without_elements_are_constants() -> None:
+    """Views, products and sums of them, but not what could fail."""
+    graph = Graph("none")
+    b = Builder(graph, OPS, share=False, fold=False)
+    x, at = graph.add_param(TensorType(F32, (4, 0)), "x"), graph.add_param(
+        TensorType(I64, (0,)), "at")
+    y = b.mul(x, x)
+    graph.results = [b.transpose(y, perm=(1, 0)), b.sum(y, axes=(1,)),
+                     b.gather(graph.add_param(TensorType(F32, (7,)), "table"), at, axes=(0,))]
+    simple = simplify(graph)
+    assert {node.op.name for node in simple.nodes} == {"full", "sum", "gather"}
+    args = [np.zeros((4, 0), "f4"), np.zeros(0, "i8"), np.arange(7, dtype="f4")]
+    for one, other in zip(run_graph(graph, args), run_graph(simple, args), strict=True):
+        assert_same_bits(one, other)
+
+
 def _slices(b: Any, x: Value) -> Value:
     once = b.slice(x, start=(1, 8), step=(2, -1), shape=(3, 8))
     return b.slice(once, start=(2, 1), step=(-1, 3), shape=(2, 2))

@@ -309,6 +309,8 @@ class Accesses:
         return value.ref
 
     def _store(self, scope: Scope, stmt: Store) -> None:
+        if 0 in self.kernel.param(stmt.param).type.shape:
+            return
         how, offset = self._offset(scope, stmt)
         address = self._address(stmt, offset)
         value = scope.values[stmt.value]
