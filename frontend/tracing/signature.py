@@ -74,7 +74,7 @@ class Signature:
         self.static = frozenset(names)
         self.fixed: frozenset[str] = frozenset()  # names of leaves that are static, too
         self.specs = True
-        self.dynamic = {_plain(name): dict(dims) for name, dims in (dynamic or {}).items()}
+        self.dynamic = _dynamic({} if dynamic is None else dynamic)
         try:
             parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # a built-in function
@@ -284,6 +284,17 @@ class Signature:
                     type_ = type_.with_shape(_symbolic(type_, dims, name))
             found.append((kind, type_))
         return found
+
+
+def _dynamic(given: Any) -> dict[str, dict[int, Any]]:
+    """Dims by axis of arguments by name. Raises DTypeError (W112) for anything else."""
+    if isinstance(given, Mapping) and all(
+            isinstance(name, str) and isinstance(dims, Mapping)
+            and all(isinstance(axis, int) for axis in dims) for name, dims in given.items()):
+        return {_plain(name): dict(dims) for name, dims in given.items()}
+    raise error("W112", f"dynamic={given!r} does not say which dims may have any size",
+                locs=user_loc(), hint="name the argument, the axis and the dim, as in "
+                "dynamic={'x': {0: 'n'}}")
 
 
 def _plain(name: str) -> str:

@@ -444,6 +444,10 @@ def test_nested_arguments_may_have_dynamic_dims() -> None:
 def test_wrong_names_of_dynamic_arguments() -> None:
     with pytest.raises(weft.Error, match="W105: dynamic: no argument 'y'"):
         weft.compile(dynamic={"y": {0: "b"}})(lambda x: x)(X)
+    for odd in (True, "x", ["x"], {"x": 0}, {"x": "n"}, {"x": ["n"]}, {0: {0: "n"}},
+                {"x": {"n": 0}}):
+        with pytest.raises(TypeError, match=r"W112: dynamic=.* does not say which dims"):
+            weft.compile(lambda x: x, dynamic=odd)  # type: ignore[call-overload]
     with pytest.raises(weft.Error, match="W105: dynamic: x has no axis 2"):
         weft.compile(dynamic={"x": {2: "b"}})(lambda x: x)(X)
 
