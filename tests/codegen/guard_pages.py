@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Literal
 
+import ml_dtypes  # noqa: F401  (which tells NumPy of bfloat16)
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
@@ -209,6 +210,13 @@ def ordered(x: Array) -> Any:
             np.cumsum(x, 1), np.searchsorted(np.sort(x[0]), x, "right"))
 
 
+def narrowed(x: Array) -> Any:
+    """Elements of fewer bytes than what they are computed from, in steps of few lanes."""
+    powers = np.exp2(x) + np.sum(x, axis=0, keepdims=True)
+    return tuple((powers - 1).astype(dtype) for dtype in (
+        "i1", "u1", "i2", "u2", "i4", "u4", "f2", "bfloat16"))
+
+
 def cut(x: Array) -> Any:
     """Maps that are cut into pieces, elements that go back, and runs."""
     return (np.pad(x, 3, "reflect"), np.pad(x, ((2, 0), (1, 5)), "symmetric"),
@@ -261,6 +269,10 @@ def static_cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...]]
         for size in (*SIZES[::3], 130, 1030, 2100):
             x = whole(rng, (2, size), dtype)
             yield f"ordered {x.dtype} {x.shape}", ordered, (x,)
+    for dtype in ("f4", "f8", "i8"):
+        for size in SIZES:
+            x = whole(rng, (3, size), dtype) % 4
+            yield f"narrowed {x.dtype} {x.shape}", narrowed, (x,)
     for dtype in ("c8", "c16"):
         for size in (*SIZES, 130):
             x = whole(rng, (2, size), dtype) + 1j * whole(rng, (2, size), dtype)

@@ -77,6 +77,8 @@ class Accesses:
     def prefix_mask(self, count: str, width: int) -> str:
         """``<width x i1>`` true in the first ``count`` lanes."""
         lanes = ", ".join(f"i32 {lane}" for lane in range(width))
+        if count == "1":
+            count = self.f('call i64 asm "", "=r,0"(i64 1)')  # see ``_store_masked``
         limit = self.s.splat(LlvmValue(self.f(f"trunc i64 {count} to i32"), "i32"), width)
         mask = self.f(f"icmp ult <{width} x i32> <{lanes}>, {limit.ref}")
         if not self.target.mask_registers:
@@ -330,12 +332,25 @@ class Accesses:
         elif how == "next" and mask is None:
             self.f.do(f"store {type_} {ref}, ptr {address}, align {size}")
         elif how == "next":
-            self.f.call("void", f"llvm.masked.store.{suffix(memory, width)}.p0", (type_, ref),
-                        ("ptr", address), ("i32", str(size)), (f"<{width} x i1>", mask or ""))
+            self._store_masked(stmt, address, ref, mask or "", width)
         else:
             self.f.call("void", f"llvm.masked.scatter.{suffix(memory, width)}.v{width}p0",
                         (type_, ref), (f"<{width} x ptr>", address), ("i32", str(size)),
                         (f"<{width} x i1>", mask or "splat (i1 true)"))
+
+    def _store_masked(
+        self, stmt: Store, address: str, ref: str, mask: str, width: int
+    ) -> None:
+        """The lanes of a mask. LLVM 20 makes a store of one lane that it knows a scalar one, of as
+        many bytes as a lane had before it was truncated: so it must not know such a mask."""
+        memory, lanes = memory_type(stmt.dtype), f"<{width} x i1>"
+        if stmt.guard and self.target.mask_registers and memory.startswith("i"):
+            bits = self.f(f"bitcast {lanes} {mask} to i{width}")
+            hidden = self.f(f'call i{width} asm "", "=r,0"(i{width} {bits})')
+            mask = self.f(f"bitcast i{width} {hidden} to {lanes}")
+        self.f.call("void", f"llvm.masked.store.{suffix(memory, width)}.p0",
+                    (vector_type(memory, width), ref), ("ptr", address),
+                    ("i32", str(stmt.dtype.itemsize)), (lanes, mask))
 
     def _store_pairs(
         self, scope: Scope, stmt: Store, address: str, ref: str, mask: str | None
