@@ -24,14 +24,15 @@ from .calls.printing import percent, printed
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
+from .regions.growing import Own, let_go
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
-__all__ = ["UNBOUND", "Filtered", "both", "called", "caught", "chained", "check", "choose",
+__all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
            "either", "filtered", "for_",
-           "given", "has_keys", "if_", "is_one", "is_row", "item", "middle", "negated",
+           "given", "has_keys", "if_", "is_one", "is_row", "item", "let_go", "middle", "negated",
            "part", "percent", "places", "printed", "raised", "result", "sliced", "truth", "values",
            "while_",
            "without"]

@@ -15,6 +15,7 @@ from ....ir.diagnose import error
 from ....ir.types import as_dtype
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import context_for
 from ...tracing.operand import cast, contains_tracer, to_tracer
@@ -218,7 +219,9 @@ _COLLECTIONS = (ValuesView, Set, deque)
 
 
 def _list(*items: Any) -> Any:
-    return items[0] if items and isinstance(items[0], FilteredList) else list(*items)
+    if items and isinstance(items[0], FilteredList):
+        return items[0].given if isinstance(items[0], GrowingList) else items[0]
+    return list(*items)
 
 
 def _map(function: Any, *items: Any) -> Any:

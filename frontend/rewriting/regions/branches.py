@@ -21,6 +21,7 @@ from ...tracing.values.tracer import Tracer
 from ...transforms import regions
 from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
+from .growing import joined, widened
 from .raising import raised_by
 from .state import (
     UNBOUND,
@@ -55,14 +56,18 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     while True:
         try:
             ways = _traced(then, other, region)
-            break
         except Error as problem:
             region.take(problem)
-    ended = [way.ended for way in ways]
-    if ended != [None, None]:
-        _check(ctx, flag, *ended)
-        (then if ended[0] is None else other)()  # which may raise, in its turn
-        return
+            continue
+        ended = [way.ended for way in ways]
+        if ended != [None, None]:
+            _check(ctx, flag, *ended)
+            (then if ended[0] is None else other)()  # which may raise, in its turn
+            return
+        longer = widened(ctx, region.names, region.before, [way.after for way in ways])
+        if not longer:
+            break
+        region.before = tuple(longer.get(at, value) for at, value in enumerate(region.before))
     merge = _Merge(ways, region.names)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
@@ -274,6 +279,7 @@ class _Merge:
                                         for part, place in parts])
             kept = [entry.origin(after[at]) for entry, after in zip(
                 self.entries, self.after, strict=True)]
+            joined(value, [after[at] for after in self.after])
             same = kept[0] is not None and kept[0] is kept[1]
             found.append(restored(self.after[0][at], self.entries[0], value) if same else value)
         return found

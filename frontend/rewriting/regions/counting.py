@@ -14,7 +14,7 @@ is traced once more without such loops. So the body must do nothing but compute.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ from ...tracing.context.active import current
 from ...tracing.trace import Traced
 from ...tracing.values.tracer import Tracer
 from ..source.effects import of_function
+from .growing import may_grow
 from .iterables import Zipped
 from .state import UNBOUND, Get, is_array
 
@@ -98,15 +99,18 @@ def counted(trace: Callable[[], Traced], straight: bool) -> Traced:
 class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
-    def __init__(self, count: int | None, code: CodeType, get: Get, counting: Counting) -> None:
+    def __init__(self, count: int | None, code: CodeType, get: Get, names: Sequence[str],
+                 counting: Counting) -> None:
         self.count, self.code, self.get, self.counting = count, code, get, counting
+        self.names = names
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
         self.refused = False
 
     @classmethod
     def of(
-        cls, items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], Any], get: Get
+        cls, items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], Any], get: Get,
+        names: Sequence[str],
     ) -> Rounds | None:
         """None for a loop that is short, or may do more than compute."""
         counting = _COUNTING.get()
@@ -115,11 +119,12 @@ class Rounds:
                     isinstance(items, Tracer) and not items.ndim) or len(items) < LEAST or (
                         not _all_compute(roots)):
             return None
-        return cls(len(items), body.__code__, get, counting)
+        return cls(len(items), body.__code__, get, names, counting)
 
     @classmethod
     def of_while(
-        cls, roots: Callable[[], Any] | None, body: Callable[[], Any], get: Get
+        cls, roots: Callable[[], Any] | None, body: Callable[[], Any], get: Get,
+        names: Sequence[str],
     ) -> Rounds | None:
         """None for a loop that may do more than compute, or is differentiated: to go back through
         it, its rounds must be known."""
@@ -127,7 +132,7 @@ class Rounds:
         if counting is None or roots is None or current().derivatives or (
                 not _all_compute(roots)):
             return None
-        return cls(None, body.__code__, get, counting)
+        return cls(None, body.__code__, get, names, counting)
 
     def begin(self) -> bool:
         """Before the first round: whether the loop is one of the program."""
@@ -171,7 +176,8 @@ class Rounds:
         return self.counting.straight and not ctx.nested and not ctx.derivatives
 
     def _are_carried(self) -> bool:
-        return all(map(_is_carried, self.get()))
+        return all(_is_carried(value) or may_grow(name, value)
+                   for name, value in zip(self.names, self.get(), strict=True))
 
 
 def _size(node: Node) -> int:

@@ -34,7 +34,7 @@ def while_(
     names: Sequence[str],
 ) -> None:
     """``while test(): body()``. ``roots`` is what these call that only computes."""
-    rounds = Rounds.of_while(roots, body, get)
+    rounds = Rounds.of_while(roots, body, get, names)
     for at in count():
         before = get()
         if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
@@ -74,7 +74,7 @@ def for_(
         start, step = items.start, items.step
         _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names)
         return
-    rounds = Rounds.of(items, roots, body, get)
+    rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
         _from(items, 0, asks, body, go_on, get, put, names, current())
         return

@@ -15,6 +15,7 @@ from ....ir.types import TensorType
 from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.array import TracedArray
+from ...tracing.arrays.growing import GrowingList, Item
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
 from ...tracing.source import user_loc
@@ -24,6 +25,7 @@ from ...transforms import regions
 from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import differ, may_be_lost, shown
+from .growing import Growth, Own, converted
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
@@ -66,6 +68,8 @@ class Loop:
         self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
+        self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
+        self.longer: dict[int, tuple[Item, Dim]] = {}  # what such lists are to begin as
         self.sharing = Sharing()
         self.used_up: dict[int, Tracer] = {}  # arrays around the loop that rounds may write to
         self.results: Any = None
@@ -76,6 +80,9 @@ class Loop:
             self.first[at] = rebuilt(structure, [self._zeros(part) if isinstance(part, TensorType)
                                                  else part for part in parts])
         self.wanted.clear()
+        for at, grown in self.longer.items():
+            self.first[at] = self.ctx.apply(converted, (self.first[at], *grown))
+        self.longer.clear()
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
         init, self.keys, arrays = {}, [], []
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
@@ -136,6 +143,8 @@ class Loop:
             begun.update(((at, place), state) for place, state in carried.items())
             found.append(rebuilt(structure, [carried.get(place, leaf)
                                              for place, leaf in enumerate(old)]))
+            if isinstance(found[-1], GrowingList):
+                self.growths.setdefault(at, Growth()).begin(found[-1])
         entry = Entry(found, memory, self.region.arrays)
         entry.leaves.update((id(state), key) for key, state in begun.items())
         self._remember(entry, begun)
@@ -165,6 +174,7 @@ class Loop:
                                      "a round", locs=user_loc(), hint="do not delete it in the "
                                                                       "loop"))
                 raise OtherCarryError
+            self._grow(at, name, value)
             new, structure = leaves(value)
             if structure != found[1]:
                 self._drop(at, _grown(name, self.first[at], value))
@@ -174,6 +184,16 @@ class Loop:
         made |= self._memory(entry)
         self._settle(entry, known)
         return made
+
+    def _grow(self, at: int, name: str, value: Any) -> None:
+        """Raises OtherCarryError where a round has changed the length of a list, and the loop has
+        to begin with room for all that rounds may add."""
+        if isinstance(name, Own):
+            growth = self.growths.setdefault(at, Growth())
+            longer = growth.after(self.first[at], value, self.limit)
+            if longer is not None:
+                self.longer[at] = longer
+                raise OtherCarryError
 
     def _memory(self, entry: Entry) -> dict[str, Any]:
         """What a round has left in the arrays that own memory."""
@@ -236,6 +256,10 @@ class Loop:
             old, structure = part
             value = rebuilt(structure, [made.get((at, place), leaf)
                                         for place, leaf in enumerate(old)])
+            if isinstance(value, GrowingList):
+                found.append(self.growths[at].end(value, self.first[at], self.limit,
+                                                  exact=self.test is None))
+                continue
             origin = self.entry.origin(self.after[at])
             kept = origin is not None and origin is self.entry.start[at]
             carried = any((at, place) in made for place in range(len(old)))

@@ -21,6 +21,7 @@ from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
@@ -141,7 +142,7 @@ class Entry:
         elif type(value) is dict:
             made = {key: self._copied(item) for key, item in value.items()}
         elif isinstance(value, Chosen):
-            made = value.of(*map(self._copied, value.parts()))
+            made = value.again(*map(self._copied, value.leaves()))
         elif isinstance(value, (Tracer, Buffer)):
             array = value.traced() if isinstance(value, Buffer) else value
             if array.is_scalar:
@@ -216,7 +217,7 @@ class _Parts:
         self.chosen = chosen
 
     def flat(self) -> tuple[tuple[Any, ...], _Choice]:
-        return self.chosen.parts(), _Choice(self.chosen)
+        return self.chosen.leaves(), _Choice(self.chosen)
 
 
 class _Choice:
@@ -224,7 +225,8 @@ class _Choice:
 
     def __init__(self, like: Chosen) -> None:
         self.like = like
-        self.key = like.ndim, tuple(mask is None for mask in getattr(like, "masks", ()))
+        self.key = (like.item if isinstance(like, GrowingList) else like.ndim,
+                    tuple(mask is None for mask in getattr(like, "masks", ())))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Choice) and self.key == other.key
@@ -233,7 +235,7 @@ class _Choice:
         return hash(self.key)
 
 
-tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.of(*parts))
+tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.again(*parts))
 
 
 def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:

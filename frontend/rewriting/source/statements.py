@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from .effects import of_loop
 from .exits import Exits
 from .matching import Matches
 from .names import bound, changed, here
+from .own_lists import own_lists
 
 RUNTIME = "_weft"
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -32,9 +33,11 @@ _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==
 
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
+    own = own_lists(node)
+    _let_go(node, own)
     Matches().of_function(node)
     Exits().of_function(node)
-    scope = _Scope(node)
+    scope = _Scope(node, own)
     node.body = scope.block(node.body)
     node.decorator_list = []
     node.body[:0] = scope.prologue()
@@ -44,7 +47,8 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
 class _Scope(ast.NodeTransformer):
     """One function's own statements; functions that are defined in it get a scope of their own."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, function: ast.FunctionDef, lists: Set[str]) -> None:
+        self.lists = lists
         arguments = function.args
         self.parameters = [each.arg for each in (
             *arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs,
@@ -243,10 +247,12 @@ class _Scope(ast.NodeTransformer):
 
     def _filtered(self, name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         (first, *more) = node.generators
-        if more or not first.ifs or first.is_async or _walrus(node):
+        every = not first.ifs and name == "filtered"  # of items of which there may be fewer
+        if more or not (first.ifs or every) or first.is_async or _walrus(node):
             return self._plain(node)
         test = first.ifs[0] if len(first.ifs) == 1 else ast.copy_location(
-            ast.BoolOp(ast.And(), first.ifs), first.ifs[0])
+            ast.Constant(True) if every else ast.BoolOp(ast.And(), first.ifs),
+            node.elt if every else first.ifs[0])
         _as_truths(test)
         sure = ast.Constant(_only_computes(node.elt))
         item = self._fresh("item")
@@ -319,7 +325,8 @@ class _Scope(ast.NodeTransformer):
         call = ast.Expr(ast.Call(_attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
-            ast.Tuple([ast.Constant(path) for path in paths], ast.Load())], []))
+            ast.Tuple([ast.Call(_attribute("Own"), [ast.Constant(path)], []) if path in self.lists
+                       else ast.Constant(path) for path in paths], ast.Load())], []))
         made = [*parts, read, bind, call]
         for each in made:
             if not hasattr(each, "lineno"):
@@ -338,6 +345,19 @@ class _Scope(ast.NodeTransformer):
         lost = ast.Tuple([ast.Name(name, ast.Load()) for name in ("NameError", "AttributeError")],
                          ast.Load())  # of an object that is not bound, either
         return [ast.Try(first, [ast.ExceptHandler(lost, None, [ast.Pass()])], [], [])]
+
+
+def _let_go(function: ast.FunctionDef, lists: Set[str]) -> None:
+    """Let lists that are returned be those of who calls the function."""
+    def released(value: ast.expr) -> ast.expr:
+        own = isinstance(value, ast.Name) and value.id in lists
+        return _weft("let_go", [value], value) if own else value
+
+    for node in here(function.body):
+        if isinstance(node, ast.Return) and node.value is not None:
+            if isinstance(node.value, ast.Tuple):
+                node.value.elts = list(map(released, node.value.elts))
+            node.value = released(node.value)
 
 
 def _of_item(name: str, target: ast.expr, value: ast.expr) -> ast.expr:

@@ -77,6 +77,13 @@ class Chosen(ArrayMethods):
         """The same choice, as a view of another array; with masks in the place of its own."""
         raise NotImplementedError
 
+    def leaves(self) -> tuple[Any, ...]:
+        """What a region carries of it: arrays, of which ``again`` makes the same choice."""
+        return self.parts()
+
+    def again(self, *leaves: Any) -> Any:
+        return self.of(*leaves)
+
     def change(self, ufunc: np.ufunc, other: Any) -> Any:
         """An operation in place."""
         made: Any = ufunc(self, other)

@@ -42,6 +42,16 @@ class FilteredList(Selection):
         mask, = masks or (self.mask,)
         return FilteredList(array, mask, self.locs, self.weak)
 
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if not isinstance(index, slice):
+            return found
+        if isinstance(found, Selection):
+            return FilteredList(found.array, found.mask, self.locs, self.weak)
+        every = self.array.context().apply(
+            lambda: broadcast(to_tracer(np.True_), found.type.shape[:1]), ())
+        return FilteredList(found, every, self.locs, self.weak)
+
     def __add__(self, other: Any) -> Any:
         return self._joined(self, other)
 

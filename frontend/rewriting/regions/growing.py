@@ -1,0 +1,164 @@
+"""Lists that branches and loops make longer or shorter become lists of traced length.
+
+    if x[i] > 0:                   one way leaves a list of 1, the other one of 0: both ways are
+        peaks.append(i)            traced again, from a GrowingList with room for 1
+    for i in range(n):             a round leaves one of up to 1 more: rounds are traced again, from
+        if ...: peaks.append(i)    a GrowingList with room for n
+
+Only lists of names that are ``Own`` do: nobody else has those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....ir.diagnose import error
+from ....ir.indices.index import Dim
+from ....ir.ops.control.region import ENDLESS
+from ...tracing.arrays.growing import GrowingList, Item
+from ...tracing.context.recorder import TraceContext
+from ...tracing.source import user_loc
+from .state import is_array
+
+
+class Own(str):
+    """A name whose lists nobody else has."""
+
+    __slots__ = ()
+
+
+def let_go(value: Any) -> Any:
+    """A list that a function returns, for who may give it other names."""
+    return value.given if isinstance(value, GrowingList) else value
+
+
+def is_list(value: Any) -> bool:
+    return type(value) is list or isinstance(value, GrowingList)
+
+
+def may_grow(name: str, value: Any) -> bool:
+    """Whether a loop may carry a list though rounds may make it longer."""
+    return isinstance(name, Own) and (
+        isinstance(value, GrowingList) or (type(value) is list and all(map(is_array, value))))
+
+
+def _most(value: Any) -> Dim:
+    found: Dim = value.most if isinstance(value, GrowingList) else len(value)
+    return found
+
+
+def _least(value: Any) -> int:
+    return value.least if isinstance(value, GrowingList) else len(value)
+
+
+def _room(value: Any) -> Dim:
+    return value.room if isinstance(value, GrowingList) else len(value)
+
+
+def _larger(one: Dim, other: Dim) -> Dim:
+    """Of two sizes that are a number apart."""
+    gap = one - other
+    if not isinstance(gap, int):
+        raise error("W201", "how long a list may become is not known before the function runs",
+                    locs=user_loc(), hint="give the dims of its arguments numbers")
+    return one if gap >= 0 else other
+
+
+def _item(values: Sequence[Any]) -> Item | None:
+    """What the items of lists are like."""
+    for value in values:
+        if isinstance(value, GrowingList):
+            return value.item
+    first = next((value[0] for value in values if value), None)
+    return None if first is None else Item.of(first)
+
+
+def converted(value: Any, item: Item, room: Dim) -> GrowingList:
+    if isinstance(value, GrowingList):
+        return value.widened(room) if value.room != room else value
+    return GrowingList.made(value, item, room)
+
+
+def widened(
+    ctx: TraceContext, names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
+) -> dict[int, GrowingList]:
+    """By the numbers of names, the lists that two ways have to begin with, as they leave lists of
+    different lengths."""
+    found = {}
+    for at, name in enumerate(names):
+        values = [way[at] for way in ways]
+        if not isinstance(name, Own) or not all(map(is_list, (before[at], *values))):
+            continue
+        growing = [isinstance(value, GrowingList) for value in values]
+        rooms = [_room(value) for value in values]
+        if growing[0] == growing[1] and rooms[0] == rooms[1]:
+            continue
+        room = _larger(*rooms)
+        if isinstance(before[at], GrowingList):
+            if before[at].room == room:
+                continue  # one way has bound the name to another list
+            room = _larger(room, 2 * before[at].room) if isinstance(room, int) else room
+        item = _item([before[at], *values])
+        if item is not None:
+            found[at] = ctx.apply(converted, (before[at], item, room))
+    return found
+
+
+def joined(value: Any, ways: Sequence[Any]) -> Any:
+    """A list that two ways have left: as many items as either may have."""
+    if isinstance(value, GrowingList) and all(map(is_list, ways)):
+        value.least = min(map(_least, ways))
+        value.most = _larger(*map(_most, ways))
+    return value
+
+
+class Growth:
+    """How a round changes the length of a list that a loop carries: by how many items at most, and
+    at least."""
+
+    def __init__(self) -> None:
+        self.most = self.least = 0
+        self.started: GrowingList | None = None
+
+    def begin(self, value: GrowingList) -> None:
+        """Before any round of the loop."""
+        value.most = value.room - max(self.most, 0)
+        if self.least < 0:
+            value.least = 0
+        self.started = value.copy()
+
+    def after(self, first: Any, value: Any, limit: Dim) -> tuple[Item, Dim] | None:
+        """What the list is to be before the loop, after a round that began with ``first``, or with
+        what ``begin`` was told: of which items, with how much room. None if it is that already.
+        Raises TracerError (W201) where it may grow without an end."""
+        started = self.started if isinstance(first, GrowingList) else first
+        if not is_list(value) or not is_list(started):
+            return None
+        most, least = _most(value) - _most(started), _least(value) - _least(started)
+        same = isinstance(first, GrowingList) == isinstance(value, GrowingList)
+        if same and _room(value) == _room(started) and (
+                (most, least) == (0, 0) if type(value) is list else
+                isinstance(most, int) and most <= self.most and least >= self.least):
+            return None
+        item = _item([first, value])
+        if item is None or not isinstance(most, int):
+            return None
+        if most > 0 and limit is ENDLESS:
+            raise error("W201", "how long this list may become is not known before the function "
+                                "runs", locs=user_loc(),
+                        hint="give the loop as many rounds as there may be, for step in range(n), "
+                             "and leave it with break")
+        new = self.started is None
+        self.most = most if new else max(self.most, most)
+        self.least = least if new else min(self.least, least)
+        return item, _room(first) + max(self.most, 0) * (limit if self.most > 0 else 0)
+
+    def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
+        """After the loop; ``exact``: it has as many rounds as the limit says."""
+        value.most = value.room if self.most > 0 else first.most
+        value.least = min(first.least, 0) if self.least < 0 else first.least
+        if exact and self.most == self.least and first.least == first.most and isinstance(
+                limit, int):
+            value.least = value.most = first.least + self.least * limit
+        return value

@@ -1,0 +1,126 @@
+"""Lists that nobody but one name of a function has, and which the function makes longer or shorter.
+
+    peaks = []                    the name is bound to new lists only, and is read where no other
+    peaks.append(i)               name, object or function can get to have the list: its items, its
+    return np.array(peaks)        methods, NumPy's functions and those that ask for its length
+
+Such a list may become another thing where its length is decided when the function runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .names import here
+
+_GROWING = frozenset({"append", "pop", "extend", "clear"})
+_METHODS = _GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
+_ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
+                     "enumerate", "zip", "reversed", "print", "str", "bool"})
+_MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
+
+
+def own_lists(function: ast.FunctionDef) -> frozenset[str]:
+    """The names of such lists."""
+    bound, growing, shared = set[str](), set[str](), set[str]()
+    fine: set[ast.AST] = set()
+    for node in here(function.body):
+        fine.update(_reads(node))
+        for name, value in _bindings(node):
+            (bound if _is_new(value) else shared).add(name)
+        growing.update(_grown(node))
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and any(
+                node.iter.id in _grown(each) for each in here(node.body)):
+            shared.add(node.iter.id)  # rounds go on as it grows
+    for node in here(function.body):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in fine:
+            shared.add(node.id)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            shared.update(node.names)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            shared.update(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return frozenset((bound & growing) - shared - arguments)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """Names that a node binds, and to what, if it is said there."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        yield from _pairs(node.targets[0], node.value)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield from _pairs(node.target, node.value)
+    elif isinstance(node, ast.Assign):
+        yield from ((each.id, None) for target in node.targets for each in ast.walk(target)
+                    if isinstance(each, ast.Name))
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        yield from ((each.id, None) for each in ast.walk(node.target)
+                    if isinstance(each, ast.Name))
+    elif isinstance(node, ast.With):
+        yield from ((each.id, None) for item in node.items if item.optional_vars is not None
+                    for each in ast.walk(item.optional_vars) if isinstance(each, ast.Name))
+    elif isinstance(node, ast.NamedExpr):
+        yield node.target.id, None
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(
+            value.elts) == len(target.elts) else [None] * len(target.elts)
+        for each, part in zip(target.elts, parts, strict=True):
+            if isinstance(each, ast.Name):
+                yield each.id, part
+
+
+def _is_new(value: ast.AST | None) -> bool:
+    """Whether an expression makes a list."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return _is_new(value.left)
+    return isinstance(value, (ast.List, ast.ListComp)) or (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+        and value.func.id == "list")
+
+
+def _grown(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
+            node.func.value, ast.Name) and node.func.attr in _GROWING:
+        yield node.func.value.id
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _reads(node: ast.AST) -> Iterator[ast.AST]:
+    """Expressions of which a node asks no more than what is in them."""
+    if isinstance(node, ast.Subscript):
+        yield node.value
+        yield from node.slice.elts if isinstance(node.slice, ast.Tuple) else (node.slice,)
+    elif isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+            yield node.func.value
+        if _only_asks(node.func):
+            yield from node.args
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        yield node.iter
+    elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        yield node.test
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.BoolOp):
+        yield from node.values[:-1]
+    elif isinstance(node, ast.Compare):
+        yield from (node.left, *node.comparators)
+    elif isinstance(node, ast.BinOp):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.Return) and node.value is not None:
+        yield from node.value.elts if isinstance(node.value, ast.Tuple) else (node.value,)
+
+
+def _only_asks(function: ast.expr) -> bool:
+    """Whether a function keeps nothing of its arguments."""
+    if isinstance(function, ast.Name):
+        return function.id in _ASKING
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return isinstance(function, ast.Name) and function.id in _MODULES

@@ -1,0 +1,273 @@
+"""A list that a branch or a loop of the program makes longer or shorter.
+
+    if x[i] > x[i - 1]:          rows   the items, as arrays with room for as many as there may be
+        peaks.append(i)          count  how many there are
+
+Beside the traced count it is known how many items there are at least and at most. Where both are
+equal it is a list of known length. To NumPy's functions it is the elements of ``rows`` under a
+mask. Whoever else had the list would have the one before: only lists of one name become such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import Error, error
+from ....ir.indices.index import Dim
+from ....ir.types import I64, TensorType
+from ... import tree
+from ..context.active import current
+from ..operand import broadcast, cast, to_tracer
+from ..source import user_loc
+from ..values.tracer import SymbolicDim, Tracer
+from .filtered import FilteredList
+
+
+@dataclass(frozen=True)
+class Item:
+    """What all items of a list are like: their nest, and of each leaf its type and whether it is a
+    number of Python's."""
+
+    structure: tree.TreeDef
+    types: tuple[TensorType, ...]
+    weak: tuple[bool, ...]
+
+    @staticmethod
+    def of(value: Any) -> Item | None:
+        """None for what is no number or array, and no tuple of such: lists in a list can be changed
+        by another name. Raises DTypeError (W112) for what cannot be traced."""
+        if not _is_plain(value):
+            return None
+        leaves, structure = tree.flatten(value)
+        traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
+        return Item(structure, tuple(x.type for x in traced), tuple(x.weak for x in traced))
+
+
+class GrowingList(FilteredList):
+    """See the module docstring. Each leaf of an item has an array of ``rows``."""
+
+    __slots__ = ("count", "item", "least", "most", "rows")
+
+    def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim) -> None:
+        self.item, self.rows, self.count = item, list(rows), count
+        self.least, self.most, self.taken, self.locs = least, most, None, user_loc()
+
+    @staticmethod
+    def made(items: Sequence[Any], item: Item, room: Dim) -> GrowingList:
+        """The list of these items, with room for more."""
+        parts = [_leaves(item, each) for each in items]
+        rows = []
+        for at, type_ in enumerate(item.types):
+            spare = _zeros(type_, room - len(parts))
+            rows.append(np.concatenate([np.stack([part[at] for part in parts]), spare])
+                        if parts else spare)
+        count: Any = current().apply(to_tracer, (np.int64(len(parts)),))
+        return GrowingList(item, rows, count, len(parts), len(parts))
+
+    @property
+    def room(self) -> Dim:
+        found: Dim = self.rows[0].type.shape[0]
+        return found
+
+    def widened(self, room: Dim) -> GrowingList:
+        """The same items, with more room."""
+        rows = [np.concatenate([row, _zeros(type_, room - self.room)])
+                for row, type_ in zip(self.rows, self.item.types, strict=True)]
+        return GrowingList(self.item, rows, self.count, self.least, self.most)
+
+    # -- as elements under a mask
+
+    @property
+    def array(self) -> Any:
+        return self.rows[0] if len(self.rows) == 1 else np.stack(self.rows, axis=1)
+
+    @property
+    def mask(self) -> Any:
+        places: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
+        return places < self.count
+
+    @property
+    def known(self) -> Any:  # type: ignore[override]
+        if self.least != self.most or not isinstance(self.room, int):
+            return None
+        return np.arange(self.room) < self.least
+
+    @property
+    def weak(self) -> bool:  # type: ignore[override]
+        return all(self.item.weak)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        count = self.least if self.known is not None else self.length
+        return (count, *self.array.shape[1:])
+
+    @property
+    def length(self) -> Any:
+        """The traced number of items."""
+        return Tracer(self.count.ctx, self.count.value, weak=True)
+
+    def leaves(self) -> tuple[Any, ...]:
+        return (*self.rows, self.count)
+
+    def again(self, *leaves: Any) -> GrowingList:
+        *rows, count = leaves
+        return GrowingList(self.item, rows, count, self.least, self.most)
+
+    def of(self, array: Any, *masks: Any) -> FilteredList:
+        mask, = masks or (self.mask,)
+        return FilteredList(array, mask, self.locs, self.weak)
+
+    @property
+    def given(self) -> Any:
+        """The list for who may give it another name: of known length a list of Python's, else what
+        nobody can change."""
+        if self.known is not None:
+            return list(self)
+        if self.item.structure != tree.LEAF:
+            raise error("W123", "a list of tuples whose length is decided when the function runs "
+                                "leaves it", locs=user_loc(),
+                        hint="make an array of it, np.array(items)")
+        return self.of(self.array)
+
+    # -- as a list
+
+    def append(self, value: Any) -> None:
+        leaves = _leaves(self.item, value)
+        if self.most == self.room:
+            self.rows = self.widened(self.room + 1).rows
+        place: Any = self.count if self.known is None else self.least
+        self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
+        self._moved(1)
+
+    def extend(self, values: Any) -> None:
+        if isinstance(values, FilteredList) and values.known is None:
+            raise self._refused("extended by a list of which that is so as well")
+        for value in values:
+            self.append(value)
+
+    def __iadd__(self, values: Any) -> GrowingList:
+        self.extend(values)
+        return self
+
+    def pop(self, at: Any = -1) -> Any:
+        if type(at) is not int or at not in (0, -1):
+            raise self._refused("asked for an item in the middle")
+        found = self[at]
+        if at == 0:
+            self.rows = [np.concatenate([row[1:], row[:1]]) for row in self.rows]
+        self._moved(-1)
+        return found
+
+    def clear(self) -> None:
+        self.count, self.least, self.most = self.count * 0, 0, 0
+
+    def copy(self, order: str = "C") -> GrowingList:
+        return self.again(*self.leaves())
+
+    def _moved(self, by: int) -> None:
+        self.count = self.count + by
+        self.least, self.most = self.least + by, self.most + by
+
+    def _place(self, at: Any) -> Any:
+        """Where an item is, which the step fails without."""
+        if self.known is not None and not isinstance(at, Tracer):
+            if not -self.least <= at < self.least:
+                raise IndexError("list index out of range")
+            return at % self.least
+        place: Any = at if isinstance(at, Tracer) else to_tracer(np.int64(at))
+        place = cast(place, np.dtype(np.int64))
+        if not isinstance(at, Tracer) and at >= 0:
+            back = place
+        elif isinstance(at, Tracer):
+            back = np.where(place < 0, place + self.count, place)
+        else:
+            back = place + self.count
+        spare = np.minimum(back, self.count - 1 - back)
+        return current().emit("ensure", back, spare, message="list index out of range")
+
+    def __getitem__(self, at: Any) -> Any:
+        if not _is_number(at):
+            if self.item.structure != tree.LEAF:
+                raise self._refused("asked for a part of it")
+            return self.of(self.array)[at]
+        place = current().apply(self._place, (at,))
+        found = [row[place] for row in self.rows]
+        # Who writes to an array of a list changes it for all who have the array.
+        return tree.unflatten(self.item.structure, [
+            Tracer(x.ctx, x.value, weak=weak, argument=bool(x.ndim))
+            for x, weak in zip(found, self.item.weak, strict=True)])
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if not _is_number(at):
+            raise self._refused("changed in a part of it")
+        leaves = _leaves(self.item, value)
+        place = current().apply(self._place, (at,))
+        self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
+
+    def __len__(self) -> int:
+        if self.known is None:
+            raise error("W201", "the length of this list is decided when the function runs, and "
+                                "Python asks for it", locs=user_loc(), types=[self.array.type],
+                        hint="take len(items) in a function that is compiled, where it is traced")
+        return self.least
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[at] for at in range(len(self)))
+
+    def _refused(self, what: str) -> Error:
+        return error("W123", f"a list whose length is decided when the function runs is {what}",
+                     locs=user_loc(), types=[self.array.type],
+                     hint="make an array of all items before it, out = np.zeros(n), set out[i] "
+                          "where there is one, and count them")
+
+    def insert(self, at: Any, value: Any) -> None:
+        raise self._refused("asked to insert an item")
+
+    def remove(self, value: Any) -> None:
+        raise self._refused("asked to remove an item")
+
+    def index(self, value: Any) -> None:
+        raise self._refused("asked where an item is")
+
+    def reverse(self) -> None:
+        raise self._refused("turned round in place")
+
+    def sort(self, **options: Any) -> None:
+        raise self._refused("sorted in place")
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is tuple:
+        return bool(value) and all(map(_is_plain, value))
+    return isinstance(value, (Tracer, np.ndarray, np.generic, bool, int, float, complex))
+
+
+def _is_number(at: Any) -> bool:
+    if isinstance(at, Tracer):
+        return at.ndim == 0 and not isinstance(at, SymbolicDim) and at.dtype.kind in "iu"
+    return isinstance(at, (int, np.integer)) and not isinstance(at, bool)
+
+
+def _zeros(type_: TensorType, count: Dim) -> Any:
+    shape = (count, *type_.shape)
+    return current().apply(lambda: broadcast(to_tracer(type_.dtype.numpy.type(0)), shape), ())
+
+
+def _leaves(item: Item, value: Any) -> list[Any]:
+    """The leaves of an item, of the types that those of all items have."""
+    leaves, structure = tree.flatten(value)
+    traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
+    if structure != item.structure or not all(
+            x.type.shape == type_.shape and np.can_cast(x.type.dtype.numpy, type_.dtype.numpy)
+            for x, type_ in zip(traced, item.types, strict=True)):
+        shown = ", ".join(str(type_) for type_ in item.types)
+        found = ", ".join(str(x.type) for x in traced)
+        raise error("W102", f"an item of {found} for a list of items of {shown}, whose length is "
+                            "decided when the function runs", locs=user_loc(),
+                    hint="give all items one type and shape")
+    return [current().apply(cast, (x, type_.dtype.numpy)) if x.type != type_ else x
+            for x, type_ in zip(traced, item.types, strict=True)]
