@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -44,6 +46,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def names_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that another test has left alive takes no name from this one's."""
     monkeypatch.setattr(weft.Variable, "_named", WeakValueDictionary())
+
+
+@pytest.fixture(scope="module")
+def generators(request: pytest.FixtureRequest) -> list[tuple[np.random.Generator, Any]]:
+    """The random numbers that a file of tests draws from, and where these are before its tests."""
+    return [(each, each.bit_generator.state) for each in vars(request.module).values()
+            if isinstance(each, np.random.Generator)]
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_its_own(generators: list[tuple[np.random.Generator, Any]]) -> None:
+    """A test draws the same numbers whichever tests run before it, and in which process."""
+    for generator, state in generators:
+        generator.bit_generator.state = state
 
 
 @pytest.fixture

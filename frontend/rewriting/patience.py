@@ -21,6 +21,7 @@ from ..tracing.source import is_internal
 from ..tracing.trace import trace_function
 from .source.effects import of_loop
 from .source.names import bound
+from .source.own_lists import own_lists
 
 PATIENCE = 2000  # nodes: a third of a second, about
 _DEEP = 2        # loops around what is traced
@@ -57,12 +58,13 @@ def _depth() -> int:
 @functools.lru_cache(1024)
 def _loops(text: str, line: int) -> tuple[int, ...]:
     """Where the loops around a line begin, if they are in a function and only compute."""
-    node, own, found = _parsed(text), frozenset[str](), []
+    node, own, lists, found = _parsed(text), frozenset[str](), frozenset[str](), []
     while node is not None:
         if isinstance(node, ast.FunctionDef):
             own = bound(node.body) | {each.arg for each in (
                 *node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-        elif isinstance(node, ast.For) and own and of_loop(node, own, "") is not None:
+            lists = own_lists(node)
+        elif isinstance(node, ast.For) and own and of_loop(node, own, "", lists) is not None:
             found.append(node.lineno)
         node = next((inner for inner in ast.iter_child_nodes(node) if isinstance(
             inner, ast.stmt) and inner.lineno <= line <= (inner.end_lineno or 0)), None)

@@ -224,6 +224,10 @@ def _list(*items: Any) -> Any:
     return list(*items)
 
 
+def _reversed(items: Any) -> Any:
+    return items[::-1] if isinstance(items, FilteredList) else reversed(items)
+
+
 def _map(function: Any, *items: Any) -> Any:
     """Functions have come as what they mean; classes may be dtypes, but not here."""
     return map(BUILTINS.get(function, function) if isinstance(function, type) else function,
@@ -278,4 +282,4 @@ BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
     function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), next: _listing(_next), map: _map})
+        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map})

@@ -19,6 +19,7 @@ import numpy as np
 from ...tracing.operand import to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
+from ..regions.raising import raised
 from ..regions.state import context_of, is_traced, truth
 from .items import item
 from .ordering import ordered
@@ -52,7 +53,9 @@ def _remove(items: list[Any], value: Any) -> None:
 
 
 def _pop(items: list[Any], at: Any = -1) -> Any:
-    if not is_traced(at) or not items:
+    if not items:
+        raise raised(IndexError("pop from empty list"))
+    if not is_traced(at):
         return items.pop(at)
     found = item(items, at)
     numbers: Any = context_of(at).apply(to_tracer, (np.arange(len(items)),))
@@ -88,7 +91,7 @@ def method(function: Any) -> Callable[..., Any] | None:
         return None
 
     def call(*args: Any, **options: Any) -> Any:
-        if _any_traced(items) or _any_traced(args):
+        if _any_traced(items) or _any_traced(args) or traced is _pop:
             return traced(items, *args, **options)
         return function(*args, **options)
 

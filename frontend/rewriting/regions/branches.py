@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from ...tracing.values.tracer import Tracer
 from ...transforms import regions
 from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
-from .growing import joined, widened
+from .growing import Form, Own, formed, forms, joined
 from .raising import raised_by
 from .state import (
     UNBOUND,
@@ -53,9 +53,10 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         return
     ctx = context_of(flag)
     region = Adopted(ctx, get, put, names)
+    wanted: dict[int, Form] = {}
     while True:
         try:
-            ways = _traced(then, other, region)
+            ways = _traced(then, other, region, wanted)
         except Error as problem:
             region.take(problem)
             continue
@@ -64,19 +65,24 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
             _check(ctx, flag, *ended)
             (then if ended[0] is None else other)()  # which may raise, in its turn
             return
-        longer = widened(ctx, region.names, region.before, [way.after for way in ways])
+        longer = forms(region.names, region.before, [way.after for way in ways])
         if not longer:
             break
-        region.before = tuple(longer.get(at, value) for at, value in enumerate(region.before))
+        wanted |= longer
+        region.before = ctx.apply(formed, (region.before, wanted))
     merge = _Merge(ways, region.names)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
-def _traced(then: Part, other: Part, names: Adopted) -> list[_Way]:
-    """Both ways. What only the other one binds anew shows when both are traced."""
+def _traced(
+    then: Part, other: Part, names: Adopted, wanted: Mapping[int, Form]
+) -> list[_Way]:
+    """Both ways, with lists of the forms that are ``wanted``. What only the other one binds anew
+    shows when both are traced."""
     anew: Places = set()
     while True:
-        ways = [_Way(run, name, names, anew) for run, name in ((then, "then"), (other, "other"))]
+        ways = [_Way(run, name, names, anew, wanted)
+                for run, name in ((then, "then"), (other, "other"))]
         if ways[0].kept.isdisjoint(anew):
             return ways
 
@@ -87,8 +93,9 @@ class _Way:
     that no way binds anew (``kept``; of a table of numbers, most) are no results of its region.
     Arrays that were made there and written to are traced no more afterwards."""
 
-    def __init__(self, run: Part, name: str, names: Adopted, anew: Places) -> None:
-        self._run, self._names, self._anew = run, names, anew
+    def __init__(self, run: Part, name: str, names: Adopted, anew: Places,
+                 wanted: Mapping[int, Form]) -> None:
+        self._run, self._names, self._anew, self._wanted = run, names, anew, wanted
         with names.part():
             self.region = trace_region(self._trace, (), tree.structure(()), name)
 
@@ -97,7 +104,7 @@ class _Way:
         self.entry = Entry(names.before, adopted=names.arrays)
         names.put(self.entry.values)
         self.ended = raised_by(self._run)
-        self.after = names.get()
+        self.after = formed(names.get(), self._wanted)
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.after]
         places = [((at, place), leaf) for at, found in enumerate(self.parts) if found is not None
                   for place, leaf in enumerate(found[0])]
@@ -194,8 +201,9 @@ class _Merge:
             return one, [self._leaf(name, path, *pair) for path, *pair in zip(
                 tree.paths(one), first, second, strict=True)]
         except Error as problem:  # which is one for who reads the name
-            if not may_be_lost(name):
-                raise
+            if not may_be_lost(name) or (not isinstance(name, Own) and any(
+                    way.entry.has_changed(way.after[at]) for way in self.ways)):
+                raise  # who else has the list would have another one
             lost(name, problem)
             for each in (self.results, self.weak, self.paths, self.memory):
                 del each[count:]

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.indices.index import Dim
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import as_dim, to_tracer
 from ...tracing.source import user_loc
@@ -23,16 +25,18 @@ from ...transforms import loops as loop_nodes
 from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import if_
-from .iterables import item_at, length_of, rows_of
+from .expressions import both
+from .iterables import Zipped, item_at, length_of, rows_of
 from .state import UNBOUND, context_of, is_array, is_traced, truth
 
 FEW = 16  # items, which are taken one by one
+Test = Callable[[Any], Any]
 
 
 class Filtered:
     """A generator expression with conditions, that nobody has asked for an item yet."""
 
-    def __init__(self, items: Any, test: Callable[[Any], Any], element: Callable[[Any], Any],
+    def __init__(self, items: Any, test: Test | None, element: Callable[[Any], Any],
                  sure: bool) -> None:
         self.items, self.test, self.element, self.sure = items, test, element, sure
         self._rest: Iterator[Any] | None = None
@@ -42,26 +46,33 @@ class Filtered:
 
     def __next__(self) -> Any:
         if self._rest is None:
-            self._rest = (self.element(item) for item in self.items if self.test(item))
+            self._rest = map(self.element, self.items) if self.test is None else (
+                self.element(item) for item in self.items if self.test(item))
         return next(self._rest)
 
     def listed(self) -> Any:
         """The items as a list; itself where they may have no end, or are asked for already."""
+        if self.test is None and not _is_uncertain(self.items):
+            return self
         if self._rest is not None or not (length_of(rows_of(self.items)) is not None or isinstance(
                 self.items, Sized)):
             return self
         return filtered(self.items, self.test, self.element, self.sure)
 
 
-def filtered(items: Any, test: Callable[[Any], Any], element: Callable[[Any], Any],
-             sure: bool) -> Any:
+def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:
     """``[element(item) for item in items if test(item)]``. Raises TracerError (W201) for items that
     are no numbers or arrays of one shape, if a traced condition chooses them."""
+    if test is None and not _is_uncertain(items):
+        return [*map(element, items)]
+    if isinstance(items, GrowingList) and items.known is None:
+        return _by_rounds(items, items.room, test or _always, element)
     rows = rows_of(items)
     count = length_of(rows)
+    test = test or _always
     if isinstance(count, SymbolicDim) or (
             count is not None and count > FEW and is_traced(truth(test(item_at(rows, 0))))):
-        return _by_rounds(rows, count, test, element)
+        return _by_rounds(rows, as_dim(count), test, element)
     made: list[Any] = []
     flags: list[Any] = []
     for item in items:
@@ -80,6 +91,16 @@ def filtered(items: Any, test: Callable[[Any], Any], element: Callable[[Any], An
     weak = all(type(each) in (bool, int, float, complex) or getattr(each, "weak", False)
                for each in made)
     return ctx.apply(_stacked, (made, flags, weak))
+
+
+def _always(item: Any) -> bool:
+    return True
+
+
+def _is_uncertain(items: Any) -> bool:
+    """Whether how many items there are is decided when the function runs."""
+    return (isinstance(items, FilteredList) and items.known is None) or (
+        isinstance(items, Zipped) and isinstance(items.count, SymbolicDim))
 
 
 def _stacked(made: list[Any], flags: list[Any], weak: bool) -> FilteredList:
@@ -105,9 +126,9 @@ def _under(flag: Tracer, element: Callable[[Any], Any], item: Any) -> Any:
     return box[0]
 
 
-def _by_rounds(rows: Any, count: Any, test: Callable[[Any], Any],
-               element: Callable[[Any], Any]) -> FilteredList:
-    """The items and flags of a loop of the program."""
+def _by_rounds(rows: Any, count: Dim, test: Test, element: Callable[[Any], Any]) -> FilteredList:
+    """The items and flags of a loop of the program. Of a list with room for more items than there
+    are, the others are not chosen."""
     ctx = current()
     region = Adopted(ctx, lambda: (), lambda _: None, ())
     weak = False
@@ -115,13 +136,17 @@ def _by_rounds(rows: Any, count: Any, test: Callable[[Any], Any],
     def step(_: Any, __: Any, index: Any) -> Any:
         nonlocal weak
         with region.part():
-            item = item_at(rows, index)
-            flag = truth(test(item))
+            if isinstance(rows, GrowingList):
+                item = rows.row(index)
+                flag = both(lambda: index < rows.count, lambda: truth(test(item)))
+            else:
+                item = item_at(rows, index)
+                flag = truth(test(item))
             value = _under(flag, element, item) if is_traced(flag) else element(item)
         _check([value])
         weak = type(value) in (bool, int, float, complex) or getattr(value, "weak", False)
         return (), (value, flag)
 
     _, (array, mask) = loop_nodes.scanned(
-        "for", step, element, (), None, as_dim(count), False, ctx)
+        "for", step, element, (), None, count, False, ctx)
     return FilteredList(array, mask, user_loc(), weak)

@@ -10,14 +10,13 @@ Only lists of names that are ``Own`` do: nobody else has those.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.growing import GrowingList, Item
-from ...tracing.context.recorder import TraceContext
 from ...tracing.source import user_loc
 from .state import is_array
 
@@ -66,43 +65,56 @@ def _larger(one: Dim, other: Dim) -> Dim:
 
 
 def _item(values: Sequence[Any]) -> Item | None:
-    """What the items of lists are like."""
+    """What the items of lists are like; None if they have not one shape, or there are none."""
+    found: Item | None = None
     for value in values:
-        if isinstance(value, GrowingList):
-            return value.item
-    first = next((value[0] for value in values if value), None)
-    return None if first is None else Item.of(first)
+        for item in [value.item] if isinstance(value, GrowingList) else map(Item.of, value):
+            found = item if found is None or item is None else found.joined(item)
+            if found is None:
+                return None
+    return found
 
 
 def converted(value: Any, item: Item, room: Dim) -> GrowingList:
-    if isinstance(value, GrowingList):
-        return value.widened(room) if value.room != room else value
-    return GrowingList.made(value, item, room)
+    """A list as one of that form."""
+    if not isinstance(value, GrowingList):
+        return GrowingList.made(value, item, room)
+    return value if (value.item, value.room) == (item, room) else value.widened(item, room)
 
 
-def widened(
-    ctx: TraceContext, names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
-) -> dict[int, GrowingList]:
-    """By the numbers of names, the lists that two ways have to begin with, as they leave lists of
-    different lengths."""
+Form = tuple[Item, Dim]
+
+
+def forms(
+    names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
+) -> dict[int, Form]:
+    """By the numbers of names, the form that lists need that two ways leave with different lengths:
+    of which items, with how much room. None for those that have it."""
     found = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
-        if not isinstance(name, Own) or not all(map(is_list, (before[at], *values))):
+        if not isinstance(name, Own) or not all(map(is_list, values)):
             continue
         growing = [isinstance(value, GrowingList) for value in values]
         rooms = [_room(value) for value in values]
-        if growing[0] == growing[1] and rooms[0] == rooms[1]:
+        if growing[0] == growing[1] and rooms[0] == rooms[1] and (
+                not growing[0] or values[0].item == values[1].item):
             continue
-        room = _larger(*rooms)
-        if isinstance(before[at], GrowingList):
-            if before[at].room == room:
-                continue  # one way has bound the name to another list
-            room = _larger(room, 2 * before[at].room) if isinstance(room, int) else room
-        item = _item([before[at], *values])
+        known = [before[at]] if is_list(before[at]) else []
+        item = _item([*known, *values])
         if item is not None:
-            found[at] = ctx.apply(converted, (before[at], item, room))
+            room = _larger(*rooms)
+            for value in known:
+                room = _larger(room, _room(value))
+            found[at] = item, room
     return found
+
+
+def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]:
+    """The values, of which lists have the forms that are wanted."""
+    return tuple(
+        converted(value, *wanted[at]) if at in wanted and is_list(value) else value
+        for at, value in enumerate(values))
 
 
 def joined(value: Any, ways: Sequence[Any]) -> Any:
@@ -136,7 +148,8 @@ class Growth:
         if not is_list(value) or not is_list(started):
             return None
         most, least = _most(value) - _most(started), _least(value) - _least(started)
-        same = isinstance(first, GrowingList) == isinstance(value, GrowingList)
+        same = isinstance(first, GrowingList) == isinstance(value, GrowingList) and (
+            not isinstance(value, GrowingList) or first.item == value.item)
         if same and _room(value) == _room(started) and (
                 (most, least) == (0, 0) if type(value) is list else
                 isinstance(most, int) and most <= self.most and least >= self.least):

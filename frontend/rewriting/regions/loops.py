@@ -65,14 +65,19 @@ def for_(
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
         return
     if isinstance(items, Selection) and items.known is None:
-        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names)
+        _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names,
+                 most=items.array.type.shape[0])
         return
     if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
         _counted(items.row, items.count, asks, body, go_on, get, put, names)
         return
     if isinstance(items, Range):
         start, step = items.start, items.step
-        _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names)
+        # From 0 or later on by whole steps, there are no more than the range ends with.
+        bounded = regions.is_size(items.stop) and type(start) is type(step) is int and (
+            start >= 0 < step)
+        _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names,
+                 most=as_dim(items.stop) if bounded else ENDLESS)
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
@@ -134,9 +139,10 @@ def _count_of(items: Range) -> Any:
 def _counted(
     item: Callable[[Any], Any], count: Any, asks: bool, body: Callable[[Any], Any], go_on: Part,
     get: Get, put: Put, names: Sequence[str], ctx: TraceContext | None = None,
+    most: Dim = ENDLESS,
 ) -> None:
     """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
-    it is known, which a gradient asks for."""
+    it is known, which a gradient asks for; or than ``most``, which lists ask for that grow."""
     limit = as_dim(count) if regions.is_size(count) else ENDLESS
     known = type(count) is int and not asks
 
@@ -145,16 +151,18 @@ def _counted(
         return both(lambda: inside, go_on) if asks else inside
 
     _rounds(ctx or context_of(count), "for", None if known else test,
-            lambda index: body(item(index)), get, put, names, limit)
+            lambda index: body(item(index)), get, put, names, limit,
+            most=most if limit is ENDLESS else limit)
 
 
 def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
     get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
+    most: Dim = ENDLESS,
 ) -> None:
     """Rounds as long as a test holds; without one, as many as ``limit`` says."""
     region = Adopted(ctx, get, put, names)
-    loop = Loop(region, what, test, body, limit, flag)
+    loop = Loop(region, what, test, body, limit, flag, most)
     while True:
         try:
             loop.trace()

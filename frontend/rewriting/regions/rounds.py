@@ -25,7 +25,7 @@ from ...transforms import regions
 from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import differ, may_be_lost, shown
-from .growing import Growth, Own, converted
+from .growing import Growth, Own, converted, formed
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
@@ -56,9 +56,10 @@ class Loop:
 
     def __init__(
         self, region: Adopted, what: str, test: Callable[[Any], Any] | None,
-        body: Callable[[Any], Any], limit: Dim, flag: Any,
+        body: Callable[[Any], Any], limit: Dim, flag: Any, most: Dim,
     ) -> None:
         self.ctx, self.what, self.test, self.body, self.limit = region.ctx, what, test, body, limit
+        self.most = most  # rounds, for which lists need room
         self.flag = flag  # what the test gave before the first round, if it was asked
         self.region, self.names, self.first = region, region.names, list(region.before)
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
@@ -119,8 +120,9 @@ class Loop:
 
     def _drop(self, at: int, problem: Error) -> None:
         name = self.names[at]
-        if not may_be_lost(name):
-            raise problem
+        if not may_be_lost(name) or (self.entry is not None and not isinstance(name, Own)
+                                     and self.entry.has_changed(self.after[at])):
+            raise problem  # who else has the list would have another one
         self.first[at], self.dropped[at] = UNBOUND, lost(name, problem, again=False)
 
     def _enter(self, state: Any) -> Entry:
@@ -162,7 +164,9 @@ class Loop:
         with self.region.part(), self._in_round():
             self.entry = entry = self._enter(state)
             self.body(index)
-            self.after = self.region.get()
+            self.after = formed(self.region.get(), {
+                at: (value.item, value.room) for at, value in enumerate(self.first)
+                if isinstance(value, GrowingList)})
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -190,7 +194,7 @@ class Loop:
         to begin with room for all that rounds may add."""
         if isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
-            longer = growth.after(self.first[at], value, self.limit)
+            longer = growth.after(self.first[at], value, self.most)
             if longer is not None:
                 self.longer[at] = longer
                 raise OtherCarryError
@@ -257,7 +261,7 @@ class Loop:
             value = rebuilt(structure, [made.get((at, place), leaf)
                                         for place, leaf in enumerate(old)])
             if isinstance(value, GrowingList):
-                found.append(self.growths[at].end(value, self.first[at], self.limit,
+                found.append(self.growths[at].end(value, self.first[at], self.most,
                                                   exact=self.test is None))
                 continue
             origin = self.entry.origin(self.after[at])

@@ -135,6 +135,14 @@ class Entry:
         """Whether a list or a dict was changed."""
         return bool(_items(copy) != self._items[id(copy)])
 
+    def has_changed(self, value: Any) -> bool:
+        """Whether a list or a dict that others may have was changed: a copy, or one in it."""
+        if type(value) in (list, dict) and self.origin(value) is not None and self.changed(value):
+            return True
+        if type(value) not in (list, tuple, dict):
+            return False
+        return any(map(self.has_changed, value.values() if type(value) is dict else value))
+
     def _copied(self, value: Any) -> Any:
         made = value
         if type(value) in (list, tuple):

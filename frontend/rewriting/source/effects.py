@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from types import CodeType
 
 from .names import bound, here, path_of
+from .own_lists import GROWING
 from .parsed import definition_of
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.While, ast.For, ast.Pass,
@@ -28,13 +29,14 @@ _METHODS = frozenset({
 
 
 def of_loop(
-    node: ast.For | ast.While, own: Collection[str], runtime: str
+    node: ast.For | ast.While, own: Collection[str], runtime: str, lists: Collection[str]
 ) -> tuple[str, ...] | None:
     """The names that the body of a loop calls, or calls methods of; None if it may do more than
-    compute. ``own`` are the names of the function, ``runtime`` that of what rewritten code calls.
+    compute. ``own`` are the names of the function, ``lists`` those of which nobody else has the
+    list (``own_lists``), ``runtime`` the name of what rewritten code calls.
     """
-    found = (_called(node.body, own, _names(node.target)) if isinstance(node, ast.For)
-             else _called([ast.Expr(node.test), *node.body], own, None))
+    found = (_called(node.body, own, _names(node.target), lists=lists) if isinstance(node, ast.For)
+             else _called([ast.Expr(node.test), *node.body], own, None, lists=lists))
     return None if found is None else tuple(name for name in found if name != runtime)
 
 
@@ -51,7 +53,7 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
 
 def _called(
     body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
-    given: Collection[str] = (),
+    given: Collection[str] = (), lists: Collection[str] = (),
 ) -> tuple[str, ...] | None:
     """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
     integer (None: any name may be one); ``given`` those of what may be a list of the caller's."""
@@ -74,6 +76,9 @@ def _called(
                 return None
         elif isinstance(node, ast.Call):
             root = _root(node.func)
+            if isinstance(node.func, ast.Attribute) and isinstance(
+                    node.func.value, ast.Name) and root in lists and node.func.attr in GROWING:
+                continue
             if root is None or (root in own and isinstance(node.func, ast.Attribute)):
                 if not isinstance(node.func, ast.Attribute) or node.func.attr not in _METHODS:
                     return None

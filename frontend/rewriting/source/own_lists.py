@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from .names import here
 
-_GROWING = frozenset({"append", "pop", "extend", "clear"})
-_METHODS = _GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
+GROWING = frozenset({"append", "pop", "extend", "clear"})
+_METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
                      "enumerate", "zip", "reversed", "print", "str", "bool"})
 _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
@@ -85,7 +85,7 @@ def _is_new(value: ast.AST | None) -> bool:
 
 def _grown(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
-            node.func.value, ast.Name) and node.func.attr in _GROWING:
+            node.func.value, ast.Name) and node.func.attr in GROWING:
         yield node.func.value.id
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
@@ -104,9 +104,9 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, (ast.For, ast.comprehension)):
         yield node.iter
     elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        yield node.test
+        yield from _truths(node.test)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield node.operand
+        yield from _truths(node.operand)
     elif isinstance(node, ast.BoolOp):
         yield from node.values[:-1]
     elif isinstance(node, ast.Compare):
@@ -115,6 +115,14 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         yield from (node.left, node.right)
     elif isinstance(node, ast.Return) and node.value is not None:
         yield from node.value.elts if isinstance(node.value, ast.Tuple) else (node.value,)
+
+
+def _truths(test: ast.expr) -> Iterator[ast.AST]:
+    """Expressions of which no more than the truth is asked."""
+    yield test
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _truths(value)
 
 
 def _only_asks(function: ast.expr) -> bool:

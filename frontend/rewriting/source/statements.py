@@ -129,7 +129,7 @@ class _Scope(ast.NodeTransformer):
 
     def _roots(self, node: ast.For | ast.While) -> ast.expr:
         """A function that gives what a loop calls, if it only computes."""
-        roots = of_loop(node, self.own, RUNTIME)
+        roots = of_loop(node, self.own, RUNTIME, self.lists)
         return ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
@@ -247,16 +247,18 @@ class _Scope(ast.NodeTransformer):
 
     def _filtered(self, name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         (first, *more) = node.generators
-        every = not first.ifs and name == "filtered"  # of items of which there may be fewer
-        if more or not (first.ifs or every) or first.is_async or _walrus(node):
+        if more or first.is_async or _walrus(node):
             return self._plain(node)
-        test = first.ifs[0] if len(first.ifs) == 1 else ast.copy_location(
-            ast.Constant(True) if every else ast.BoolOp(ast.And(), first.ifs),
-            node.elt if every else first.ifs[0])
-        _as_truths(test)
         sure = ast.Constant(_only_computes(node.elt))
         item = self._fresh("item")
-        parts = [_of_item(item, first.target, self.visit(part)) for part in (test, node.elt)]
+        if not first.ifs:  # of a list that may have fewer items
+            parts: list[ast.expr] = [ast.Constant(None)]
+        else:
+            test = first.ifs[0] if len(first.ifs) == 1 else ast.copy_location(
+                ast.BoolOp(ast.And(), first.ifs), first.ifs[0])
+            _as_truths(test)
+            parts = [_of_item(item, first.target, self.visit(test))]
+        parts.append(_of_item(item, first.target, self.visit(node.elt)))
         return _weft(name, [self.visit(first.iter), *parts, sure], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:

@@ -10,6 +10,7 @@ mask. Whoever else had the list would have the one before: only lists of one nam
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
-from ....ir.types import I64, TensorType
+from ....ir.types import I64, TensorType, as_dtype
 from ... import tree
 from ..context.active import current
 from ..operand import broadcast, cast, to_tracer
@@ -47,6 +48,18 @@ class Item:
         return Item(structure, tuple(x.type for x in traced), tuple(x.weak for x in traced))
 
 
+    def joined(self, other: Item) -> Item | None:
+        """What items of both are like, of dtypes that hold both; None if they differ in more."""
+        if self.structure != other.structure or [x.shape for x in self.types] != [
+                x.shape for x in other.types]:
+            return None
+        types = tuple(
+            one if one == two else TensorType(as_dtype(np.promote_types(
+                one.dtype.numpy, two.dtype.numpy)), one.shape)
+            for one, two in zip(self.types, other.types, strict=True))
+        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)))
+
+
 class GrowingList(FilteredList):
     """See the module docstring. Each leaf of an item has an array of ``rows``."""
 
@@ -73,11 +86,14 @@ class GrowingList(FilteredList):
         found: Dim = self.rows[0].type.shape[0]
         return found
 
-    def widened(self, room: Dim) -> GrowingList:
-        """The same items, with more room."""
-        rows = [np.concatenate([row, _zeros(type_, room - self.room)])
-                for row, type_ in zip(self.rows, self.item.types, strict=True)]
-        return GrowingList(self.item, rows, self.count, self.least, self.most)
+    def widened(self, item: Item, room: Dim) -> GrowingList:
+        """The same items, of types that hold more, with more room."""
+        rows: list[Any] = [cast(row, type_.dtype.numpy)
+                           for row, type_ in zip(self.rows, item.types, strict=True)]
+        if room != self.room:
+            rows = [np.concatenate([row, _zeros(type_, room - self.room)])
+                    for row, type_ in zip(rows, item.types, strict=True)]
+        return GrowingList(item, rows, self.count, self.least, self.most)
 
     # -- as elements under a mask
 
@@ -129,19 +145,28 @@ class GrowingList(FilteredList):
             return list(self)
         if self.item.structure != tree.LEAF:
             raise error("W123", "a list of tuples whose length is decided when the function runs "
-                                "leaves it", locs=user_loc(),
-                        hint="make an array of it, np.array(items)")
+                                "is returned", locs=user_loc(),
+                        hint="return an array of it, np.array(items)")
         return self.of(self.array)
 
     # -- as a list
 
     def append(self, value: Any) -> None:
-        leaves = _leaves(self.item, value)
-        if self.most == self.room:
-            self.rows = self.widened(self.room + 1).rows
+        leaves = self._admitted(value, int(self.most == self.room))
         place: Any = self.count if self.known is None else self.least
         self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
         self._moved(1)
+
+    def _admitted(self, value: Any, more: int = 0) -> list[Any]:
+        """The leaves of an item that the list gets, as all of its items are from then on; room for
+        so many more."""
+        item = Item.of(value)
+        item = None if item is None else self.item.joined(item)
+        if item is None:
+            raise self._unlike(value)
+        if more or item != self.item:
+            self.rows, self.item = self.widened(item, self.room + more).rows, item
+        return _leaves(item, value)
 
     def extend(self, values: Any) -> None:
         if isinstance(values, FilteredList) and values.known is None:
@@ -156,10 +181,16 @@ class GrowingList(FilteredList):
     def pop(self, at: Any = -1) -> Any:
         if type(at) is not int or at not in (0, -1):
             raise self._refused("asked for an item in the middle")
-        found = self[at]
+        if self.known is not None:
+            found = self[at]
+            self._moved(-1)
+        else:  # the length depends on the check, if nothing else does
+            left = self.count - 1
+            left = current().emit("ensure", left, left, message="pop from empty list")
+            found = self.row(left if at == -1 else 0)
+            self.count, self.least, self.most = left, self.least - 1, self.most - 1
         if at == 0:
             self.rows = [np.concatenate([row[1:], row[:1]]) for row in self.rows]
-        self._moved(-1)
         return found
 
     def clear(self) -> None:
@@ -194,7 +225,10 @@ class GrowingList(FilteredList):
             if self.item.structure != tree.LEAF:
                 raise self._refused("asked for a part of it")
             return self.of(self.array)[at]
-        place = current().apply(self._place, (at,))
+        return self.row(current().apply(self._place, (at,)))
+
+    def row(self, place: Any) -> Any:
+        """What is at a place, be there an item or not."""
         found = [row[place] for row in self.rows]
         # Who writes to an array of a list changes it for all who have the array.
         return tree.unflatten(self.item.structure, [
@@ -204,7 +238,7 @@ class GrowingList(FilteredList):
     def __setitem__(self, at: Any, value: Any) -> None:
         if not _is_number(at):
             raise self._refused("changed in a part of it")
-        leaves = _leaves(self.item, value)
+        leaves = self._admitted(value)
         place = current().apply(self._place, (at,))
         self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
 
@@ -224,6 +258,23 @@ class GrowingList(FilteredList):
                      hint="make an array of all items before it, out = np.zeros(n), set out[i] "
                           "where there is one, and count them")
 
+    def _unlike(self, value: Any) -> Error:
+        shown = ", ".join(map(str, self.item.types))
+        return error("W102", f"an item that is not like the others, {shown}, of a list whose "
+                             "length is decided when the function runs", locs=user_loc(),
+                     types=[x.type for x in tree.leaves(value) if isinstance(x, Tracer)],
+                     hint="give all items one shape")
+
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
+        if key is not None or self.item.structure != tree.LEAF or self.rows[0].ndim != 1:
+            raise self._refused("sorted in place by a key")
+        order = np.lexsort((self.rows[0], np.logical_not(self.mask)))
+        found = self.rows[0][order]
+        if reverse:
+            places: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
+            found = found[np.where(places < self.count, self.count - 1 - places, places)]
+        self.rows = [found]
+
     def insert(self, at: Any, value: Any) -> None:
         raise self._refused("asked to insert an item")
 
@@ -235,9 +286,6 @@ class GrowingList(FilteredList):
 
     def reverse(self) -> None:
         raise self._refused("turned round in place")
-
-    def sort(self, **options: Any) -> None:
-        raise self._refused("sorted in place")
 
 
 def _is_plain(value: Any) -> bool:
@@ -259,15 +307,6 @@ def _zeros(type_: TensorType, count: Dim) -> Any:
 
 def _leaves(item: Item, value: Any) -> list[Any]:
     """The leaves of an item, of the types that those of all items have."""
-    leaves, structure = tree.flatten(value)
-    traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
-    if structure != item.structure or not all(
-            x.type.shape == type_.shape and np.can_cast(x.type.dtype.numpy, type_.dtype.numpy)
-            for x, type_ in zip(traced, item.types, strict=True)):
-        shown = ", ".join(str(type_) for type_ in item.types)
-        found = ", ".join(str(x.type) for x in traced)
-        raise error("W102", f"an item of {found} for a list of items of {shown}, whose length is "
-                            "decided when the function runs", locs=user_loc(),
-                    hint="give all items one type and shape")
+    traced = [current().apply(to_tracer, (leaf,)) for leaf in tree.leaves(value)]
     return [current().apply(cast, (x, type_.dtype.numpy)) if x.type != type_ else x
             for x, type_ in zip(traced, item.types, strict=True)]

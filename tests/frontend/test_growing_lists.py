@@ -1,0 +1,378 @@
+"""Lists that branches and loops of the program make longer or shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.rewriting.source.own_lists import own_lists
+
+RNG = np.random.default_rng(12)
+
+
+def peaks(x: Any) -> Any:
+    found = []
+    for i in range(1, len(x) - 1):
+        if x[i - 1] < x[i] > x[i + 1]:
+            found.append(i)
+    return np.array(found), len(found), found
+
+
+def falling(x: Any) -> Any:
+    stack: list[Any] = []
+    for v in x:
+        while stack and stack[-1] > v:
+            stack.pop()
+        stack.append(v)
+    return stack, stack[0], np.diff(stack)
+
+
+def next_greater(x: Any) -> Any:
+    out, stack = np.full(len(x), -1.0), []
+    for i in range(len(x)):
+        while stack and x[stack[-1]] < x[i]:
+            out[stack.pop()] = x[i]
+        stack.append(i)
+    return out
+
+
+def pairs(x: Any) -> Any:
+    out = []
+    for i in range(len(x)):
+        for j in range(i + 1, len(x)):
+            if x[i] * x[j] < -0.1:
+                out.append((i, x[j]))
+    total = 0.0
+    for i, v in out:
+        total += i * v
+    return len(out), total, sum(v * 2 for _, v in out), [i + v for i, v in out]
+
+
+def each_round(x: Any) -> Any:
+    """A list of known length, as every round makes it longer by one."""
+    out, s = [], 0.0
+    for v in x:
+        if v > 0:
+            s += v
+        out.append(s)
+    return np.array(out) * np.arange(float(len(x))), out[2], out[-1], len(out)
+
+
+def groups(x: Any) -> Any:
+    up, down = [0.0], [0.0]
+    for v in x:
+        if v > 0:
+            up.append(v)
+        else:
+            down.append(-v)
+    return np.mean(up), max(down), len(up) - len(down), sorted(up), up + down, up[::-1], up[-2:]
+
+
+def runs(x: Any) -> Any:
+    starts = [0]
+    for i in range(1, len(x)):
+        if (x[i] > 0) != (x[i - 1] > 0):
+            starts.append(i)
+    starts.append(len(x))
+    return np.diff(np.array(starts)), starts[-1]
+
+
+def until(x: Any) -> Any:
+    best = []
+    for i, v in enumerate(x):
+        if v > 1.5:
+            break
+        if v > 0:
+            best.append(i)
+    return best, x[best]
+
+
+def window(x: Any) -> Any:
+    """Taken from the front, and cut to no items."""
+    queue: list[Any] = []
+    for v in x:
+        queue.append(v)
+        if len(queue) > 3:
+            queue.pop(0)
+        if v < -1.5:
+            queue.clear()
+    return queue, sum(queue)
+
+
+def items(x: Any) -> Any:
+    kept = [x[0]]
+    for v in x[1:]:
+        if v > kept[-1]:
+            kept += [v, v / 2]
+        else:
+            kept[-1] = kept[-1] + 0.1
+            kept[0] = v
+    kept.sort()
+    return kept
+
+
+def bound_anew(x: Any) -> Any:
+    """One way begins another list."""
+    run, best = [], 0.0
+    for v in x:
+        if v > 0:
+            run.append(v)
+        else:
+            best = max(best, sum(run))
+            run = []
+    return best, len(run)
+
+
+def of_both_dtypes(x: Any) -> Any:
+    out = [1]
+    for v in x:
+        if v > 0:
+            out.append(v)
+    return np.array(out)
+
+
+def rows(x: Any) -> Any:
+    x = x[: len(x) // 2 * 2].reshape(-1, 2)
+    kept = []
+    for row in x:
+        if row.sum() > 0:
+            kept.append(row)
+    return np.array(kept), len(kept)
+
+
+def together(x: Any) -> Any:
+    a, b = [], []
+    for v in x:
+        if v > -0.5:
+            a.append(v)
+            b.append(v * 2)
+    return sum(p * q for p, q in zip(a, b)), [  # noqa: B905
+        k * v for k, v in enumerate(a)]
+
+
+def hull(x: Any) -> Any:
+    """Andrew's monotone chain, by a function that returns its list."""
+    points = np.stack([np.sort(x), np.cos(3 * np.sort(x))], axis=1)
+
+    def half(points: Any) -> Any:
+        h: list[Any] = []
+        for p in points:
+            while len(h) >= 2 and (h[-1][0] - h[-2][0]) * (p[1] - h[-2][1]) - (
+                    h[-1][1] - h[-2][1]) * (p[0] - h[-2][0]) <= 0:
+                h.pop()
+            h.append(p)
+        return h
+
+    lower, upper = half(points), half(points[::-1])
+    return np.array(lower[:-1] + upper[:-1])
+
+
+def never(x: Any) -> Any:
+    out = []
+    for v in x:
+        if v > 100:
+            out.append(v)
+    return len(out), np.array(out).size, np.max(out) if out else -1.0
+
+
+FUNCTIONS = [peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
+             bound_anew, of_both_dtypes, rows, together, hull, never]
+
+
+def same(a: Any, z: Any) -> None:
+    """Nests of numbers, lists and arrays: of one kind, and close."""
+    if isinstance(z, (list, tuple)):
+        assert type(a) is type(z)
+        assert len(a) == len(z)
+        for each, other in zip(a, z, strict=True):
+            same(each, other)
+        return
+    assert np.shape(a) == np.shape(z)
+    np.testing.assert_allclose(a, z, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [4, 8, 60])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_lists_have_as_many_items_as_values_say(function: Callable[[Any], Any], size: int) -> None:
+    compiled = weft.compile(function)
+    for _ in range(3):
+        x = RNG.normal(size=size)
+        same(compiled(x), function(x))
+
+
+def test_of_sizes_that_are_not_known() -> None:
+    for function in (peaks, falling, until, together):
+        compiled = weft.compile(function, dynamic={"x": {0: "n"}})
+        for size in (3, 4, 17, 60):
+            x = RNG.normal(size=size)
+            same(compiled(x), function(x))
+
+
+def test_gradients_of_what_was_kept() -> None:
+    def loss(x: Any) -> Any:
+        kept = []
+        for v in x:
+            if v > 0:
+                kept.append(v * v)
+        return sum(kept) / len(kept)
+
+    for size in (7, 70):
+        x = RNG.normal(size=size)
+        value, slope = weft.compile(weft.value_and_grad(loss))(x)
+        np.testing.assert_allclose(value, loss(x))
+        np.testing.assert_allclose(slope, np.where(x > 0, 2 * x / np.sum(x > 0), 0))
+    x = np.abs(RNG.normal(size=(3, 5)))
+    np.testing.assert_allclose(weft.compile(weft.vmap(loss))(x), (x * x).mean(axis=1))
+
+
+def missing(x: Any) -> Any:
+    out = []
+    for v in x:
+        if v > 0:
+            out.append(v)
+    return out[3]
+
+
+def popped(x: Any) -> Any:
+    out: list[Any] = []
+    for v in x:
+        if v > 0:
+            out.append(v)
+        else:
+            out.pop()
+    return len(out)
+
+
+@pytest.mark.parametrize(("function", "x"), [
+    (missing, [1.0, -1.0, 2.0, 3.0]), (popped, [1.0, -1.0, -1.0, 2.0])])
+def test_items_that_are_not_there(function: Callable[[Any], Any], x: Any) -> None:
+    compiled, fine = weft.compile(function), np.ones(4)
+    same(compiled(fine), function(fine))
+    with pytest.raises(IndexError):
+        function(np.array(x))
+    with pytest.raises(IndexError):
+        compiled(np.array(x))
+
+
+def by_another_name(x: Any) -> Any:
+    a: list[Any] = []
+    b = a
+    for v in x:
+        if v > 0:
+            a.append(v)
+    return len(b)
+
+
+def in_a_dict(x: Any) -> Any:
+    a: list[Any] = []
+    d = {"a": a}
+    for v in x:
+        if v > 0:
+            a.append(v)
+    return len(d["a"])
+
+
+def in_a_function(x: Any) -> Any:
+    def add(to: list[Any], v: Any) -> None:
+        if v > 0:
+            to.append(v)
+
+    a: list[Any] = []
+    for v in x:
+        add(a, v)
+    return len(a)
+
+
+def a_key(x: Any) -> Any:
+    def add(to: dict[str, Any], v: Any) -> None:
+        if v > 0:
+            to["k"] = v
+
+    d: dict[str, Any] = {}
+    for v in x:
+        add(d, v)
+    return len(d)
+
+
+def while_it_grows(x: Any) -> Any:
+    out, t = [], x[0]
+    while t < 5:
+        out.append(t)
+        t = t + 1.5
+    return np.array(out)
+
+
+def of_lists(x: Any) -> Any:
+    out: list[Any] = []
+    for v in x:
+        if v > 0:
+            out.append([v, 0])
+    return out
+
+
+def of_shapes(x: Any) -> Any:
+    out: list[Any] = []
+    for i in range(4):
+        if x[i] > 0:
+            out.append(x[: i + 1])
+    return len(out)
+
+
+def written(x: Any) -> Any:
+    kept = []
+    for row in x.reshape(-1, 2).copy():
+        if row[0] > 0:
+            kept.append(row)
+    kept[0][0] = 9.0
+    return kept[0]
+
+
+@pytest.mark.parametrize(("function", "what"), [
+    (by_another_name, "W102: a is a list of 1 on one way"),
+    (in_a_dict, "W102: a is a list of 1 on one way"),
+    (in_a_function, "W102: to is a list of 1 on one way"),
+    (a_key, "W102: to is a dict of 1 on one way"),
+    (while_it_grows, "W201: how long this list may become is not known"),
+    (of_lists, "W102: out is a list of 1 on one way"),
+    (of_shapes, "W102: an item that is not like the others"),
+    (written, "W203: "),
+])
+def test_what_others_have_is_not_changed_behind_them(
+    function: Callable[[Any], Any], what: str
+) -> None:
+    with pytest.raises(weft.Error, match=what):
+        weft.compile(function)(np.array([1.0, -1.0, 2.0, 1.5, -0.5, 0.25]))
+
+
+def test_which_lists_have_one_name() -> None:
+    import ast
+
+    text = """
+def f(x, given):
+    a, b = [], [0] * 3
+    c = []
+    d = c
+    e = []
+    g = []
+    for h in g:
+        g.append(h)
+    i = []
+    k = []
+    for v in x:
+        a.append(v)
+        b.append(v)
+        c.append(v)
+        e.append(v)
+        given.append(v)
+        i.append(lambda: k)
+        k.append(v)
+    use(e)
+    return np.array(a), len(b), i
+"""
+    (function,) = ast.parse(text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert own_lists(function) == {"a", "b", "i"}
