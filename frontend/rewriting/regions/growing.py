@@ -16,7 +16,7 @@ from typing import Any
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
-from ...tracing.arrays.growing import GrowingList, Item
+from ...tracing.arrays.growing import NONE, GrowingList, Item
 from ...tracing.source import user_loc
 from .state import is_array
 
@@ -120,27 +120,31 @@ def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]
 def joined(value: Any, ways: Sequence[Any]) -> Any:
     """A list that two ways have left: as many items as either may have."""
     if isinstance(value, GrowingList) and all(map(is_list, ways)):
-        value.least = min(map(_least, ways))
+        value.relative = any(way.relative for way in ways)
+        # A list that one way has made tells nothing of how long the one before has become.
+        value.least = NONE if value.relative != all(way.relative for way in ways) else min(
+            map(_least, ways))
         value.most = _larger(*map(_most, ways))
     return value
 
 
 class Growth:
     """How a round changes the length of a list that a loop carries: by how many items at most, and
-    at least."""
+    at least; and how many more than at its beginning there are during a round (``peak``)."""
 
     def __init__(self) -> None:
-        self.most = self.least = 0
+        self.most = self.least = self.peak = 0
+        self.base: Dim | None = None  # the room before the loop
         self.started: GrowingList | None = None
 
     def begin(self, value: GrowingList) -> None:
         """Before any round of the loop."""
-        value.most = value.room - max(self.most, 0)
+        value.most, value.relative = value.room - self.peak, True
         if self.least < 0:
             value.least = 0
         self.started = value.copy()
 
-    def after(self, first: Any, value: Any, limit: Dim) -> tuple[Item, Dim] | None:
+    def after(self, first: Any, value: Any, limit: Dim) -> Form | None:
         """What the list is to be before the loop, after a round that began with ``first``, or with
         what ``begin`` was told: of which items, with how much room. None if it is that already.
         Raises TracerError (W201) where it may grow without an end."""
@@ -148,6 +152,9 @@ class Growth:
         if not is_list(value) or not is_list(started):
             return None
         most, least = _most(value) - _most(started), _least(value) - _least(started)
+        if isinstance(value, GrowingList) and isinstance(first, GrowingList) and (
+                not value.relative):
+            least = NONE  # it is another list
         same = isinstance(first, GrowingList) == isinstance(value, GrowingList) and (
             not isinstance(value, GrowingList) or first.item == value.item)
         if same and _room(value) == _room(started) and (
@@ -162,16 +169,23 @@ class Growth:
                                 "runs", locs=user_loc(),
                         hint="give the loop as many rounds as there may be, for step in range(n), "
                              "and leave it with break")
-        new = self.started is None
-        self.most = most if new else max(self.most, most)
-        self.least = least if new else min(self.least, least)
-        return item, _room(first) + max(self.most, 0) * (limit if self.most > 0 else 0)
+        if self.base is None:
+            self.base, self.most, self.least = _room(first), most, least
+        self.most, self.least = max(self.most, most), min(self.least, least)
+        higher = _room(value) - _most(started)
+        if _room(value) != _room(started) and isinstance(higher, int):
+            self.peak = max(self.peak, higher)
+        self.peak = max(self.peak, self.most)
+        rounds = self.most * limit - self.most if self.most > 0 else 0
+        return item, self.base + rounds + self.peak
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
         """After the loop; ``exact``: it has as many rounds as the limit says."""
+        value.relative = first.relative
+        if exact and self.most == self.least and isinstance(limit, int):
+            value.least = first.least + self.least * limit
+            value.most = first.most + self.most * limit
+            return value
         value.most = value.room if self.most > 0 else first.most
-        value.least = min(first.least, 0) if self.least < 0 else first.least
-        if exact and self.most == self.least and first.least == first.most and isinstance(
-                limit, int):
-            value.least = value.most = first.least + self.least * limit
+        value.least = first.least if self.least >= 0 else NONE if first.relative else 0
         return value

@@ -27,6 +27,8 @@ from ..source import user_loc
 from ..values.tracer import SymbolicDim, Tracer
 from .filtered import FilteredList
 
+NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
+
 
 @dataclass(frozen=True)
 class Item:
@@ -63,11 +65,13 @@ class Item:
 class GrowingList(FilteredList):
     """See the module docstring. Each leaf of an item has an array of ``rows``."""
 
-    __slots__ = ("count", "item", "least", "most", "rows")
+    __slots__ = ("count", "item", "least", "most", "relative", "rows")
 
-    def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim) -> None:
+    def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim,
+                 relative: bool = False) -> None:
         self.item, self.rows, self.count = item, list(rows), count
         self.least, self.most, self.taken, self.locs = least, most, None, user_loc()
+        self.relative = relative  # in a round, the least is what it is where the round began so
 
     @staticmethod
     def made(items: Sequence[Any], item: Item, room: Dim) -> GrowingList:
@@ -93,7 +97,7 @@ class GrowingList(FilteredList):
         if room != self.room:
             rows = [np.concatenate([row, _zeros(type_, room - self.room)])
                     for row, type_ in zip(rows, item.types, strict=True)]
-        return GrowingList(item, rows, self.count, self.least, self.most)
+        return GrowingList(item, rows, self.count, self.least, self.most, self.relative)
 
     # -- as elements under a mask
 
@@ -131,7 +135,7 @@ class GrowingList(FilteredList):
 
     def again(self, *leaves: Any) -> GrowingList:
         *rows, count = leaves
-        return GrowingList(self.item, rows, count, self.least, self.most)
+        return GrowingList(self.item, rows, count, self.least, self.most, self.relative)
 
     def of(self, array: Any, *masks: Any) -> FilteredList:
         mask, = masks or (self.mask,)
@@ -194,7 +198,7 @@ class GrowingList(FilteredList):
         return found
 
     def clear(self) -> None:
-        self.count, self.least, self.most = self.count * 0, 0, 0
+        self.count, self.least, self.most = self.count * 0, NONE if self.relative else 0, 0
 
     def copy(self, order: str = "C") -> GrowingList:
         return self.again(*self.leaves())
