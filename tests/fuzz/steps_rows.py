@@ -162,8 +162,14 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
     if "dtype" in options and (w.smooth or (
             floats and not re.search("dtype=np.(float|complex)", text))):
         return True
-    if w.symbols and ("np.nanq" in feature or "np.nanp" in feature):  # of none: not built yet
-        return True
+    if ("np.nanq" in feature or "np.nanp" in feature) and (bool(w.symbols) or not all(
+            np.size(sample) for x in used for sample in x.samples)):
+        return True  # of no elements: of NumPy's the dims of the quantiles are missing
+    if feature in ("row np.round", "row np.around") and "decimals=-" in text and any(
+            x.dtype in ("i4", "u4", "i8", "u8") for x in used):
+        return True  # what the dtype cannot hold is C's to choose
+    if w.smooth and "float32" in text:
+        return True  # difference quotients have its few digits
     if feature in ("row np.nanquantile", "row np.nanpercentile") and "[" in text and any(
             x.dtype in ("f2", "f4") for x in used):
         return True  # all rows have the dtype of the first, which is another one without numbers
