@@ -17,7 +17,7 @@ from .names import here
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
-                     "enumerate", "zip", "reversed", "print", "str", "bool"})
+                     "enumerate", "zip", "reversed", "map", "filter", "print", "str", "bool"})
 _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
 
 
@@ -114,7 +114,18 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.BinOp):
         yield from (node.left, node.right)
     elif isinstance(node, ast.Return) and node.value is not None:
-        yield from node.value.elts if isinstance(node.value, ast.Tuple) else (node.value,)
+        yield from returned(node.value)
+
+
+def returned(value: ast.expr) -> Iterator[ast.expr]:
+    """The values in a nest that a function returns."""
+    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else (
+        value.values if isinstance(value, ast.Dict) else None)
+    if parts is None:
+        yield value
+    else:
+        for part in parts:
+            yield from returned(part)
 
 
 def _truths(test: ast.expr) -> Iterator[ast.AST]:

@@ -24,7 +24,7 @@ from .effects import of_loop
 from .exits import Exits
 from .matching import Matches
 from .names import bound, changed, here
-from .own_lists import own_lists
+from .own_lists import own_lists, returned
 
 RUNTIME = "_weft"
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -351,15 +351,19 @@ class _Scope(ast.NodeTransformer):
 
 def _let_go(function: ast.FunctionDef, lists: Set[str]) -> None:
     """Let lists that are returned be those of who calls the function."""
-    def released(value: ast.expr) -> ast.expr:
-        own = isinstance(value, ast.Name) and value.id in lists
-        return _weft("let_go", [value], value) if own else value
-
     for node in here(function.body):
         if isinstance(node, ast.Return) and node.value is not None:
-            if isinstance(node.value, ast.Tuple):
-                node.value.elts = list(map(released, node.value.elts))
-            node.value = released(node.value)
+            values = {value for value in returned(node.value)
+                      if isinstance(value, ast.Name) and value.id in lists}
+            node.value = _Release(values).visit(node.value)
+
+
+class _Release(ast.NodeTransformer):
+    def __init__(self, names: Set[ast.expr]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _weft("let_go", [node], node) if node in self.names else node
 
 
 def _of_item(name: str, target: ast.expr, value: ast.expr) -> ast.expr:
