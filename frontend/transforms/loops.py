@@ -14,9 +14,11 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import effects_of, writes
 from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.ops.control.region import ENDLESS
 from ...ir.ops.table import OPS
 from .. import tree
 from ..tracing.context.active import current
+from ..tracing.context.distance import tell_end
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.source import definition, user_loc
@@ -210,6 +212,7 @@ def rounds(
     ``cond`` gave for ``init``, where that is known."""
     leaves, structure = traced(ctx, init)
     name = _index_name(ctx)
+    tell_end(ctx, name, limit is not ENDLESS)
     _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),))
 
     def index() -> Tracer | None:

@@ -106,8 +106,6 @@ def _slice_map(op: OpDef) -> Any:
             return None
         attrs, node = match.attrs[0], match.inner[0].node
         assert node is not None
-        if any(operand.shape != match.inner[0].shape for operand in node.inputs):
-            return None  # one is repeated
         parts = [r.slice(operand, **attrs) for operand in node.inputs]
         return r.make(op, parts, node.attrs)[0]
 
@@ -126,8 +124,6 @@ def _map_concatenate(op: OpDef, at: int) -> Any:
         assert op.arity is not None
         operands = [match[letter] for letter in LETTERS[:op.arity - 1]]
         operands.insert(at, joined)
-        if any(value.shape != joined.shape for value in operands):
-            return None  # one is repeated
         axis, parts, before = node.attrs["axis"], [], 0
         for part in node.inputs:
             start = tuple(before if each == axis else 0 for each in range(len(part.shape)))

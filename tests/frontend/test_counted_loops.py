@@ -309,3 +309,33 @@ def test_an_error_of_the_body_is_that_of_its_line() -> None:
     with pytest.raises(weft.Error, match="W104") as caught:
         weft.compile(function)(X, U)
     assert "np.ones((3, 3))" in str(caught.value)
+
+
+def test_slices_as_long_as_the_number_of_a_round_says() -> None:
+    """Of a loop in a loop, nobody knows how many rounds there are: such slices have no size there,
+    and the loops are traced round by round."""
+    def two_opt(points: Any) -> Any:
+        n = len(points)
+        tour = np.arange(n)
+        far = np.sqrt(((points[:, None] - points[None]) ** 2).sum(-1))
+        for _ in range(2):
+            for i in range(1, n - 2):
+                for j in range(i + 1, n - 1):
+                    a, b, c, d = tour[i - 1], tour[i], tour[j], tour[j + 1]
+                    if far[a, b] + far[c, d] > far[a, c] + far[b, d] + 1e-12:
+                        tour[i:j + 1] = tour[i:j + 1][::-1]
+        return tour, far[tour, np.roll(tour, -1)].sum()
+
+    def turned(x: Any, chosen: Any) -> Any:
+        x = x.copy()
+        for j in range(40):
+            if chosen[j] > 0.5:
+                x[: j + 1] = x[: j + 1][::-1]
+        return x
+
+    rng = np.random.default_rng(3)
+    points = rng.random((12, 2))
+    for one, other in zip(weft.compile(two_opt)(points), two_opt(points), strict=True):
+        np.testing.assert_allclose(one, other)
+    x, chosen = rng.random(50), rng.random(40)
+    np.testing.assert_array_equal(weft.compile(turned)(x, chosen), turned(x, chosen))

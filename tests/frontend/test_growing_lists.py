@@ -351,6 +351,60 @@ def test_what_others_have_is_not_changed_behind_them(
         weft.compile(function)(np.array([1.0, -1.0, 2.0, 1.5, -0.5, 0.25]))
 
 
+def test_a_list_that_grows_within_a_way_that_is_wanted_shorter() -> None:
+    """The inner branch leaves more items than the outer one had found room for."""
+    def function(x: Any) -> Any:
+        a, s = [1.5], 0.0
+        for v in x:
+            if v < len(a):
+                a += [v, s]
+                if v > 0 and a:
+                    s += a.pop()
+                elif a:
+                    a.pop(0)
+            elif len(a) > 4:
+                a.clear()
+            if a:
+                s += a[-1]
+        return a, s
+
+    compiled = weft.compile(function)
+    for _ in range(4):
+        x = RNG.normal(size=20)
+        same(compiled(x), function(x))
+
+
+def test_rounds_that_add_and_take_away() -> None:
+    """There is room for what is there in the middle of a round; another list is no longer one."""
+    def balanced(x: Any) -> Any:
+        a = [0.5]
+        for v in x:
+            a.append(v)
+            a.append(v * 2)
+            if v > 0:
+                a.append(1.0)
+                a.pop()
+            a.pop()
+            a.pop()
+            if v > 1:
+                a[0] = v
+        return a, len(a)
+
+    def cleared(x: Any) -> Any:
+        a: list[Any] = []
+        for v in x:
+            if v > 0.5:
+                a.clear()
+            a.append(v)
+            a.append(1.0)
+        return a
+
+    for function in (balanced, cleared):
+        for size in (5, 60):
+            x = RNG.normal(size=size)
+            same(weft.compile(function)(x), function(x))
+
+
 def test_which_lists_have_one_name() -> None:
     import ast
 

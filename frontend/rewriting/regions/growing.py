@@ -111,9 +111,14 @@ def forms(
 
 
 def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]:
-    """The values, of which lists have the forms that are wanted."""
+    """The values, of which lists have the forms that are wanted, if these hold them."""
+    def fits(value: Any, room: Dim) -> bool:
+        spare = room - _room(value)
+        return not isinstance(spare, int) or spare >= 0
+
     return tuple(
-        converted(value, *wanted[at]) if at in wanted and is_list(value) else value
+        converted(value, *wanted[at])
+        if at in wanted and is_list(value) and fits(value, wanted[at][1]) else value
         for at, value in enumerate(values))
 
 

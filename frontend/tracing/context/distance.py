@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ....ir.graph import Node, Value, freeze
-from ....ir.indices.index import Dim
+from ....ir.indices.index import Dim, symbols_of
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
@@ -88,6 +88,7 @@ class Sums:
     def __init__(self) -> None:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
+        self.endless: set[str] = set()  # names of numbers of rounds: see ``tell_end``
 
     def number(self, key: Hashable) -> int:
         """One number for all that has this key."""
@@ -155,6 +156,13 @@ def _sums(ctx: TraceContext) -> Sums:
     return known
 
 
+def tell_end(ctx: TraceContext, number: str, known: bool) -> None:
+    """Say of a loop, the number of whose rounds has this name, whether it is known how many there
+    are. If not, what goes by that number is of no known size."""
+    endless = _sums(ctx).endless
+    (endless.discard if known else endless.add)(number)
+
+
 def is_computed(x: Any) -> bool:
     """True for a traced integer without dims; sizes are none."""
     return isinstance(x, Tracer) and not isinstance(x, SymbolicDim) and (
@@ -162,10 +170,13 @@ def is_computed(x: Any) -> bool:
 
 
 def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
-    """``stop - start`` of integers, of which one is traced, if it is the same in every step."""
+    """``stop - start`` of integers, of which one is traced, if it is the same in every step, or
+    goes by the number of a round of which there are so many."""
     total = Sum()
     ends: tuple[tuple[Any, int], ...] = ((stop, 1), (start, -1))
     for x, sign in ends:
         found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(as_dim(x))
         total.add(found, sign)
-    return total.constant if not total.terms else None
+    if total.terms or not _sums(ctx).endless.isdisjoint(symbols_of(total.constant)):
+        return None
+    return total.constant
