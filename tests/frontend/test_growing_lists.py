@@ -419,7 +419,15 @@ def f(x, given):
         g.append(h)
     i = []
     k = []
+    m, n = [], []
+    later = zip(m, x)
+    for o, p in enumerate(n):
+        n.append(p)
+    q = []
+    r = [s for s, t in enumerate(zip(q, x))]
     for v in x:
+        m.append(v)
+        q.append(v)
         a.append(v)
         b.append(v)
         c.append(v)
@@ -432,4 +440,4 @@ def f(x, given):
 """
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
-    assert own_lists(function) == {"a", "b", "i"}
+    assert own_lists(function) == {"a", "b", "i", "q"}

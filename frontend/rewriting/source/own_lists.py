@@ -17,7 +17,8 @@ from .names import here
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
-                     "enumerate", "zip", "reversed", "map", "filter", "print", "str", "bool"})
+                     "print", "str", "bool"})
+_LAZY = frozenset({"enumerate", "zip", "reversed", "map", "filter"})  # ask as they are asked
 _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
 
 
@@ -30,9 +31,10 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
         for name, value in _bindings(node):
             (bound if _is_new(value) else shared).add(name)
         growing.update(_grown(node))
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and any(
-                node.iter.id in _grown(each) for each in here(node.body)):
-            shared.add(node.iter.id)  # rounds go on as it grows
+        if isinstance(node, ast.For):  # rounds go on as what they are over grows
+            changed = {name for each in here(node.body) for name in _grown(each)}
+            shared.update(each.id for each in _asked(node.iter)
+                          if isinstance(each, ast.Name) and each.id in changed)
     for node in here(function.body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in fine:
             shared.add(node.id)
@@ -100,9 +102,10 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             yield node.func.value
         if _only_asks(node.func):
-            yield from node.args
+            for argument in node.args:
+                yield from _asked(argument)
     elif isinstance(node, (ast.For, ast.comprehension)):
-        yield node.iter
+        yield from _asked(node.iter)
     elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
         yield from _truths(node.test)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -126,6 +129,15 @@ def returned(value: ast.expr) -> Iterator[ast.expr]:
     else:
         for part in parts:
             yield from returned(part)
+
+
+def _asked(value: ast.expr) -> Iterator[ast.expr]:
+    """What is asked for its items at once."""
+    yield value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and (
+            value.func.id in _LAZY):
+        for argument in value.args:
+            yield from _asked(argument)
 
 
 def _truths(test: ast.expr) -> Iterator[ast.AST]:
