@@ -171,6 +171,17 @@ def hull(x: Any) -> Any:
     return np.array(lower[:-1] + upper[:-1])
 
 
+def by_number(x: Any) -> Any:
+    """Rounds by the length of another list, of which there are no more than it has room for."""
+    at, gaps = [], []
+    for i in range(len(x)):
+        if x[i] > 0:
+            at.append(i)
+    for k in range(1, len(at), 2):
+        gaps.append(x[at[k]] - x[at[k - 1]])
+    return gaps, sum(gaps)
+
+
 def never(x: Any) -> Any:
     out = []
     for v in x:
@@ -180,7 +191,7 @@ def never(x: Any) -> Any:
 
 
 FUNCTIONS = [peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
-             bound_anew, of_both_dtypes, rows, together, hull, never]
+             bound_anew, of_both_dtypes, rows, together, hull, by_number, never]
 
 
 def same(a: Any, z: Any) -> None:

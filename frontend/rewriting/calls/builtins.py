@@ -18,6 +18,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import context_for
+from ...tracing.context.distance import tell_bound
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.shown import shown_class
@@ -99,7 +100,10 @@ def _each_of(x: Any, *args: Any, **options: Any) -> Any:
 
 def _len(x: Any) -> Any:
     if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
-        return _int(x.shape[0])
+        found = _int(x.shape[0])
+        if isinstance(x, Selection) and x.mask.ndim == 1:
+            tell_bound(found.ctx, found, x.mask.type.shape[0])
+        return found
     size = x.shape[0] if getattr(x, "ndim", 0) else None
     return size if isinstance(size, SymbolicDim) else len(x)
 

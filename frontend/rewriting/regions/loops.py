@@ -15,6 +15,7 @@ from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import bound_of
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
@@ -74,10 +75,10 @@ def for_(
     if isinstance(items, Range):
         start, step = items.start, items.step
         # From 0 or later on by whole steps, there are no more than the range ends with.
-        bounded = regions.is_size(items.stop) and type(start) is type(step) is int and (
-            start >= 0 < step)
+        whole = type(start) is type(step) is int and start >= 0 < step
+        most = bound_of(current(), items.stop) if whole else None
         _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names,
-                 most=as_dim(items.stop) if bounded else ENDLESS)
+                 most=ENDLESS if most is None else most)
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():

@@ -22,6 +22,7 @@ from ....ir.indices.index import Dim
 from ....ir.types import I64, TensorType, as_dtype
 from ... import tree
 from ..context.active import current
+from ..context.distance import tell_bound
 from ..operand import broadcast, cast, to_tracer
 from ..source import user_loc
 from ..values.tracer import SymbolicDim, Tracer
@@ -128,7 +129,9 @@ class GrowingList(FilteredList):
     @property
     def length(self) -> Any:
         """The traced number of items."""
-        return Tracer(self.count.ctx, self.count.value, weak=True)
+        found = Tracer(self.count.ctx, self.count.value, weak=True)
+        tell_bound(current(), found, self.room)
+        return found
 
     def leaves(self) -> tuple[Any, ...]:
         return (*self.rows, self.count)

@@ -89,6 +89,7 @@ class Sums:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
         self.endless: set[str] = set()  # names of numbers of rounds: see ``tell_end``
+        self.bounds: dict[Value, Dim] = {}  # what values are at most
 
     def number(self, key: Hashable) -> int:
         """One number for all that has this key."""
@@ -161,6 +162,26 @@ def tell_end(ctx: TraceContext, number: str, known: bool) -> None:
     are. If not, what goes by that number is of no known size."""
     endless = _sums(ctx).endless
     (endless.discard if known else endless.add)(number)
+
+
+def tell_bound(ctx: TraceContext, x: Tracer, most: Dim) -> None:
+    """Say what an integer is at most."""
+    _sums(ctx).bounds[x.value] = most
+
+
+def bound_of(ctx: TraceContext, x: Any) -> Dim | None:
+    """What an integer is at most, if that was said or it is known."""
+    if not is_computed(x):
+        return as_dim(x)
+    here: TraceContext | None = ctx
+    bounds, value = _sums(ctx).bounds, ctx.value_of(x)
+    while value not in bounds and here is not None:
+        around = _around(here, value)
+        if around is None:
+            return None
+        ((value, _),) = around
+        here = here.parent
+    return bounds.get(value)
 
 
 def is_computed(x: Any) -> bool:
