@@ -164,7 +164,7 @@ def gradient_with_nothing_beside_it() -> None:
     weft.grad(lambda x: np.sum(x * x), has_aux=True)(X)  # here
 
 
-@wrong("W102", ValueError)
+@wrong("W201", TypeError)
 def rows_appended_in_a_loop() -> None:
     @weft.compile
     def history(x: Any, n: Any) -> Any:
@@ -177,16 +177,15 @@ def rows_appended_in_a_loop() -> None:
 
 
 @wrong("W102", ValueError)
-def items_appended_until_a_break() -> None:
+def items_appended_to_a_list_of_two_names() -> None:
     @weft.compile
     def losses(x: Any) -> Any:
-        found = []
+        found = kept = []
         for _ in range(5):
             x = x * 0.5
             if x.sum() < 1:  # here
-                break
-            found.append(x.sum())
-        return found
+                found.append(x.sum())
+        return kept
 
     losses(X)
 
