@@ -132,3 +132,16 @@ def test_what_needs_a_size(function: Any) -> None:
 def test_a_mask_of_another_number_of_elements() -> None:
     with pytest.raises(Error, match="W105"):
         weft.compile(lambda x: x[x > 0][np.ones(2, bool)])(V)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: np.setxor1d(x, y), lambda x, y: np.sort(x[y.real != 0]),
+    lambda x, y: np.unique(x[y.real != 0], return_counts=True), lambda x, y: np.union1d(x, y)])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_elements_that_are_chosen_are_sorted(function: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    x, y = (rng.integers(-2, 3, (2, 9)) + 1j * rng.integers(0, 2, (2, 9))).astype(dtype)
+    found, wanted = weft.compile(function)(x, y), function(x, y)
+    for one, other in zip(*(part if isinstance(part, tuple) else (part,)
+                            for part in (found, wanted)), strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)

@@ -33,6 +33,11 @@ def shapes(text: str) -> list[tuple[str, tuple[int, ...]]]:
     return [(_DTYPES.get(kind, "f64"), _shape(dims)) for kind, dims in _ARRAY.findall(text)]
 
 
+def kinds(text: str) -> list[str]:
+    """The letters of the arrays that a text mentions."""
+    return [kind for kind, _ in _ARRAY.findall(text)]
+
+
 def _shape(dims: str) -> tuple[int, ...]:
     return tuple(int(dim) for dim in dims.split(",") if dim.strip("() "))
 

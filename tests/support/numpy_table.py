@@ -1,5 +1,5 @@
-"""docs/numpy.md, made from the rows: which of NumPy's functions trace, with which options, where
-there is a gradient, and what to write instead of the others.
+"""docs/numpy.md, made from the rows: which of NumPy's functions trace, with which options and
+dtypes, where there is a gradient, where they run, and what to write instead of the others.
 
     pytest tests/frontend/test_numpy_docs.py --update-golden        writes it
 """
@@ -7,20 +7,19 @@ there is a gradient, and what to write instead of the others.
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import scipy.special
 from numpy_dims import EXCEPT, NO_GRADIENT, REFUSED
+from numpy_facts import facts
 from numpy_samples import Sample
 
-import weft
-from weft.frontend.compile.eager import run_eagerly
 from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.numpy_api.elements import special
 from weft.frontend.numpy_api.registry import ROWS, Row, full_name
-from weft.ir.diagnose import Error
 
 _HEAD = """# NumPy in traced code
 
@@ -32,33 +31,70 @@ made. Elements of which only values say how many there are can be returned, redu
 sorted and written; functions that would make arrays of other shapes of them are refused by name.
 """
 
+_COLUMNS = """\
+Of dtypes, `b` is bool, `i` int8 to int64, `u` uint8 to uint64, `h` float16 and bfloat16,
+`f` float32 and float64, `c` complex64 and complex128, as far as NumPy itself takes them; those in
+brackets work in some calls only. CPU and GPU: a native kernel, a Triton kernel; host: NumPy's own
+function runs between kernels. *some*: in some calls, by their options; by some of the arguments.
+What has no dtypes gives plain answers while tracing.
+"""
+
+_FACTS = ("dtypes", "gradient", "CPU", "GPU", "host")
+
+
+
+def _changed(function: Callable[..., Any], x: Any, *operands: Any) -> Any:
+    """A copy of an array that a function changes in place."""
+    y = x.copy()
+    function(y, *operands)
+    return y
+
+
+# Calls of functions whose rows have no samples: they change arrays, or only values say how many
+# elements there are.
+_CALLED = "x[3,4]"
+_CALLS: Mapping[str, Callable[[Any], Any]] = MappingProxyType({
+    "np.argpartition": lambda x: np.argpartition(x, 1),
+    "np.argwhere": lambda x: np.argwhere(x),
+    "np.copyto": lambda x: _changed(np.copyto, x, x[::-1]),
+    "np.empty_like": lambda x: np.empty_like(x),
+    "np.fill_diagonal": lambda x: _changed(np.fill_diagonal, x, x[0, 1]),
+    "np.flatnonzero": lambda x: np.flatnonzero(x),
+    "np.fromiter": lambda x: np.fromiter(iter(x[0]), x.dtype),
+    "np.intersect1d": lambda x: np.intersect1d(x[0], x[1]),
+    "np.nonzero": lambda x: np.nonzero(x),
+    "np.partition": lambda x: np.partition(x, 1),
+    "np.place": lambda x: _changed(np.place, x, x > 0, x[0]),
+    "np.put": lambda x: _changed(np.put, x, [0, 2], x[1, :2]),
+    "np.put_along_axis": lambda x: _changed(np.put_along_axis, x, np.array([[1], [0], [3]]),
+                                            x[:, :1], 1),
+    "np.putmask": lambda x: _changed(np.putmask, x, x > 0, x[::-1]),
+    "np.setdiff1d": lambda x: np.setdiff1d(x[0], x[1]),
+    "np.setxor1d": lambda x: np.setxor1d(x[0], x[1]),
+    "np.trim_zeros": lambda x: np.trim_zeros(x[0]),
+    "np.union1d": lambda x: np.union1d(x[0], x[1]),
+    "np.unique": lambda x: np.unique(x),
+    "np.unique_all": lambda x: np.unique_all(x),
+    "np.unique_counts": lambda x: np.unique_counts(x),
+    "np.unique_inverse": lambda x: np.unique_inverse(x),
+    "np.unique_values": lambda x: np.unique_values(x),
+    "np.unwrap": lambda x: np.unwrap(x),
+})
+
+_HALF = "p[3, 3] / 4"
+_OPERANDS: Mapping[str, tuple[str, ...]] = MappingProxyType({  # of functions that take others
+    "np.ldexp": ("x", "i[3, 3]"), "np.matvec": ("x", "p[3]"), "np.vecmat": ("p[3]", "x"),
+    **{f"scipy.special.{name}": operands for name, operands in {
+        "beta": ("x", "x"), "betaln": ("x", "x"), "betainc": ("x", "x", _HALF),
+        "gammainc": ("x", "x"), "gammaincc": ("x", "x"), "expn": ("2", "x"),
+        "huber": ("x", _HALF), "pseudo_huber": ("x", _HALF), "kl_div": ("x", _HALF),
+        "rel_entr": ("x", _HALF), "xlogy": ("x", "x"), "xlog1py": ("x", "x"),
+        "polygamma": ("1", "x"), "zeta": ("x", "1"),
+    }.items()}})
+
 _SIZES = """A dim with a name has any size, and one compile serves all: every function is tested
 so on its samples, by first and by last dims. In some calls, this is not so:
 """
-
-
-def floats(result: Any) -> list[Any]:
-    """The arrays of floats among results."""
-    parts = result if isinstance(result, (tuple, list)) else [result]
-    return [x for x in parts if hasattr(x, "dtype") and x.dtype.kind in "fc"]
-
-
-def differentiable(sample: Sample) -> bool:
-    """True if a float result of the sample depends on a float, by a gradient that is not 0."""
-    arrays = sample.arrays(np.float64)
-    given = tuple(at for at, x in enumerate(arrays) if x.dtype.kind in "fc")
-    if not given or not floats(sample.call(*arrays)):
-        return False
-
-    def loss(*arrays: Any) -> Any:
-        return sum(np.sum(np.real(x) * np.cos(np.arange(x.size).reshape(x.shape) + 1.0))
-                   for x in floats(sample.call(*arrays)))
-
-    try:
-        found = run_eagerly(weft.grad(loss, argnums=given), tuple(arrays))
-    except Error:
-        return False
-    return any(np.any(np.nan_to_num(part)) for part in found)
 
 
 def options(row: Row) -> str:
@@ -75,16 +111,22 @@ def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
+def _line(samples: Iterable[Sample]) -> tuple[str, ...]:
+    """The last columns: dtypes, gradient, CPU, GPU, host."""
+    found = facts(list(samples))
+    return found.dtypes, found.gradient, found.native, found.native, found.hosted
+
+
 def traced() -> str:
     lines = []
     for row in dict.fromkeys(ROWS.values()):
         if row.body is not None:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                gradient = any(differentiable(Sample(row, text)) for text in row.samples)
-            names = ", ".join(f"`{full_name(f)}`" for f in row.functions)
-            lines.append((names, options(row), "yes" if gradient else ""))
-    return table(("function", "options", "gradient"), sorted(lines))
+            names = ", ".join(dict.fromkeys(f"`{full_name(f)}`" for f in row.functions))
+            call = _CALLS.get(row.name)
+            texts = row.samples if call is None else (_CALLED,)
+            called = row if call is None else Row((call,), row.body)
+            lines.append((names, options(row), *_line(Sample(called, text) for text in texts)))
+    return table(("function", "options", *_FACTS), sorted(lines))
 
 
 def missing() -> str:
@@ -98,6 +140,8 @@ def scipys() -> set[str]:
     hidden = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
     return {hidden.get(name, name) for name in (
         *special.UFUNCS, *special.PAIRS, *special.FUNCTIONS)} | {"digamma"}
+
+
 def sizes() -> str:
     """The exceptions of ``numpy_dims``."""
     lines = [(f"`{name}`", f"refused ({code})", why) for name, (code, why) in REFUSED.items()]
@@ -109,16 +153,33 @@ def sizes() -> str:
 
 
 def elementwise() -> str:
+    """The ufuncs, and the functions of scipy.special."""
     found = {*ufuncs.ROWS, *ufuncs.BODIES, *ufuncs.PAIRS, *ufuncs.GUFUNCS, np.divmod}
-    names = sorted({f"`np.{u.__name__}`" for u in found} | {
-        f"`scipy.special.{name}`" for name in scipys()})
-    return ", ".join(names)
+    calls = {f"np.{ufunc.__name__}": ufunc for ufunc in found} | {
+        f"scipy.special.{name}": _by_name(name) for name in scipys()}
+    return table(("function", *_FACTS), (
+        (f"`{name}`", *_line(_samples(name, calls[name])))
+        for name in sorted(calls)))
+
+
+def _by_name(name: str) -> Callable[..., Any]:
+    """A function of scipy.special, which is looked up when it is called: while a function is
+    traced there may be another one."""
+    return lambda *operands: getattr(scipy.special, name)(*operands)
+
+
+def _samples(name: str, function: Callable[..., Any]) -> Iterator[Sample]:
+    """Calls of numbers between 0 and 1, and of larger ones: each function has a gradient there."""
+    operands = _OPERANDS.get(name) or ["x"] * getattr(function, "nin", 1)
+    for number in ("p[3, 3] / 4", "1 + p[3, 3]"):
+        text = ", ".join(number if operand == "x" else operand for operand in operands)
+        yield Sample(Row((function,), function, (text,)), text)
 
 
 def text() -> str:
     return "\n".join((
-        _HEAD, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise() + ".\n",
-        "Of their methods there are `outer`, `reduce`, `accumulate` and `at` of all, and "
+        _HEAD, _COLUMNS, "## Functions\n", traced(), "\n## Ufuncs\n", elementwise(),
+        "\nOf their methods there are `outer`, `reduce`, `accumulate` and `at` of all, and "
         "`reduceat` at known places (of `np.add` at computed ones, too). Where there is no shorter "
         "way, they run element by element.\n",
         "## Sizes that are not known\n", _SIZES, sizes(),

@@ -120,13 +120,17 @@ def _item(x: Selection, index: Any) -> Any:
     return found
 
 
+# What no element comes after, by kinds of dtypes; of integers it is the largest.
+_LAST = MappingProxyType({"f": np.nan, "c": complex(np.nan, np.nan), "b": True})
+
+
 def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *,
             stable: Any = None) -> Selection:
     _plainly(x, axis, "sorted along an axis")
-    if x.dtype.kind == "c" or order is not None:
+    if order is not None:
         raise x.refused("sorted")
-    kinds = number_kind(x.dtype)
-    last = np.nan if kinds == "f" else True if kinds == "b" else int(np.iinfo(x.dtype).max)
+    last = _LAST.get(number_kind(x.dtype))
+    last = int(np.iinfo(x.dtype).max) if last is None else last
     values: Any = np.sort(ravel(np.where(x.mask, x.array, last)))
     return chosen(values, counted(values) < np.sum(x.mask))
 
