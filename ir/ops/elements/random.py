@@ -15,15 +15,8 @@ _SHAPES = ((), (0,), (7,), (300,), (3, 5), (2, 0, 3))
 
 def _gamma_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:
     """Implicitly, of the distribution function P: dx/da = -(dP/da) / (dP/dx) (Figurnov et al.,
-    NeurIPS 2018). By a the difference of P, of 9 digits, or that of its complement, which is as
-    exact above the mean as P below it."""
-    step = b.mul(b.sqrt(a), 2.0**-17)
-    more, less = b.add(a, step), b.sub(a, step)
-    change = b.select(b.lt(x, a), b.sub(b.gammainc(less, x), b.gammainc(more, x)),
-                      b.sub(b.gammaincc(more, x), b.gammaincc(less, x)))
-    log_density = b.sub(b.sub(b.xlogy(b.sub(a, 1.0), x), x), b.gammaln(a))
-    slope = b.div(change, b.mul(b.sub(more, less), b.exp(log_density)))
-    return None, b.mul(g, slope)
+    NeurIPS 2018)."""
+    return None, b.neg(b.mul(g, b.div(b.gammainc_by_shape(a, x), b.gamma_density(a, x))))
 
 
 def _root_grad(b: Any, g: Any, word: Any, a: Any, x: Any) -> tuple[None, Any]:

@@ -66,16 +66,34 @@ def _zeta_grad(b: Any, g: Any, x: Any, q: Any, out: Any) -> tuple[Any, Any]:
     return (None, b.neg(b.mul(g, b.mul(x, b.zeta(b.add(x, 1.0), q)))))
 
 
-def _gamma_density(b: Any, g: Any, a: Any, x: Any) -> Any:
-    """g times the density of the gamma distribution"""
-    log = b.sub(b.sub(b.xlogy(b.sub(a, 1.0), x), x), b.gammaln(a))
-    return b.mul(g, b.exp(log))
+def _gammainc_grad(b: Any, g: Any, a: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    return b.mul(g, b.gammainc_by_shape(a, x)), b.mul(g, b.gamma_density(a, x))
 
 
-def _betainc_grad(b: Any, g: Any, p: Any, q: Any, x: Any, out: Any) -> tuple[Any, Any, Any]:
-    log = b.add(b.xlogy(b.sub(p, 1.0), x), b.xlog1py(b.sub(q, 1.0), b.neg(x)))
-    density = b.exp(b.sub(log, b.betaln(p, q)))
-    return (None, None, b.mul(g, density))
+def _gamma_density_by_shape(b: Any, g: Any, a: Any, x: Any) -> Any:
+    return b.mul(b.mul(g, b.gamma_density(a, x)), b.sub(b.log(x), b.digamma(a)))
+
+
+def _gamma_density_grad(b: Any, g: Any, a: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    by_x = b.mul(b.mul(g, y), b.sub(b.div(b.sub(a, 1.0), x), 1.0))
+    return _gamma_density_by_shape(b, g, a, x), by_x
+
+
+def _betainc_grad(b: Any, g: Any, p: Any, q: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    return (b.mul(g, b.betainc_by_first(p, q, x)), b.mul(g, b.betainc_by_second(p, q, x)),
+            b.mul(g, b.beta_density(p, q, x)))
+
+
+def _beta_density_by_shape(b: Any, g: Any, p: Any, q: Any, x: Any, first: bool) -> Any:
+    log = b.log(x) if first else b.log1p(b.neg(x))
+    mean = b.sub(b.digamma(p if first else q), b.digamma(b.add(p, q)))
+    return b.mul(b.mul(g, b.beta_density(p, q, x)), b.sub(log, mean))
+
+
+def _beta_density_grad(b: Any, g: Any, p: Any, q: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    by_x = b.sub(b.div(b.sub(p, 1.0), x), b.div(b.sub(q, 1.0), b.sub(1.0, x)))
+    return (*(_beta_density_by_shape(b, g, p, q, x, first) for first in (True, False)),
+            b.mul(b.mul(g, y), by_x))
 
 
 def _huber_grad(b: Any, g: Any, delta: Any, r: Any, out: Any) -> tuple[Any, Any]:
@@ -127,11 +145,18 @@ ROWS: tuple[OpDef, ...] = (
         None,), 1.5, 6.0, "x"),
     _row("beta", "gamma(x) gamma(y) / gamma(x + y)", _beta_grad, 0.3, 12.0),
     _row("betaln", "the logarithm of |beta(x, y)|", _betaln_grad, 0.3, 12.0),
-    _row("gammainc", "the regularised lower incomplete gamma function", lambda b, g, a, x, y: (
-        None, _gamma_density(b, g, a, x)), 0.3, 12.0, "a"),
-    _row("gammaincc", "the regularised upper incomplete gamma function", lambda b, g, a, x, y: (
-        None, b.neg(_gamma_density(b, g, a, x))), 0.3, 12.0, "a"),
-    _row("betainc", "the regularised incomplete beta function", _betainc_grad, 0.1, 0.9, "ab"),
+    _row("gammainc", "the regularised lower incomplete gamma function", _gammainc_grad, 0.3, 12.0),
+    _row("gammaincc", "the regularised upper incomplete gamma function", lambda b, g, a, x, y:
+         _gammainc_grad(b, b.neg(g), a, x, y), 0.3, 12.0),
+    _row("gammainc_by_shape", "the derivative of gammainc by a", lambda b, g, a, x, y: (
+        None, _gamma_density_by_shape(b, g, a, x)), 0.3, 12.0, "a"),
+    _row("gamma_density", "the derivative of gammainc by x", _gamma_density_grad, 0.3, 12.0),
+    _row("betainc", "the regularised incomplete beta function", _betainc_grad, 0.1, 0.9),
+    _row("betainc_by_first", "the derivative of betainc by a", lambda b, g, p, q, x, y: (
+        None, None, _beta_density_by_shape(b, g, p, q, x, True)), 0.1, 0.9, "ab"),
+    _row("betainc_by_second", "the derivative of betainc by b", lambda b, g, p, q, x, y: (
+        None, None, _beta_density_by_shape(b, g, p, q, x, False)), 0.1, 0.9, "ab"),
+    _row("beta_density", "the derivative of betainc by x", _beta_density_grad, 0.1, 0.9),
     _row("i0", "the modified Bessel function of order 0", lambda b, g, x, y: (
         b.mul(g, b.i1(x)),), -12.0, 12.0),
     _row("i0e", "exp(-|x|) * i0(x)", lambda b, g, x, y: (

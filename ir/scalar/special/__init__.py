@@ -18,12 +18,20 @@ from .gammas import beta, betaln, digamma, gamma, gammaln, loggamma
 from .incomplete import betainc, gammainc, gammaincc
 from .integrals import ci, exp1, expi, expn, si, spence
 from .normal import erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from .slopes import (
+    beta_density,
+    betainc_by_first,
+    betainc_by_second,
+    gamma_density,
+    gammainc_by_shape,
+)
 from .zeta import riemann_zeta, zeta
 
 _ONE = (erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri, gamma, gammaln, loggamma, digamma,
         riemann_zeta, i0, i0e, i1, i1e, j0, j1, exp1, expi, si, ci, spence, exp10)
-_TWO = (beta, betaln, zeta, gammainc, gammaincc, expn, rel_entr, kl_div, huber, pseudo_huber)
-_THREE = (betainc,)
+_TWO = (beta, betaln, zeta, gammainc, gammaincc, expn, rel_entr, kl_div, huber, pseudo_huber,
+        gamma_density, gammainc_by_shape)
+_THREE = (betainc, beta_density, betainc_by_first, betainc_by_second)
 
 # The functions by name, and how many operands each has.
 FUNCTIONS: MappingProxyType[str, tuple[Callable[..., Number], int]] = MappingProxyType({

@@ -22,7 +22,7 @@ _MOST_BETA = 4000
 _INVERSE_SQRT_2_PI = 1 / math.sqrt(2 * math.pi)
 
 
-def _factor(a: Number, x: Number) -> Number:
+def gamma_factor(a: Number, x: Number) -> Number:
     """x^a exp(-x) / Gamma(a + 1)."""
     b = at_least(a, LARGE)
     u = (x - b) / b
@@ -34,7 +34,7 @@ def _factor(a: Number, x: Number) -> Number:
 
 
 def _series(a: Number, x: Number, there: Number) -> Number:
-    """The lower function, divided by ``_factor``: 1 + x / (a + 1) + ..."""
+    """The lower function, divided by ``gamma_factor``: 1 + x / (a + 1) + ..."""
     def step(n: Number, term: Number, total: Number) -> tuple[Number, ...]:
         term = term * (x / (a + n))
         return n + 1.0, term, total + term
@@ -46,7 +46,7 @@ def _series(a: Number, x: Number, there: Number) -> Number:
 
 
 def _fraction(a: Number, x: Number, there: Number) -> Number:
-    """The upper function, divided by ``_factor`` and a (DLMF 8.9.2)."""
+    """The upper function, divided by ``gamma_factor`` and a (DLMF 8.9.2)."""
     return fraction(lambda k: k * (a - k), x + 1.0 - a, 2.0, there)
 
 
@@ -86,7 +86,7 @@ def _incomplete(a: Number, x: Number, lower: bool) -> Number:
     upper_small = (x_safe <= 1.1) & (a_safe < 0.5) & (a_safe < -0.4 / log(at_most(x_safe, 0.5)))
     by_series = (x_safe <= 1.1) | (x_safe <= a_safe)
     others = inside ^ uniform
-    factor = _factor(a_safe, x_safe)
+    factor = gamma_factor(a_safe, x_safe)
     low = _series(a_safe, x_safe, others & by_series) * factor
     high = _fraction(a_safe, x_safe, others & (x_safe > 1.1) & (x_safe > a_safe)) * factor * a_safe
     if lower:
@@ -117,7 +117,7 @@ def gammaincc(a: Number, x: Number) -> Number:
     return _incomplete(a, x, lower=False)
 
 
-def _beta_factor(
+def beta_factor(
     a: Number, b: Number, x: Number, y: Number, log_x: Number, log_y: Number
 ) -> Number:
     """x^a y^b / beta(a, b), where y = 1 - x."""
@@ -170,7 +170,7 @@ def betainc(a: Number, b: Number, x: Number) -> Number:
     u, v = select(swap, y_in, x_in), select(swap, x_in, y_in)
     log_x, log_y = log(x_in), log1p(-x_in)
     log_u, log_v = select(swap, log_y, log_x), select(swap, log_x, log_y)
-    found = _beta_factor(p, q, u, v, log_u, log_v) * _beta_fraction(p, q, u, inside) / p
+    found = beta_factor(p, q, u, v, log_u, log_v) * _beta_fraction(p, q, u, inside) / p
     found = select(swap, 1.0 - found, found)
     return select(inside, found, _beta_edges(a, b, x))
 
