@@ -17,27 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import Error, error
+from ....ir.diagnose import error
 from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.types import TensorType, keeps_kind
 from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
 from ..arrays import views
-from ..arrays.array import TracedArray
 from ..context.scope import Recording
-from ..source import assigns_item, is_internal, user_loc
-from .drawn import refused_draw
+from ..source import user_loc
 from .methods import ArrayMethods
-from .numbers import numbers_behind
-from .rewrites import rewrite_of, truth_hint
 from .shown import Length, shown_class
 from .texts import place
+from .unknown import Unknown
 
 _OURS = __name__.partition(".")[0]
 
 
-class Tracer(ArrayMethods, TracedArray):
+class Tracer(Unknown, ArrayMethods):
     """A traced array, with all that is done with one."""
 
     __slots__ = ()
@@ -252,82 +249,6 @@ class Tracer(ArrayMethods, TracedArray):
             return iter([next(rows)]) if name.partition(".")[0] == "numpy" else rows
         return (self[at] for at in range(len(self)))  # each as it is when its turn comes
 
-    # -- what Python or NumPy would need a number for -------------------------------------------
-
-    def _no_number(self, what: str, hint: str = "") -> Error:
-        if not self._ctx.alive:
-            return self._leaked()
-        problem = refused_draw()
-        if problem is None:
-            problem = error(
-                "W201", f"{self.name} is traced: {what} is not known before the function runs",
-                locs=user_loc(), types=[self.type],
-                hint=hint or self._or_static("compute with NumPy functions"))
-            problem.asked = numbers_behind(self._ctx, self.value)
-        return self._refused(problem)
-
-    @property
-    def is_parameter(self) -> bool:
-        """True for a number among the arguments, which can be a static one; arrays cannot."""
-        return self.argument and self.weak
-
-    def _or_static(self, hint: str) -> str:
-        return f"name the argument in static_argnames, or {hint}" if self.is_parameter else hint
-
-    def _refused(self, problem: Error) -> Error:
-        """The error, kept with the trace: NumPy may raise a less telling one in its place."""
-        self._ctx.refused = problem
-        return problem
-
-    def __bool__(self) -> bool:
-        problem = self._no_number("its truth value", self._or_static(
-            self._ctx.in_function(truth_hint(user_loc()))))
-        problem.truth = True
-        raise problem
-
-    def __hash__(self) -> int:
-        """Of what a graph names, a key of a feed_dict; elsewhere equal numbers would be different
-        keys. Raises TracerError (W201)."""
-        if self._ctx.endless or not self._ctx.alive or is_internal(sys._getframe(1)):
-            return object.__hash__(self)
-        raise self.no_key()
-
-    def no_key(self) -> Error:
-        return self._no_number("its place in a dict or a set", self._or_static(
-            "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
-
-    def __int__(self) -> int:
-        raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
-
-    def __float__(self) -> float:
-        if assigns_item():
-            raise self._stored()
-        raise self._no_number("its float value", "use NumPy functions (np.sqrt, not math.sqrt), "
-                              "or convert with x.astype(np.float64)")
-
-    def __round__(self, digits: int | None = None) -> Any:
-        if self.ndim:
-            raise TypeError("type numpy.ndarray doesn't define __round__ method")
-        if digits is None:
-            raise self._no_number("its rounded value", "use np.rint(x)")
-        return np.round(self, digits)
-
-    def __complex__(self) -> complex:
-        raise self._no_number("its complex value")
-
-    def __trunc__(self) -> int:
-        raise self._no_number("its int value", "use np.trunc(x)")
-
-    def __index__(self) -> int:
-        choice = rewrite_of(user_loc())
-        raise self._no_number(
-            "an index or a size", "name the argument in static_argnames" if self.is_parameter else
-            self._ctx.in_function(f"write {choice}") if choice else
-            "take sizes from the shapes of arrays, or pass the number as a static argument")
-
-    def __contains__(self, item: Any) -> bool:
-        raise self._no_number("whether it contains something", "use np.any(x == item)")
-
     def item(self, *args: Any) -> Any:
         """One element as a number of Python's, which is traced, too. Raises ShapeError (W102)
         where it is not said which."""
@@ -357,29 +278,6 @@ class Tracer(ArrayMethods, TracedArray):
     @flat.setter
     def flat(self, value: Any) -> None:
         self[...] = np.resize(value, self.shape)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if assigns_item():
-            raise self._stored()
-        raise self._no_number("a plain array of it", self._plain_hint())
-
-    def _plain_hint(self) -> str:
-        if self.is_parameter:
-            return ("name the argument in static_argnames where it is a count, a shift or a width; "
-                    "index a plain table by np.array(table)[i]; put a list into np.array([x, y]) "
-                    "first")
-        return ("index a plain table by np.array(table)[i]; put a list into np.array([x, y]) "
-                "first; np.asarray(x) of one value is not needed; or use a NumPy function that "
-                "traces")
-
-    def _stored(self) -> Error:
-        problem = error(
-            "W203", f"{self.name} is traced and cannot be stored into a plain array",
-            locs=user_loc(), types=[self.type],
-            hint="arrays made in the traced function can hold it: copy this one there first, "
-                 "y = np.array(y)")
-        problem.rewrites = True  # there, a copy by a method can hold it, too
-        return self._refused(problem)
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(np.ndarray, name) and not name.startswith("__"):
