@@ -95,12 +95,12 @@ _OPERANDS: Mapping[str, tuple[str, ...]] = MappingProxyType({  # of functions th
         "polygamma": ("1", "x"), "zeta": ("x", "1"),
     }.items()}})
 
-_STANDARD = """`weft.numpy` is a namespace of the array API standard (2024.12). Of its public
-tests, array-api-tests (55fcc60, 2026-11-25), eager with 50 examples each, 1,336 passed, 29 of those
-listed here failed, one of them passed by its examples, and 14 are skipped by the suite itself (later
-versions of the standard, flaky ones). With every call compiled and 5 examples each 1,333 passed, and
-those listed are left out. `python tests/array_api/run.py CHECKOUT` runs them. Where NumPy and the
-standard differ, `weft.numpy` does as NumPy does:
+_STANDARD = """`weft.numpy` is a namespace of the array API standard (2024.12). Of its public tests,
+array-api-tests (55fcc60, 2026-11-25), eager with 50 examples each, 1,336 passed, 29 of those listed
+here failed, one of them passed by its examples, and 14 are skipped by the suite itself (later
+versions of the standard, flaky ones). With every call compiled and 5 examples each 1,333 passed,
+and those listed are left out. `python tests/array_api/run.py CHECKOUT` runs them. Where NumPy and
+the standard differ, `weft.numpy` does as NumPy does:
 """
 
 _SIZES = """A dim with a name has any size, and one compile serves all: every function is tested
